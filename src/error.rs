@@ -1,0 +1,197 @@
+//! What can go wrong, and where: the one error type of the library.
+//!
+//! A parser knows the offset and the field, its caller the file, the caller's caller the fragment and
+//! the array. Each adds what it knows with the methods of [`Locate`], which never overwrite what an
+//! inner layer already said.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// The result of everything in this library that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Where in the stored data an error was found. Parts that do not apply are `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The array's or group's folder.
+    pub array: Option<String>,
+    /// The fragment's name.
+    pub fragment: Option<String>,
+    /// The file, relative to the fragment or the array.
+    pub file: Option<String>,
+    /// Byte offset in that file, or in the unfiltered structure it holds.
+    pub offset: Option<u64>,
+    /// The field of the structure, or the attribute or dimension.
+    pub field: Option<String>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        let texts =
+            [("array", &self.array), ("fragment", &self.fragment), ("file", &self.file), ("field", &self.field)];
+        for (label, text) in texts {
+            if let Some(text) = text {
+                write!(f, "{separator}{label} {text}")?;
+                separator = ", ";
+            }
+        }
+        if let Some(offset) = self.offset {
+            write!(f, "{separator}offset {offset}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that can fail in tilefs. Cloneable, so that all readers waiting for one decode get it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// Stored bytes contradict the format or each other.
+    #[error("damaged data: {reason} ({place})")]
+    Damaged { place: Box<Place>, reason: String },
+
+    /// A format version, filter, type or feature that is not implemented.
+    #[error("not supported: {what} ({place})")]
+    Unsupported { place: Box<Place>, what: String },
+
+    /// The path holds neither an array nor a group.
+    #[error("{path}: {reason}")]
+    NotAnArray { path: String, reason: String },
+
+    /// No such name in the tree of an array.
+    #[error("no such file: {path}")]
+    NotFound { path: String },
+
+    /// The operating system refused to list or read stored files.
+    #[error("cannot read: {reason} ({place})")]
+    Io { place: Box<Place>, kind: io::ErrorKind, reason: String },
+
+    /// The encryption key is missing, malformed or wrong.
+    #[error("{reason}")]
+    Key { reason: String },
+
+    /// An option, time or selection that does not parse or does not fit the array.
+    #[error("{reason}")]
+    Usage { reason: String },
+
+    /// The file system could not be mounted or unmounted.
+    #[error("{mountpoint}: {reason}")]
+    Mount { mountpoint: String, reason: String },
+}
+
+impl Error {
+    /// Stored bytes are wrong; the place is added by [`Locate`].
+    pub fn damaged(reason: impl Into<String>) -> Self {
+        Error::Damaged { place: Box::default(), reason: reason.into() }
+    }
+
+    /// Something this program does not implement; the place is added by [`Locate`].
+    pub fn unsupported(what: impl Into<String>) -> Self {
+        Error::Unsupported { place: Box::default(), what: what.into() }
+    }
+
+    /// A failed system call on stored data.
+    pub fn io(error: &io::Error) -> Self {
+        Error::Io { place: Box::default(), kind: error.kind(), reason: error.to_string() }
+    }
+
+    /// A wrong argument, time or selection.
+    pub fn usage(reason: impl Into<String>) -> Self {
+        Error::Usage { reason: reason.into() }
+    }
+
+    /// The place, where this kind of error has one.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Error::Damaged { place, .. } | Error::Unsupported { place, .. } | Error::Io { place, .. } => Some(place),
+            _ => None,
+        }
+    }
+
+    fn place_mut(&mut self) -> Option<&mut Place> {
+        match self {
+            Error::Damaged { place, .. } | Error::Unsupported { place, .. } | Error::Io { place, .. } => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The errno a file system call that needs this answers with.
+    pub fn errno(&self) -> i32 {
+        match self {
+            Error::NotFound { .. } | Error::Usage { .. } => libc::ENOENT,
+            Error::Io { kind: io::ErrorKind::PermissionDenied, .. } => libc::EACCES,
+            _ => libc::EIO,
+        }
+    }
+}
+
+/// Adds what an outer layer knows of an error's place; what is already said stays.
+pub trait Locate: Sized {
+    /// Applies `add` to the place of the error, if there is an error and it has a place.
+    fn locate(self, add: impl FnOnce(&mut Place)) -> Self;
+
+    /// The folder of the array or group.
+    fn in_array(self, path: &Path) -> Self {
+        self.locate(|place| {
+            place.array.get_or_insert_with(|| path.display().to_string());
+        })
+    }
+
+    /// The name of the fragment.
+    fn in_fragment(self, name: &str) -> Self {
+        self.locate(|place| {
+            place.fragment.get_or_insert_with(|| name.to_owned());
+        })
+    }
+
+    /// The file, by the path that says most to a person.
+    fn in_file(self, file: impl AsRef<Path>) -> Self {
+        self.locate(|place| {
+            place.file.get_or_insert_with(|| file.as_ref().display().to_string());
+        })
+    }
+
+    /// The byte offset of the structure within its file.
+    fn at(self, offset: u64) -> Self {
+        self.locate(|place| {
+            place.offset.get_or_insert(offset);
+        })
+    }
+
+    /// The field, attribute or dimension.
+    fn in_field(self, field: &str) -> Self {
+        self.locate(|place| {
+            place.field.get_or_insert_with(|| field.to_owned());
+        })
+    }
+}
+
+impl Locate for Error {
+    fn locate(mut self, add: impl FnOnce(&mut Place)) -> Self {
+        if let Some(place) = self.place_mut() {
+            add(place);
+        }
+        self
+    }
+}
+
+impl<T> Locate for Result<T> {
+    fn locate(self, add: impl FnOnce(&mut Place)) -> Self {
+        self.map_err(|error| error.locate(add))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_layers_are_not_overwritten() {
+        let error = Error::damaged("bad").at(7).in_file("a0.tdb").at(9).in_file("other");
+        let place = error.place().expect("damaged data has a place");
+        assert_eq!(place.offset, Some(7));
+        assert_eq!(place.file.as_deref(), Some("a0.tdb"));
+        assert_eq!(error.to_string(), "damaged data: bad (file a0.tdb, offset 7)");
+    }
+}

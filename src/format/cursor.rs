@@ -1,0 +1,139 @@
+//! Reads little-endian fields from bytes that are not to be trusted.
+
+use crate::error::{Error, Locate, Result};
+
+/// A position in a byte slice. Every read names its field, so that an error can say where it stopped.
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Cursor { bytes, position: 0 }
+    }
+
+    /// Bytes from the start of the slice to here.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.position
+    }
+
+    pub fn is_at_end(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    /// The next `length` bytes.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when fewer are left.
+    pub fn bytes(&mut self, length: usize, field: &str) -> Result<&'a [u8]> {
+        let rest = &self.bytes[self.position..];
+        match rest.get(..length) {
+            Some(taken) => {
+                self.position += length;
+                Ok(taken)
+            }
+            None => Err(self.error(field, format!("{length} bytes wanted, {} left", rest.len()))),
+        }
+    }
+
+    /// As [`Cursor::bytes`], with a length that was itself stored as 64 bits.
+    pub fn bytes_u64(&mut self, length: u64, field: &str) -> Result<&'a [u8]> {
+        match usize::try_from(length) {
+            Ok(length) => self.bytes(length, field),
+            Err(_) => Err(self.error(field, format!("{length} bytes wanted, {} left", self.remaining()))),
+        }
+    }
+
+    fn array<const N: usize>(&mut self, field: &str) -> Result<[u8; N]> {
+        let taken = self.bytes(N, field)?;
+        let mut array = [0; N];
+        array.copy_from_slice(taken);
+        Ok(array)
+    }
+
+    pub fn u8(&mut self, field: &str) -> Result<u8> {
+        Ok(self.array::<1>(field)?[0])
+    }
+
+    pub fn u16(&mut self, field: &str) -> Result<u16> {
+        self.array(field).map(u16::from_le_bytes)
+    }
+
+    pub fn u32(&mut self, field: &str) -> Result<u32> {
+        self.array(field).map(u32::from_le_bytes)
+    }
+
+    pub fn i32(&mut self, field: &str) -> Result<i32> {
+        self.array(field).map(i32::from_le_bytes)
+    }
+
+    pub fn u64(&mut self, field: &str) -> Result<u64> {
+        self.array(field).map(u64::from_le_bytes)
+    }
+
+    pub fn f32(&mut self, field: &str) -> Result<f32> {
+        self.array(field).map(f32::from_le_bytes)
+    }
+
+    pub fn f64(&mut self, field: &str) -> Result<f64> {
+        self.array(field).map(f64::from_le_bytes)
+    }
+
+    /// A `u32` length and that many bytes.
+    pub fn str32(&mut self, field: &str) -> Result<&'a [u8]> {
+        let length = self.u32(field)?;
+        self.bytes_u64(u64::from(length), field)
+    }
+
+    /// A `u64` length and that many bytes.
+    pub fn str64(&mut self, field: &str) -> Result<&'a [u8]> {
+        let length = self.u64(field)?;
+        self.bytes_u64(length, field)
+    }
+
+    /// A count of things that each take at least `least_bytes` of what is left, so that a loop or an
+    /// allocation by it is bounded by the size of the file.
+    pub fn checked_count(&self, count: u64, least_bytes: usize, field: &str) -> Result<usize> {
+        let most = self.remaining() / least_bytes.max(1);
+        match usize::try_from(count) {
+            Ok(count) if count <= most => Ok(count),
+            _ => Err(self.error(field, format!("{count} entries claimed, {most} at most fit in what is left"))),
+        }
+    }
+
+    /// An error at this position.
+    pub fn error(&self, field: &str, reason: impl Into<String>) -> Error {
+        Error::damaged(reason).in_field(field).at(self.position as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_in_order_and_stops_at_the_end() {
+        let mut cursor = Cursor::new(&[1, 2, 0, 3, 0, 0, 0, b'a', b'b', b'c']);
+        assert_eq!(cursor.u8("a").unwrap(), 1);
+        assert_eq!(cursor.u16("b").unwrap(), 2);
+        assert_eq!(cursor.str32("c").unwrap(), b"abc");
+        assert!(cursor.is_at_end());
+        let error = cursor.u32("late").unwrap_err();
+        assert_eq!(error.place().unwrap().field.as_deref(), Some("late"));
+        assert_eq!(error.place().unwrap().offset, Some(10));
+    }
+
+    #[test]
+    fn counts_are_bounded_by_what_is_left() {
+        let cursor = Cursor::new(&[0; 64]);
+        assert_eq!(cursor.checked_count(8, 8, "n").unwrap(), 8);
+        assert!(cursor.checked_count(9, 8, "n").is_err());
+        assert!(cursor.checked_count(u64::MAX, 1, "n").is_err());
+    }
+}

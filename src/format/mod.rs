@@ -1,0 +1,8 @@
+//! What the stored bytes mean: one file per on-disk structure. Pure: bytes in, structs out, no I/O.
+//!
+//! Integers are little-endian and packed. Every parser checks each length, count and offset before it
+//! uses or allocates anything, and names the field and the offset where it stopped.
+
+pub mod cursor;
+pub mod datatype;
+pub mod pipeline;
