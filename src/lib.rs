@@ -2,8 +2,12 @@
 //!
 //! The rooms, each using only the ones below it:
 //!
-//! * [`error`]: what can go wrong, and where
+//! * [`tree`]: the virtual tree, names to nodes
+//! * [`export`]: cells as file bytes
 //! * [`format`]: what the stored bytes mean
+//! * [`error`]: what can go wrong, and where
 
 pub mod error;
+pub mod export;
 pub mod format;
+pub mod tree;

@@ -1,0 +1,5 @@
+//! The virtual tree: names and nodes. Nothing here knows of the kernel; nothing below knows of names.
+
+pub mod node;
+
+pub use node::{Entry, EntryKind, File, Folder, Node};

@@ -1,0 +1,65 @@
+//! What the tree is made of: folders that look names up, and files that open to a [`Content`].
+//!
+//! Nodes are made on lookup and cost little until they are read, so a folder may have more names than
+//! could ever be listed (slices, times).
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::error::Result;
+use crate::export::Content;
+
+/// A folder or a file.
+#[derive(Clone)]
+pub enum Node {
+    Folder(Arc<dyn Folder>),
+    File(Arc<dyn File>),
+}
+
+/// Whether a listed name is a folder or a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    Folder,
+    File,
+}
+
+/// One line of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub name: String,
+    pub kind: EntryKind,
+}
+
+/// A folder of the tree.
+pub trait Folder: Send + Sync {
+    /// The node of a name, listed or not; `None` where there is no such name.
+    fn lookup(&self, name: &str) -> Result<Option<Node>>;
+
+    /// The names that `ls` shows, in the order in which it should show them.
+    fn list(&self) -> Result<Vec<Entry>>;
+
+    /// The time of the last commit to what this shows.
+    fn modified(&self) -> SystemTime;
+
+    /// Extended attributes, by their full names (`user.tiledb.…`).
+    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
+        Vec::new()
+    }
+}
+
+/// A file of the tree.
+pub trait File: Send + Sync {
+    /// The exact length in bytes. May have to read metadata the first time.
+    fn len(&self) -> Result<u64>;
+
+    /// The bytes. An opened content never changes.
+    fn open(&self) -> Result<Arc<dyn Content>>;
+
+    /// The time of the last commit to what this shows.
+    fn modified(&self) -> SystemTime;
+
+    /// Extended attributes, by their full names (`user.tiledb.…`).
+    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
+        Vec::new()
+    }
+}
