@@ -5,4 +5,10 @@
 
 pub mod cursor;
 pub mod datatype;
+pub mod generic_tile;
+pub mod name;
 pub mod pipeline;
+pub mod scalar;
+pub mod schema;
+pub mod tile;
+pub mod version;

@@ -1,0 +1,267 @@
+//! One coordinate or bound of a dimension, and the ranges made of two of them.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::cursor::Cursor;
+use super::datatype::{Datatype, Kind};
+use crate::error::{Error, Result};
+
+/// A value of a dimension: integers, dates and times widened to 64 bits, floats as they are, text as bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    /// Signed integers; dates and times, counted in the unit of their type.
+    Signed(i64),
+    /// Unsigned integers and `BOOL`.
+    Unsigned(u64),
+    Float32(f32),
+    Float64(f64),
+    /// Strings and other bytes, of any length.
+    Text(Vec<u8>),
+}
+
+impl Scalar {
+    /// The value of little-endian `bytes`. Types that are bytes to this library (strings, blobs) take any
+    /// length, all others exactly the size of the type.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the length does not fit.
+    pub fn parse(datatype: Datatype, bytes: &[u8]) -> Result<Self> {
+        let parsed = match datatype.kind() {
+            Kind::Bytes => Some(Scalar::Text(bytes.to_vec())),
+            Kind::Signed => signed(datatype, bytes).map(Scalar::Signed),
+            Kind::Unsigned => unsigned(datatype, bytes).map(Scalar::Unsigned),
+            Kind::Float if datatype.size() == 4 => bytes.try_into().ok().map(f32::from_le_bytes).map(Scalar::Float32),
+            Kind::Float => bytes.try_into().ok().map(f64::from_le_bytes).map(Scalar::Float64),
+        };
+        parsed
+            .ok_or_else(|| Error::damaged(format!("{} bytes where one {} was expected", bytes.len(), datatype.name())))
+    }
+
+    /// The little-endian bytes of this value in `datatype`; the inverse of [`Scalar::parse`].
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the value is of another kind or does not fit the type.
+    pub fn to_bytes(&self, datatype: Datatype) -> Result<Vec<u8>> {
+        let size = datatype.size();
+        let bytes = match (self, datatype.kind()) {
+            (Scalar::Signed(value), Kind::Signed) => value
+                .to_le_bytes()
+                .get(..size)
+                .filter(|bytes| signed(datatype, bytes) == Some(*value))
+                .map(<[u8]>::to_vec),
+            (Scalar::Unsigned(value), Kind::Unsigned) => value
+                .to_le_bytes()
+                .get(..size)
+                .filter(|bytes| unsigned(datatype, bytes) == Some(*value))
+                .map(<[u8]>::to_vec),
+            (Scalar::Float32(value), Kind::Float) if size == 4 => Some(value.to_le_bytes().to_vec()),
+            (Scalar::Float64(value), Kind::Float) if size == 8 => Some(value.to_le_bytes().to_vec()),
+            (Scalar::Text(value), Kind::Bytes) => Some(value.clone()),
+            _ => None,
+        };
+        bytes.ok_or_else(|| Error::usage(format!("{self} is no value of type {}", datatype.name())))
+    }
+
+    /// The order of coordinates: numbers by value (`-0.0` equals `0.0`; NaN, which no writer stores, comes
+    /// last, or first when its sign is set), bytes unsigned with the shorter prefix first.
+    ///
+    /// A total order. Values of different kinds never meet in one dimension; they are ordered by kind.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Scalar::Signed(a), Scalar::Signed(b)) => a.cmp(b),
+            (Scalar::Unsigned(a), Scalar::Unsigned(b)) => a.cmp(b),
+            // Adding zero turns -0.0 into 0.0 and changes nothing else.
+            (Scalar::Float32(a), Scalar::Float32(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
+            (Scalar::Float64(a), Scalar::Float64(b)) => (a + 0.0).total_cmp(&(b + 0.0)),
+            (Scalar::Text(a), Scalar::Text(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+
+    /// Neither NaN nor infinite; true of everything that is no float.
+    pub fn is_finite(&self) -> bool {
+        match self {
+            Scalar::Float32(value) => value.is_finite(),
+            Scalar::Float64(value) => value.is_finite(),
+            _ => true,
+        }
+    }
+
+    /// True only of float NaN.
+    pub fn is_nan(&self) -> bool {
+        match self {
+            Scalar::Float32(value) => value.is_nan(),
+            Scalar::Float64(value) => value.is_nan(),
+            _ => false,
+        }
+    }
+
+    /// How far this integer, date or time lies above `low`, without overflow for any domain. `None` when
+    /// it lies below, or when the two are no integers of one kind.
+    pub fn distance_above(&self, low: &Self) -> Option<u64> {
+        match (self, low) {
+            (Scalar::Signed(value), Scalar::Signed(low)) if value >= low => Some(value.wrapping_sub(*low) as u64),
+            (Scalar::Unsigned(value), Scalar::Unsigned(low)) => value.checked_sub(*low),
+            _ => None,
+        }
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Scalar::Signed(_) => 0,
+            Scalar::Unsigned(_) => 1,
+            Scalar::Float32(_) => 2,
+            Scalar::Float64(_) => 3,
+            Scalar::Text(_) => 4,
+        }
+    }
+}
+
+/// Numbers in their shortest exact form; text with what is not printable ASCII escaped as Rust does.
+impl fmt::Display for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Signed(value) => write!(f, "{value}"),
+            Scalar::Unsigned(value) => write!(f, "{value}"),
+            Scalar::Float32(value) => write!(f, "{value}"),
+            Scalar::Float64(value) => write!(f, "{value}"),
+            Scalar::Text(value) => write!(f, "{}", value.escape_ascii()),
+        }
+    }
+}
+
+fn signed(datatype: Datatype, bytes: &[u8]) -> Option<i64> {
+    Some(match datatype.size() {
+        1 => i64::from(i8::from_le_bytes(bytes.try_into().ok()?)),
+        2 => i64::from(i16::from_le_bytes(bytes.try_into().ok()?)),
+        4 => i64::from(i32::from_le_bytes(bytes.try_into().ok()?)),
+        _ => i64::from_le_bytes(bytes.try_into().ok()?),
+    })
+}
+
+fn unsigned(datatype: Datatype, bytes: &[u8]) -> Option<u64> {
+    Some(match datatype.size() {
+        1 => u64::from(u8::from_le_bytes(bytes.try_into().ok()?)),
+        2 => u64::from(u16::from_le_bytes(bytes.try_into().ok()?)),
+        4 => u64::from(u32::from_le_bytes(bytes.try_into().ok()?)),
+        _ => u64::from_le_bytes(bytes.try_into().ok()?),
+    })
+}
+
+/// An inclusive range of one dimension, as domains, non-empty domains and bounding rectangles have it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Range {
+    pub low: Scalar,
+    pub high: Scalar,
+}
+
+impl Range {
+    /// Reads a range at the cursor: low and high of a fixed-size type, or for a variable-size one the bytes
+    /// of both (`u64`), the bytes of low (`u64`), low, high.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the bytes end early or low is larger than the whole.
+    pub fn parse(cursor: &mut Cursor<'_>, datatype: Datatype, variable: bool, field: &str) -> Result<Self> {
+        let (low, high) = range_bytes(cursor, datatype, variable, field)?;
+        Ok(Range { low: Scalar::parse(datatype, low)?, high: Scalar::parse(datatype, high)? })
+    }
+
+    /// Low is not above high, and neither is NaN.
+    pub fn is_ordered(&self) -> bool {
+        !self.low.is_nan() && !self.high.is_nan() && self.low.compare(&self.high) != Ordering::Greater
+    }
+
+    pub fn contains(&self, value: &Scalar) -> bool {
+        self.low.compare(value) != Ordering::Greater && self.high.compare(value) != Ordering::Less
+    }
+
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.low.compare(&other.high) != Ordering::Greater && self.high.compare(&other.low) != Ordering::Less
+    }
+}
+
+/// Low and high of the range at the cursor, still as bytes; see [`Range::parse`].
+pub(super) fn range_bytes<'a>(
+    cursor: &mut Cursor<'a>,
+    datatype: Datatype,
+    variable: bool,
+    field: &str,
+) -> Result<(&'a [u8], &'a [u8])> {
+    if !variable {
+        return Ok((cursor.bytes(datatype.size(), field)?, cursor.bytes(datatype.size(), field)?));
+    }
+    let total = cursor.u64(field)?;
+    let low_size = cursor.u64(field)?;
+    let both = cursor.bytes_u64(total, field)?;
+    usize::try_from(low_size)
+        .ok()
+        .and_then(|low_size| both.split_at_checked(low_size))
+        .ok_or_else(|| cursor.error(field, format!("low bound of {low_size} bytes in a range of {total}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn datatypes() -> impl Strategy<Value = Datatype> {
+        (0u8..44).prop_map(|number| Datatype::from_number(number).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_round_trip(datatype in datatypes(), eight in any::<[u8; 8]>()) {
+            let bytes = &eight[..datatype.size()];
+            let value = Scalar::parse(datatype, bytes).unwrap();
+            prop_assert_eq!(value.to_bytes(datatype).unwrap(), bytes);
+        }
+
+        #[test]
+        fn signed_order_is_that_of_the_numbers(a in any::<i16>(), b in any::<i16>()) {
+            let parse = |n: i16| Scalar::parse(Datatype::Int16, &n.to_le_bytes()).unwrap();
+            prop_assert_eq!(parse(a).compare(&parse(b)), a.cmp(&b));
+            let distance = parse(a).distance_above(&parse(b));
+            prop_assert_eq!(distance, u64::try_from(i32::from(a) - i32::from(b)).ok());
+        }
+
+        #[test]
+        fn comparison_is_a_total_order(bits in any::<[u32; 3]>()) {
+            let [a, b, c] = bits.map(|bits| Scalar::Float32(f32::from_bits(bits)));
+            prop_assert_eq!(a.compare(&b), b.compare(&a).reverse());
+            if a.compare(&b) != Ordering::Greater && b.compare(&c) != Ordering::Greater {
+                prop_assert!(a.compare(&c) != Ordering::Greater);
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_lengths_and_values_are_refused() {
+        assert!(Scalar::parse(Datatype::Int32, &[0; 3]).is_err());
+        assert!(Scalar::parse(Datatype::Float64, &[0; 4]).is_err());
+        assert!(Scalar::parse(Datatype::StringAscii, b"any length").is_ok());
+        assert!(Scalar::Signed(128).to_bytes(Datatype::Int8).is_err());
+        assert!(Scalar::Signed(1).to_bytes(Datatype::UInt8).is_err());
+        assert!(Scalar::Unsigned(256).to_bytes(Datatype::UInt8).is_err());
+        assert!(Scalar::Float32(1.0).to_bytes(Datatype::Float64).is_err());
+    }
+
+    #[test]
+    fn zeros_are_equal_and_distances_do_not_overflow() {
+        assert_eq!(Scalar::Float64(-0.0).compare(&Scalar::Float64(0.0)), Ordering::Equal);
+        assert_eq!(Scalar::Signed(i64::MAX).distance_above(&Scalar::Signed(i64::MIN)), Some(u64::MAX));
+        assert_eq!(Scalar::Unsigned(3).distance_above(&Scalar::Unsigned(4)), None);
+    }
+
+    #[test]
+    fn ranges_of_strings() {
+        let bytes = [5, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b', b'x', b'y', b'z'];
+        let range = Range::parse(&mut Cursor::new(&bytes), Datatype::StringAscii, true, "range").unwrap();
+        assert_eq!(range, Range { low: Scalar::Text(b"ab".to_vec()), high: Scalar::Text(b"xyz".to_vec()) });
+        assert!(range.contains(&Scalar::Text(b"b".to_vec())));
+        assert!(!range.contains(&Scalar::Text(b"a".to_vec())));
+        let mut wrong = bytes;
+        wrong[8] = 6;
+        assert!(Range::parse(&mut Cursor::new(&wrong), Datatype::StringAscii, true, "range").is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! Dimension labels: names for the positions along a dimension, each kept in an array of its own.
+
+use super::{CellValNum, DataOrder, data_order, datatype, name, text};
+use crate::error::Result;
+use crate::format::cursor::Cursor;
+use crate::format::datatype::Datatype;
+
+/// The least bytes a label takes: its numbers, flags and the lengths of its names.
+const LEAST_BYTES: usize = 28;
+
+/// Where the values of a label are, and what they are like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DimensionLabel {
+    /// The number of the labelled dimension.
+    pub dimension: u32,
+    pub name: String,
+    /// Whether `uri` is relative to the array's folder.
+    pub relative: bool,
+    /// The array that holds the label, dense and with one dimension; not to be trusted as a path.
+    pub uri: String,
+    /// The attribute in that array.
+    pub attribute: String,
+    pub order: DataOrder,
+    pub datatype: Datatype,
+    pub cell_count: CellValNum,
+    pub external: bool,
+}
+
+pub(super) fn parse_labels(cursor: &mut Cursor<'_>) -> Result<Vec<DimensionLabel>> {
+    let count = cursor.u32("number of labels")?;
+    let count = cursor.checked_count(u64::from(count), LEAST_BYTES, "number of labels")?;
+    let mut labels = Vec::new();
+    for _ in 0..count {
+        labels.push(DimensionLabel {
+            dimension: cursor.u32("labelled dimension")?,
+            name: name(cursor, "label name")?,
+            relative: cursor.u8("relative label URI")? != 0,
+            uri: text(cursor.str64("label URI")?, "label URI")?,
+            attribute: name(cursor, "label attribute")?,
+            order: data_order(cursor)?,
+            datatype: datatype(cursor, "datatype of the label")?,
+            cell_count: CellValNum::parse(cursor)?,
+            external: cursor.u8("external label")? != 0,
+        });
+    }
+    Ok(labels)
+}
