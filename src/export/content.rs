@@ -26,6 +26,14 @@ pub trait Content: Send + Sync {
     fn prepare(&self, _offset: u64, _length: u64) {}
 }
 
+/// Refuses a read that does not lie within `length` bytes.
+pub(crate) fn check_range(length: u64, offset: u64, wanted: usize) -> Result<()> {
+    match offset.checked_add(wanted as u64) {
+        Some(end) if end <= length => Ok(()),
+        _ => Err(Error::usage(format!("read past the end, at offset {offset}"))),
+    }
+}
+
 impl<C: Content + ?Sized> Content for Arc<C> {
     fn len(&self) -> u64 {
         (**self).len()

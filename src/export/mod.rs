@@ -1,5 +1,17 @@
 //! Cells become the bytes of files: each format is a [`Content`] computed by arithmetic from offset to cell.
 
+pub mod column;
+pub mod compose;
 pub mod content;
+pub mod element;
+pub mod envi;
+pub mod extension;
+pub mod georeference;
+pub mod npy;
+pub mod number;
+pub mod raster;
+#[cfg(test)]
+pub(crate) mod testing;
 
+pub use column::{Column, Exported, Field, Fit, Labels, Metadatum, Misfit};
 pub use content::Content;

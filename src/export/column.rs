@@ -1,0 +1,210 @@
+//! What the formats are given: the values of one attribute or dimension, in file order, whatever array
+//! or slice they come from.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::content::Content;
+use crate::format::datatype::{Datatype, Kind};
+
+/// Why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit(pub Cow<'static, str>);
+
+impl Misfit {
+    /// From a constant or a made-up sentence.
+    pub fn new(reason: impl Into<Cow<'static, str>>) -> Self {
+        Misfit(reason.into())
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A file in some format, or why that format cannot hold it. Making one reads no cells.
+pub type Fit<T> = Result<T, Misfit>;
+
+/// A file of several columns, and those that the format had to leave out.
+#[derive(Clone)]
+pub struct Exported {
+    pub content: Arc<dyn Content>,
+    /// The name of each column left out, and why.
+    pub left_out: Vec<(String, Misfit)>,
+}
+
+/// The labels of an enumeration, in the order of their codes.
+#[derive(Debug, Clone)]
+pub struct Labels {
+    /// The enumeration's name.
+    pub name: String,
+    /// Of one value of a label. Text labels are any number of these values, numbers exactly one.
+    pub datatype: Datatype,
+    /// Whether the order of the codes means something.
+    pub ordered: bool,
+    /// Each label's bytes, little-endian.
+    pub values: Vec<Vec<u8>>,
+}
+
+/// What is known of an attribute or dimension without reading any cell: enough to tell whether a format
+/// can hold it.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// As the user named it; never empty.
+    pub name: String,
+    pub datatype: Datatype,
+    /// Values in each cell; `None` where every cell has its own number.
+    pub values_per_cell: Option<u32>,
+    pub nullable: bool,
+    /// The bytes of one cell that was never written; empty where there is no such thing (dimensions).
+    pub fill: Vec<u8>,
+    pub labels: Option<Arc<Labels>>,
+}
+
+impl Field {
+    /// A field of single values that is not nullable and has neither fill value nor labels.
+    pub fn new(name: impl Into<String>, datatype: Datatype) -> Self {
+        let name = name.into();
+        Field { name, datatype, values_per_cell: Some(1), nullable: false, fill: Vec::new(), labels: None }
+    }
+
+    /// The same field with so many values in each cell, `None` for a number that varies.
+    pub fn with_values_per_cell(mut self, values: Option<u32>) -> Self {
+        self.values_per_cell = values;
+        self
+    }
+
+    /// The same field, nullable or not.
+    pub fn with_nullable(mut self, nullable: bool) -> Self {
+        self.nullable = nullable;
+        self
+    }
+
+    /// The same field with this fill value, the bytes of one cell.
+    pub fn with_fill(mut self, fill: impl Into<Vec<u8>>) -> Self {
+        self.fill = fill.into();
+        self
+    }
+
+    /// The same field, whose values are codes of these labels.
+    pub fn with_labels(mut self, labels: Arc<Labels>) -> Self {
+        self.labels = Some(labels);
+        self
+    }
+
+    /// Bytes of one cell; `None` where it varies.
+    pub fn cell_size(&self) -> Option<u64> {
+        self.values_per_cell.map(|values| u64::from(values) * self.datatype.size() as u64)
+    }
+
+    /// Whether a cell is a run of bytes or characters rather than of numbers.
+    pub fn is_bytes(&self) -> bool {
+        self.datatype.kind() == Kind::Bytes
+    }
+
+    /// The fill value of one value, where all values of the cell have the same.
+    pub fn fill_of_one_value(&self) -> Option<&[u8]> {
+        let size = self.datatype.size();
+        let first = self.fill.get(..size)?;
+        self.fill.chunks(size).all(|value| value == first).then_some(first)
+    }
+}
+
+/// The values of one attribute or dimension in file order.
+#[derive(Clone)]
+pub struct Column {
+    pub field: Field,
+    /// Dense: the length of each axis, row-major. Sparse, and the coordinates along one axis: the rows.
+    pub shape: Vec<u64>,
+    /// The values, little-endian, cell after cell.
+    pub values: Arc<dyn Content>,
+    /// Where the number of values varies: for n cells n + 1 offsets in bytes into `values`, u64
+    /// little-endian, the first 0, none lower than the one before, the last the length of `values`.
+    pub offsets: Option<Arc<dyn Content>>,
+    /// Nullable: one byte a cell, 0 for null. A null cell still has a value.
+    pub validity: Option<Arc<dyn Content>>,
+    /// No integer (or date) value lies outside these, where that is known without reading: the ends of an
+    /// axis, a sparse array's non-empty domain. Lets a format choose a narrower type.
+    pub bounds: Option<(i128, i128)>,
+}
+
+impl Column {
+    /// A column whose cells all have the same size. `values` holds as many cells as `shape` says.
+    pub fn fixed(field: Field, shape: Vec<u64>, values: Arc<dyn Content>) -> Self {
+        Column { field, shape, values, offsets: None, validity: None, bounds: None }
+    }
+
+    /// A column whose cells have a size each.
+    pub fn variable(field: Field, shape: Vec<u64>, values: Arc<dyn Content>, offsets: Arc<dyn Content>) -> Self {
+        Column { field, shape, values, offsets: Some(offsets), validity: None, bounds: None }
+    }
+
+    /// The same column, nullable.
+    pub fn with_validity(mut self, validity: Arc<dyn Content>) -> Self {
+        self.field.nullable = true;
+        self.validity = Some(validity);
+        self
+    }
+
+    /// The same column, none of whose integers lies outside `lowest..=highest`.
+    pub fn with_bounds(mut self, lowest: i128, highest: i128) -> Self {
+        self.bounds = Some((lowest, highest));
+        self
+    }
+
+    /// How many cells there are.
+    pub fn cells(&self) -> u64 {
+        self.shape.iter().fold(1, |product, &length| product.saturating_mul(length))
+    }
+
+    /// Whether the lengths of the contents agree with the shape, as every format assumes.
+    pub fn check(&self) -> Fit<()> {
+        let cells = self.cells();
+        let agree = match (self.field.cell_size(), &self.offsets) {
+            (Some(size), _) => cells.checked_mul(size) == Some(self.values.len()),
+            (None, Some(offsets)) => cells.checked_add(1).and_then(|n| n.checked_mul(8)) == Some(offsets.len()),
+            (None, None) => false,
+        };
+        if !agree || self.validity.as_ref().is_some_and(|validity| validity.len() != cells) {
+            return Err(Misfit::new(format!("{}: its length does not agree with its shape", self.field.name)));
+        }
+        Ok(())
+    }
+}
+
+/// One key of the array's metadata.
+#[derive(Debug, Clone)]
+pub struct Metadatum {
+    pub key: String,
+    pub datatype: Datatype,
+    /// The values, little-endian.
+    pub value: Vec<u8>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_knows_whether_its_lengths_agree() {
+        let field = Field::new("a", Datatype::Int16);
+        let right = Column::fixed(field.clone(), vec![2, 3], Arc::new(vec![0; 12]));
+        assert!(right.check().is_ok());
+        assert!(right.clone().with_validity(Arc::new(vec![1; 5])).check().is_err());
+        assert!(Column::fixed(field.clone(), vec![2, 3], Arc::new(vec![0; 11])).check().is_err());
+        let field = field.with_values_per_cell(None);
+        assert!(Column::variable(field.clone(), vec![2], Arc::new(vec![]), Arc::new(vec![0; 24])).check().is_ok());
+        assert!(Column::variable(field, vec![2], Arc::new(vec![]), Arc::new(vec![0; 16])).check().is_err());
+    }
+
+    #[test]
+    fn the_fill_of_one_value_is_that_of_all() {
+        let field = Field::new("a", Datatype::Int16).with_values_per_cell(Some(2));
+        assert_eq!(field.clone().with_fill([1, 2, 1, 2]).fill_of_one_value(), Some(&[1u8, 2][..]));
+        assert_eq!(field.clone().with_fill([1, 2, 3, 4]).fill_of_one_value(), None);
+        assert_eq!(field.fill_of_one_value(), None);
+    }
+}

@@ -1,0 +1,218 @@
+//! Contents computed element by element: byte order, narrower and wider numbers, bits.
+
+use std::sync::Arc;
+
+use super::content::{Content, check_range};
+use crate::error::Result;
+
+/// The longest element that is ever cut by the ends of a read.
+const MAX_WIDTH: usize = 64;
+
+/// Splits a read into whole elements of `width` bytes. `produce` is called with the number of the first
+/// element and a buffer of whole elements; an element that the range cuts is produced aside and copied.
+///
+/// `width` is at most 64, and the range lies within the content.
+pub(crate) fn by_elements(
+    width: usize,
+    offset: u64,
+    buf: &mut [u8],
+    mut produce: impl FnMut(u64, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    debug_assert!((1..=MAX_WIDTH).contains(&width));
+    let mut first = offset / width as u64;
+    let phase = (offset % width as u64) as usize;
+    let mut rest = buf;
+    let mut edge = [0u8; MAX_WIDTH];
+    let edge = &mut edge[..width];
+    if phase != 0 && !rest.is_empty() {
+        produce(first, edge)?;
+        let take = rest.len().min(width - phase);
+        let (head, tail) = rest.split_at_mut(take);
+        head.copy_from_slice(&edge[phase..phase + take]);
+        rest = tail;
+        first += 1;
+    }
+    let (body, tail) = rest.split_at_mut(rest.len() / width * width);
+    if !body.is_empty() {
+        produce(first, body)?;
+    }
+    if !tail.is_empty() {
+        produce(first + (body.len() / width) as u64, edge)?;
+        tail.copy_from_slice(&edge[..tail.len()]);
+    }
+    Ok(())
+}
+
+/// The elements of another content with their bytes in the opposite order: little-endian as big-endian.
+pub struct Swapped {
+    of: Arc<dyn Content>,
+    width: usize,
+}
+
+impl Swapped {
+    /// `width` is 1, 2, 4 or 8 bytes; the length of `of` is a multiple of it.
+    pub fn new(of: Arc<dyn Content>, width: usize) -> Self {
+        Swapped { of, width }
+    }
+}
+
+/// Reverses the bytes of each element, in place. Simple enough for the compiler to use vector instructions.
+fn swap_in_place(width: usize, bytes: &mut [u8]) {
+    match width {
+        2 => bytes.as_chunks_mut().0.iter_mut().for_each(|c| *c = u16::from_le_bytes(*c).to_be_bytes()),
+        4 => bytes.as_chunks_mut().0.iter_mut().for_each(|c| *c = u32::from_le_bytes(*c).to_be_bytes()),
+        8 => bytes.as_chunks_mut().0.iter_mut().for_each(|c| *c = u64::from_le_bytes(*c).to_be_bytes()),
+        _ => {}
+    }
+}
+
+/// So many bytes are fetched and then changed while they are still in the processor's cache.
+const BLOCK: usize = 64 << 10;
+
+impl Content for Swapped {
+    fn len(&self) -> u64 {
+        self.of.len()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(self.len(), offset, buf.len())?;
+        let width = self.width as u64;
+        by_elements(self.width, offset, buf, |first, out| {
+            for (number, block) in out.chunks_mut(BLOCK).enumerate() {
+                self.of.read_at(first * width + (number * BLOCK) as u64, block)?;
+                swap_in_place(self.width, block);
+            }
+            Ok(())
+        })
+    }
+
+    fn prepare(&self, offset: u64, length: u64) {
+        self.of.prepare(offset, length);
+    }
+}
+
+/// What is done to whole elements: from bytes of the one width to as many of the other.
+pub type Conversion = dyn Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync;
+
+/// Each element of another content as an element of another type.
+pub struct Converted {
+    of: Arc<dyn Content>,
+    from: usize,
+    to: usize,
+    convert: Box<Conversion>,
+}
+
+impl Converted {
+    /// Elements of `from` bytes become elements of `to` bytes (both 1 to 64). `convert` gets whole
+    /// elements, the same number on both sides.
+    pub fn new(
+        of: Arc<dyn Content>,
+        from: usize,
+        to: usize,
+        convert: impl Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Converted { of, from, to, convert: Box::new(convert) }
+    }
+
+    /// 64-bit integers through a function; `None` is an error that names `what` cannot be shown.
+    pub fn integers<const TO: usize>(
+        of: Arc<dyn Content>,
+        what: &'static str,
+        each: impl Fn(i64) -> Option<[u8; TO]> + Send + Sync + 'static,
+    ) -> Self {
+        Converted::new(of, 8, TO, move |from, to| {
+            for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+                let value = i64::from_le_bytes(*from);
+                *to = each(value)
+                    .ok_or_else(|| crate::error::Error::unsupported(format!("the value {value} as {what}")))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Content for Converted {
+    fn len(&self) -> u64 {
+        (self.of.len() / self.from as u64).saturating_mul(self.to as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(self.len(), offset, buf.len())?;
+        let mut input = Vec::new();
+        by_elements(self.to, offset, buf, |mut first, out| {
+            let count = (BLOCK / self.from).max(1);
+            for block in out.chunks_mut(count * self.to) {
+                let elements = block.len() / self.to;
+                input.resize(elements * self.from, 0);
+                self.of.read_at(first * self.from as u64, &mut input)?;
+                (self.convert)(&input, block)?;
+                first += elements as u64;
+            }
+            Ok(())
+        })
+    }
+
+    fn prepare(&self, offset: u64, length: u64) {
+        let (from, to) = (self.from as u64, self.to as u64);
+        let first = offset / to * from;
+        self.of.prepare(
+            first,
+            (length / to).saturating_add(2).saturating_mul(from).min(self.of.len().saturating_sub(first)),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::testing::{assert_random_access, read_all};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn swapped_reverses_each_element(width in prop::sample::select(vec![1usize, 2, 4, 8]), count in 0usize..40, seed: u64) {
+            let bytes: Vec<u8> = (0..count * width).map(|i| (seed >> (i % 57)) as u8 ^ i as u8).collect();
+            let expected: Vec<u8> = bytes.chunks(width).flat_map(|c| c.iter().rev().copied()).collect();
+            let swapped = Swapped::new(Arc::new(bytes), width);
+            prop_assert_eq!(read_all(&swapped), expected);
+            assert_random_access(&swapped);
+        }
+
+        #[test]
+        fn converted_maps_each_element(values in proptest::collection::vec(-1000i64..1000, 0..50)) {
+            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let expected: Vec<u8> = values.iter().flat_map(|&v| (v as i32 * 2).to_be_bytes()).collect();
+            let doubled =
+                Converted::integers(Arc::new(bytes), "i32", |v| i32::try_from(v * 2).ok().map(i32::to_be_bytes));
+            prop_assert_eq!(read_all(&doubled), expected);
+            assert_random_access(&doubled);
+        }
+    }
+
+    #[test]
+    fn blocks_join_without_a_seam() {
+        let bytes: Vec<u8> = (0..3 * BLOCK as u32 / 4 + 5).flat_map(u32::to_le_bytes).collect();
+        let expected: Vec<u8> = (0..3 * BLOCK as u32 / 4 + 5).flat_map(u32::to_be_bytes).collect();
+        let content: Arc<dyn Content> = Arc::new(bytes);
+        let swapped = Swapped::new(content.clone(), 4);
+        let widened = Converted::new(content, 4, 4, |from, to| {
+            to.copy_from_slice(from);
+            swap_in_place(4, to);
+            Ok(())
+        });
+        assert!(read_all(&swapped) == expected);
+        assert!(read_all(&widened) == expected);
+        let mut part = vec![0; 2 * BLOCK];
+        swapped.read_at(3, &mut part).unwrap();
+        assert!(part[..] == expected[3..3 + 2 * BLOCK]);
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_an_error() {
+        let bytes = [1i64, i64::MAX].map(i64::to_le_bytes).concat();
+        let narrow = Converted::integers(Arc::new(bytes), "i32", |v| i32::try_from(v).ok().map(i32::to_le_bytes));
+        let mut buf = [0; 4];
+        narrow.read_at(0, &mut buf).unwrap();
+        assert!(narrow.read_at(4, &mut buf).is_err());
+    }
+}
