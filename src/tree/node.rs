@@ -48,6 +48,7 @@ pub trait Folder: Send + Sync {
 }
 
 /// A file of the tree.
+#[expect(clippy::len_without_is_empty, reason = "the length can fail; whoever wants to know asks for it")]
 pub trait File: Send + Sync {
     /// The exact length in bytes. May have to read metadata the first time.
     fn len(&self) -> Result<u64>;

@@ -1,0 +1,46 @@
+//! What a person may choose when an array is opened: its time, key, memory, threads, extent and named slices.
+
+use std::path::PathBuf;
+
+/// How to open an array or a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Show the array as of this time (milliseconds since 1970, included); `None` is now.
+    pub at: Option<u64>,
+    /// Ignore what was written before this time (milliseconds since 1970, included).
+    pub from: Option<u64>,
+    /// The file that holds the encryption key.
+    pub key_file: Option<PathBuf>,
+    /// The budget of everything that is kept in memory to be read again, in bytes.
+    pub cache_size: u64,
+    /// How many threads decode.
+    pub threads: usize,
+    /// Which box of cells a dense array's files hold.
+    pub extent: Extent,
+    /// The slices that `slice/` lists: name and selection.
+    pub slices: Vec<(String, String)>,
+}
+
+/// Which box of cells the files of a dense array hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// The domain, or the current domain where one is set.
+    #[default]
+    Domain,
+    /// The smallest box that holds every cell ever written.
+    NonEmpty,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            at: None,
+            from: None,
+            key_file: None,
+            cache_size: 256 << 20,
+            threads: std::thread::available_parallelism().map_or(2, usize::from),
+            extent: Extent::default(),
+            slices: Vec::new(),
+        }
+    }
+}

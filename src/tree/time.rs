@@ -1,0 +1,342 @@
+//! Points in time as people type them and as folders are named: ISO 8601 in UTC, to the millisecond.
+//!
+//! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
+
+use crate::error::{Error, Result};
+
+/// Integers below this (1973-03-03 as milliseconds) are more likely a date or seconds than milliseconds.
+const SUSPICIOUSLY_SMALL: u64 = 100_000_000_000;
+
+const MS_PER_DAY: u64 = 86_400_000;
+
+/// Milliseconds since 1970 of an integer (milliseconds) or an ISO 8601 time in UTC.
+///
+/// The extended form (`2024-01-31T10:15:00.000Z`) and the basic form (`20240131T101500.000Z`) are understood; the
+/// `Z` may be left out, and so may the fraction, the seconds and, in the extended form, the whole time of day, which
+/// is then 00:00. A space may stand for the `T`. A leap second is taken as the first millisecond after it.
+///
+/// # Errors
+/// [`Error::Usage`] where the text is neither, lies before 1970, or names another time zone.
+pub fn parse(text: &str) -> Result<u64> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().map_err(|_| Error::usage(format!("the time {text} is too large")));
+    }
+    parse_iso(text).map_err(|reason| {
+        Error::usage(format!(
+            "'{text}' is no time: {reason}; write 2024-01-31T10:15:00Z, or milliseconds since 1970 as an integer"
+        ))
+    })
+}
+
+/// What to tell someone whose time parsed as something they probably did not mean.
+pub fn warning(text: &str) -> Option<String> {
+    let text = text.trim();
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let milliseconds: u64 = text.parse().ok().filter(|&value| value < SUSPICIOUSLY_SMALL)?;
+    Some(format!("the time {text} is taken as milliseconds since 1970, which is {}", extended(milliseconds)))
+}
+
+/// The name of a time as a folder: `20240131T101500.000Z`. Years beyond 9999 stay an integer.
+pub fn basic(milliseconds: u64) -> String {
+    match Calendar::of(milliseconds) {
+        Some(c) => format!(
+            "{:04}{:02}{:02}T{:02}{:02}{:02}.{:03}Z",
+            c.year, c.month, c.day, c.hour, c.minute, c.second, c.millisecond
+        ),
+        None => milliseconds.to_string(),
+    }
+}
+
+/// The time as people write it: `2024-01-31T10:15:00.000Z`. Years beyond 9999 stay an integer.
+pub fn extended(milliseconds: u64) -> String {
+    match Calendar::of(milliseconds) {
+        Some(c) => format!(
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            c.year, c.month, c.day, c.hour, c.minute, c.second, c.millisecond
+        ),
+        None => milliseconds.to_string(),
+    }
+}
+
+/// A time taken apart, in the proleptic Gregorian calendar.
+struct Calendar {
+    year: u64,
+    month: u64,
+    day: u64,
+    hour: u64,
+    minute: u64,
+    second: u64,
+    millisecond: u64,
+}
+
+impl Calendar {
+    fn of(milliseconds: u64) -> Option<Calendar> {
+        let (year, month, day) = date_of_day(milliseconds / MS_PER_DAY)?;
+        let rest = milliseconds % MS_PER_DAY;
+        Some(Calendar {
+            year,
+            month,
+            day,
+            hour: rest / 3_600_000,
+            minute: rest / 60_000 % 60,
+            second: rest / 1000 % 60,
+            millisecond: rest % 1000,
+        })
+    }
+}
+
+fn is_leap_year(year: u64) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+fn days_of_month(year: u64, month: u64) -> u64 {
+    match month {
+        2 if is_leap_year(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// How many leap years there are before a year, counted from year 0.
+fn leap_years_before(year: u64) -> u64 {
+    match year.checked_sub(1) {
+        Some(last) => last / 4 - last / 100 + last / 400 + 1,
+        None => 0,
+    }
+}
+
+/// Days from 1970-01-01 to the first day of a year from 1970 on.
+fn day_of_year_start(year: u64) -> u64 {
+    (year - 1970) * 365 + leap_years_before(year) - leap_years_before(1970)
+}
+
+/// Days from 1970-01-01 to a valid date.
+fn day_of_date(year: u64, month: u64, day: u64) -> u64 {
+    day_of_year_start(year) + (1..month).map(|earlier| days_of_month(year, earlier)).sum::<u64>() + day - 1
+}
+
+/// The date that many days after 1970-01-01, up to the year 9999.
+fn date_of_day(days: u64) -> Option<(u64, u64, u64)> {
+    if days >= day_of_year_start(10_000) {
+        return None;
+    }
+    // Too late by at most one year: 365 divides out more years than there are.
+    let mut year = 1970 + days / 365;
+    while day_of_year_start(year) > days {
+        year -= 1;
+    }
+    let mut left = days - day_of_year_start(year);
+    let mut month = 1;
+    while left >= days_of_month(year, month) {
+        left -= days_of_month(year, month);
+        month += 1;
+    }
+    Some((year, month, left + 1))
+}
+
+fn parse_iso(text: &str) -> std::result::Result<u64, &'static str> {
+    const SHAPE: &str = "it is not in the form of ISO 8601";
+    let mut digits = Digits { rest: text.as_bytes() };
+    let year = digits.take(4).ok_or(SHAPE)?;
+    let extended = digits.skip(b"-");
+    let month = digits.take(2).ok_or(SHAPE)?;
+    if extended && !digits.skip(b"-") {
+        return Err(SHAPE);
+    }
+    let day = digits.take(2).ok_or(SHAPE)?;
+    let (mut hour, mut minute, mut second, mut millisecond) = (0, 0, 0, 0);
+    if digits.skip(b"Tt ") {
+        hour = digits.take(2).ok_or(SHAPE)?;
+        if extended && !digits.skip(b":") {
+            return Err(SHAPE);
+        }
+        minute = digits.take(2).ok_or(SHAPE)?;
+        if if extended { digits.skip(b":") } else { digits.next_is_digit() } {
+            second = digits.take(2).ok_or(SHAPE)?;
+            if digits.skip(b".,") {
+                millisecond = digits.take_fraction().ok_or("a fraction has one to three digits (milliseconds)")?;
+            }
+        }
+        digits.skip(b"Zz");
+    } else if !extended {
+        return Err(SHAPE);
+    }
+    match digits.rest.first() {
+        None => {}
+        Some(b'+' | b'-') => return Err("only UTC is understood, without an offset"),
+        Some(_) => return Err(SHAPE),
+    }
+    if year < 1970 {
+        return Err("arrays know no time before 1970");
+    }
+    if !(1..=12).contains(&month) || day == 0 || day > days_of_month(year, month) {
+        return Err("there is no such day");
+    }
+    if hour > 23 || minute > 59 || second > 60 {
+        return Err("there is no such time of day");
+    }
+    Ok(day_of_date(year, month, day) * MS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond)
+}
+
+/// What is still to be read of a time.
+struct Digits<'a> {
+    rest: &'a [u8],
+}
+
+impl Digits<'_> {
+    /// The next `count` digits as a number.
+    fn take(&mut self, count: usize) -> Option<u64> {
+        let (digits, rest) = self.rest.split_at_checked(count)?;
+        let number = number(digits)?;
+        self.rest = rest;
+        Some(number)
+    }
+
+    /// One to three digits after the decimal point, as milliseconds.
+    fn take_fraction(&mut self) -> Option<u64> {
+        let count = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let scale = match count {
+            1 => 100,
+            2 => 10,
+            3 => 1,
+            _ => return None,
+        };
+        Some(self.take(count)? * scale)
+    }
+
+    fn next_is_digit(&self) -> bool {
+        self.rest.first().is_some_and(u8::is_ascii_digit)
+    }
+
+    /// Steps over one byte if it is one of these.
+    fn skip(&mut self, any_of: &[u8]) -> bool {
+        match self.rest.split_first() {
+            Some((first, rest)) if any_of.contains(first) => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    digits.iter().try_fold(0, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 2024-01-31T10:15:00Z, as `date -u -d … +%s` prints it.
+    const JANUARY: u64 = 1_706_696_100_000;
+
+    #[test]
+    fn every_form_of_one_time_is_the_same() {
+        for text in [
+            "1706696100000",
+            "2024-01-31T10:15:00.000Z",
+            "2024-01-31T10:15:00Z",
+            "2024-01-31T10:15Z",
+            "2024-01-31 10:15",
+            "20240131T101500.000Z",
+            "20240131T101500Z",
+            "20240131T1015",
+            "20240131t101500,0z",
+        ] {
+            assert_eq!(parse(text).ok(), Some(JANUARY), "{text}");
+        }
+        assert_eq!(parse("2024-01-31").ok(), Some(JANUARY - 10 * 3_600_000 - 15 * 60_000));
+        assert_eq!(parse("2024-01-31T10:15:00.5").ok(), Some(JANUARY + 500));
+        assert_eq!(parse("2024-01-31T10:15:00.07Z").ok(), Some(JANUARY + 70));
+        assert_eq!(parse("1970-01-01").ok(), Some(0));
+        assert_eq!(parse("2000-02-29").ok(), Some(951_782_400_000));
+        assert_eq!(parse("2016-12-31T23:59:60Z").ok(), parse("2017-01-01").ok());
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in [
+            "",
+            "now",
+            "-1",
+            "1e9",
+            "2024-1-31",
+            "2024-13-01",
+            "2024-02-30",
+            "2023-02-29",
+            "2100-02-29",
+            "2024-01-00",
+            "2024-01-31T",
+            "2024-01-31T24:00",
+            "2024-01-31T10",
+            "2024-01-31T10:60",
+            "2024-01-31T1015",
+            "20240131T10:15",
+            "2024-01-31T10:15:00.0000Z",
+            "2024-01-31T10:15:00.Z",
+            "2024-01-31T10:15:00+02:00",
+            "1969-12-31",
+            "2024-01-31Z",
+            "2024-01-31T10:15:00ZZ",
+            "18446744073709551616",
+            "2024\u{e4}01-31",
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(matches!(error, Error::Usage { .. }), "{text}");
+        }
+        assert!(parse("2024-01-31T10:15:00+02:00").unwrap_err().to_string().contains("UTC"));
+    }
+
+    #[test]
+    fn small_integers_warn() {
+        assert_eq!(
+            warning("20240131").as_deref(),
+            Some("the time 20240131 is taken as milliseconds since 1970, which is 1970-01-01T05:37:20.131Z")
+        );
+        assert_eq!(warning("1706696100000"), None);
+        assert_eq!(warning("2024-01-31"), None);
+    }
+
+    #[test]
+    fn times_beyond_the_calendar_stay_numbers() {
+        assert_eq!(extended(253_402_300_799_999), "9999-12-31T23:59:59.999Z");
+        assert_eq!(extended(253_402_300_800_000), "253402300800000");
+        assert_eq!(basic(u64::MAX), u64::MAX.to_string());
+    }
+
+    #[test]
+    fn the_calendar_agrees_with_counting_days_one_by_one() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for days in 0..day_of_year_start(2500) {
+            assert_eq!(date_of_day(days), Some((year, month, day)));
+            assert_eq!(day_of_date(year, month, day), days);
+            day += 1;
+            if day > days_of_month(year, month) {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_of_times_parse_back(milliseconds in prop_oneof![0..253_402_300_800_000_u64, any::<u64>()]) {
+            prop_assert_eq!(parse(&basic(milliseconds)).unwrap(), milliseconds);
+            prop_assert_eq!(parse(&extended(milliseconds)).unwrap(), milliseconds);
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,30}") {
+            let _ = parse(&text);
+            let _ = warning(&text);
+        }
+    }
+}
