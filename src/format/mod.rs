@@ -5,6 +5,7 @@
 
 pub mod cursor;
 pub mod datatype;
+pub mod fragment;
 pub mod generic_tile;
 pub mod name;
 pub mod pipeline;

@@ -3,6 +3,8 @@
 mod attribute;
 mod current_domain;
 mod dimension;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod label;
 
 use std::collections::HashSet;
@@ -140,6 +142,18 @@ impl ArraySchema {
 
     pub fn is_sparse(&self) -> bool {
         self.array_type == ArrayType::Sparse
+    }
+
+    /// Cells in every tile of a dense fragment: the product of the tile extents. `None` when that does not fit
+    /// 64 bits, or for dimensions that are no integers, dates or times.
+    pub fn cells_per_dense_tile(&self) -> Option<u64> {
+        self.dimensions.iter().try_fold(1u64, |cells, dimension| {
+            let length = match dimension.extent_length() {
+                Some(length) => length,
+                None => dimension.last_position()?.checked_add(1)?,
+            };
+            cells.checked_mul(length)
+        })
     }
 
     /// The file in `__schema/__enumerations` that holds the enumeration of this name.

@@ -1,0 +1,21 @@
+//! Fragment metadata of every format version (the format's "Fragment Metadata" page).
+//!
+//! Versions 1 and 2 are one generic tile with everything in it: [`EarlyFragment`]. From version 3 a raw footer
+//! at the end of the file ([`FragmentFooter`]) says where the sections are, each a generic tile of its own:
+//! [`MbrList`] reads the R-tree, [`sections`] the others.
+
+mod early;
+mod facts;
+mod field;
+mod footer;
+mod mbr;
+pub mod sections;
+
+pub use early::{EarlyField, EarlyFragment};
+pub use facts::FragmentFacts;
+pub use field::{Field, FieldFiles};
+pub use footer::{FieldRecord, FragmentFooter, footer_range, schema_name};
+pub use mbr::MbrList;
+
+/// The file in every fragment that holds its metadata.
+pub const FRAGMENT_METADATA: &str = "__fragment_metadata.tdb";

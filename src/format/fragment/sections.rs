@@ -1,0 +1,96 @@
+//! The sections of fragment metadata that are lists: tile offsets, tile sizes, processed conditions.
+//!
+//! Each function takes the unfiltered payload of a section's generic tile and wants it used up.
+
+use crate::error::{Error, Locate, Result};
+use crate::format::cursor::Cursor;
+
+/// A count and that many numbers: any of the offset and size sections.
+///
+/// # Errors
+/// [`Error::Damaged`] when the payload is longer or shorter than its count says.
+pub fn parse_u64_list(payload: &[u8]) -> Result<Vec<u64>> {
+    let mut cursor = Cursor::new(payload);
+    let list = u64_list(&mut cursor, "list")?;
+    end(&cursor)?;
+    Ok(list)
+}
+
+/// As [`parse_u64_list`], for the offsets of `tiles` tiles in a file of `file_size` bytes. Tile `i` ends where
+/// the next begins, the last at `file_size`.
+///
+/// # Errors
+/// [`Error::Damaged`] also when the offsets are not as many as the tiles, go backwards, or leave the file.
+pub fn parse_tile_offsets(payload: &[u8], tiles: u64, file_size: u64) -> Result<Vec<u64>> {
+    let offsets = parse_u64_list(payload)?;
+    check_tile_offsets(&offsets, tiles, file_size)?;
+    Ok(offsets)
+}
+
+/// The checks of [`parse_tile_offsets`], for lists that came otherwise.
+///
+/// # Errors
+/// [`Error::Damaged`] as said there.
+pub fn check_tile_offsets(offsets: &[u64], tiles: u64, file_size: u64) -> Result<()> {
+    check_count(offsets, tiles)?;
+    if !offsets.is_sorted() {
+        return Err(Error::damaged("tile offsets that go backwards").in_field("tile offsets"));
+    }
+    match offsets.last() {
+        Some(&last) if last > file_size => {
+            Err(Error::damaged(format!("tile at {last} of a file of {file_size} bytes")).in_field("tile offsets"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As [`parse_u64_list`], for the unfiltered sizes of `tiles` tiles of variable-size values. The sizes
+/// themselves are only claims.
+///
+/// # Errors
+/// [`Error::Damaged`] also when the sizes are not as many as the tiles.
+pub fn parse_tile_sizes(payload: &[u8], tiles: u64) -> Result<Vec<u64>> {
+    let sizes = parse_u64_list(payload)?;
+    check_count(&sizes, tiles)?;
+    Ok(sizes)
+}
+
+fn check_count(list: &[u64], tiles: u64) -> Result<()> {
+    if list.len() as u64 == tiles {
+        Ok(())
+    } else {
+        Err(Error::damaged(format!("{} entries for {tiles} tiles", list.len())).in_field("number of tiles"))
+    }
+}
+
+/// The processed conditions (from version 15): names of the delete files that the fragment has already applied,
+/// relative to the array without a leading slash. Cells in `dci.tdb` are positions in this list.
+///
+/// # Errors
+/// [`Error::Damaged`] when the list does not fill the payload or a name is no UTF-8.
+pub fn parse_processed_conditions(payload: &[u8]) -> Result<Vec<String>> {
+    let mut cursor = Cursor::new(payload);
+    let count = cursor.u64("number of conditions")?;
+    let count = cursor.checked_count(count, 8, "number of conditions")?;
+    let mut names = Vec::new();
+    for _ in 0..count {
+        let name = std::str::from_utf8(cursor.str64("condition")?);
+        names.push(name.map_err(|_| cursor.error("condition", "name that is no UTF-8"))?.to_owned());
+    }
+    end(&cursor)?;
+    Ok(names)
+}
+
+/// A count and that many numbers, at the cursor.
+pub(super) fn u64_list(cursor: &mut Cursor<'_>, field: &str) -> Result<Vec<u64>> {
+    let count = cursor.u64(field)?;
+    let count = cursor.checked_count(count, 8, field)?;
+    (0..count).map(|_| cursor.u64(field)).collect()
+}
+
+pub(super) fn end(cursor: &Cursor<'_>) -> Result<()> {
+    if cursor.is_at_end() {
+        return Ok(());
+    }
+    Err(cursor.error("end of section", format!("{} bytes too many", cursor.remaining())))
+}
