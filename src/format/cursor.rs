@@ -97,6 +97,40 @@ impl<'a> Cursor<'a> {
         self.bytes_u64(length, field)
     }
 
+    /// A `u32` length and that many bytes of text. The format asks nothing of names, this library wants UTF-8.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the bytes end early, [`Error::Unsupported`] when they are no UTF-8.
+    pub fn text32(&mut self, field: &str) -> Result<&'a str> {
+        let bytes = self.str32(field)?;
+        self.text(bytes, field)
+    }
+
+    /// As [`Cursor::text32`], with a `u64` length.
+    pub fn text64(&mut self, field: &str) -> Result<&'a str> {
+        let bytes = self.str64(field)?;
+        self.text(bytes, field)
+    }
+
+    fn text(&self, bytes: &'a [u8], field: &str) -> Result<&'a str> {
+        std::str::from_utf8(bytes).map_err(|_| {
+            let start = bytes.get(..64).unwrap_or(bytes);
+            let error = Error::unsupported(format!("text that is no UTF-8: {}", start.escape_ascii()));
+            error.in_field(field).at(self.position as u64)
+        })
+    }
+
+    /// Passes at the end of the bytes of `what`.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when there are more.
+    pub fn expect_end(&self, what: &str) -> Result<()> {
+        if self.is_at_end() {
+            return Ok(());
+        }
+        Err(self.error(what, format!("{} bytes too many", self.remaining())))
+    }
+
     /// A count of things that each take at least `least_bytes` of what is left, so that a loop or an
     /// allocation by it is bounded by the size of the file.
     pub fn checked_count(&self, count: u64, least_bytes: usize, field: &str) -> Result<usize> {
@@ -127,6 +161,17 @@ mod tests {
         let error = cursor.u32("late").unwrap_err();
         assert_eq!(error.place().unwrap().field.as_deref(), Some("late"));
         assert_eq!(error.place().unwrap().offset, Some(10));
+    }
+
+    #[test]
+    fn text_is_utf8() {
+        assert_eq!(Cursor::new(&[2, 0, 0, 0, 0xc3, 0xa9]).text32("name").unwrap(), "\u{e9}");
+        assert_eq!(Cursor::new(&[1, 0, 0, 0, 0, 0, 0, 0, b'x']).text64("name").unwrap(), "x");
+        let error = Cursor::new(&[1, 0, 0, 0, 0xe9]).text32("name").unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }));
+        assert!(error.to_string().contains("\\xe9"), "{error}");
+        assert!(Cursor::new(&[1, 0]).expect_end("it").is_err());
+        assert!(Cursor::new(&[]).expect_end("it").is_ok());
     }
 
     #[test]

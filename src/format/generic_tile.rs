@@ -63,9 +63,7 @@ impl GenericTileHeader {
         }
         let mut inner = Cursor::new(cursor.bytes_u64(u64::from(pipeline_size), "pipeline")?);
         let pipeline = Pipeline::parse(&mut inner)?;
-        if !inner.is_at_end() {
-            return Err(inner.error("pipeline", format!("{} bytes too many", inner.remaining())));
-        }
+        inner.expect_end("pipeline")?;
         let header = GenericTileHeader {
             version,
             persisted_size,

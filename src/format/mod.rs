@@ -3,10 +3,16 @@
 //! Integers are little-endian and packed. Every parser checks each length, count and offset before it
 //! uses or allocates anything, and names the field and the offset where it stopped.
 
+pub mod commit;
+pub mod condition;
 pub mod cursor;
 pub mod datatype;
+pub mod enumeration;
+pub mod folder;
 pub mod fragment;
 pub mod generic_tile;
+pub mod group;
+pub mod metadata;
 pub mod name;
 pub mod pipeline;
 pub mod scalar;

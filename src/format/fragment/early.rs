@@ -1,7 +1,7 @@
 //! Fragment metadata of format versions 1 and 2: everything in one generic tile.
 
 use super::facts::{FragmentFacts, counts, parse_ranges};
-use super::sections::{end, u64_list};
+use super::sections::u64_list;
 use super::{Field, MbrList};
 use crate::error::{Locate, Result};
 use crate::format::cursor::Cursor;
@@ -70,7 +70,7 @@ impl EarlyFragment {
         for field in fields.iter_mut().take(attributes) {
             field.var_file_size = cursor.u64("var file sizes")?;
         }
-        end(&cursor)?;
+        cursor.expect_end("end of metadata")?;
         let facts = FragmentFacts {
             version,
             dense: !has_coordinates,
@@ -102,7 +102,7 @@ fn parse_domain(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Option<
     }
     let mut inner = Cursor::new(bytes);
     let ranges = parse_ranges(&mut inner, schema)?;
-    end(&inner).in_field("non-empty domain")?;
+    inner.expect_end("non-empty domain")?;
     Ok(Some(ranges))
 }
 

@@ -62,9 +62,7 @@ impl MbrList {
                 skip_list(&mut cursor, schema)?;
             }
         }
-        if !cursor.is_at_end() {
-            return Err(cursor.error("R-tree", format!("{} bytes too many", cursor.remaining())));
-        }
+        cursor.expect_end("R-tree")?;
         Ok(leaves)
     }
 

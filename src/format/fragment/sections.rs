@@ -12,7 +12,7 @@ use crate::format::cursor::Cursor;
 pub fn parse_u64_list(payload: &[u8]) -> Result<Vec<u64>> {
     let mut cursor = Cursor::new(payload);
     let list = u64_list(&mut cursor, "list")?;
-    end(&cursor)?;
+    cursor.expect_end("end of section")?;
     Ok(list)
 }
 
@@ -67,17 +67,16 @@ fn check_count(list: &[u64], tiles: u64) -> Result<()> {
 /// relative to the array without a leading slash. Cells in `dci.tdb` are positions in this list.
 ///
 /// # Errors
-/// [`Error::Damaged`] when the list does not fill the payload or a name is no UTF-8.
+/// [`Error::Damaged`] when the list does not fill the payload.
 pub fn parse_processed_conditions(payload: &[u8]) -> Result<Vec<String>> {
     let mut cursor = Cursor::new(payload);
     let count = cursor.u64("number of conditions")?;
     let count = cursor.checked_count(count, 8, "number of conditions")?;
     let mut names = Vec::new();
     for _ in 0..count {
-        let name = std::str::from_utf8(cursor.str64("condition")?);
-        names.push(name.map_err(|_| cursor.error("condition", "name that is no UTF-8"))?.to_owned());
+        names.push(cursor.text64("condition")?.to_owned());
     }
-    end(&cursor)?;
+    cursor.expect_end("end of section")?;
     Ok(names)
 }
 
@@ -86,11 +85,4 @@ pub(super) fn u64_list(cursor: &mut Cursor<'_>, field: &str) -> Result<Vec<u64>>
     let count = cursor.u64(field)?;
     let count = cursor.checked_count(count, 8, field)?;
     (0..count).map(|_| cursor.u64(field)).collect()
-}
-
-pub(super) fn end(cursor: &Cursor<'_>) -> Result<()> {
-    if cursor.is_at_end() {
-        return Ok(());
-    }
-    Err(cursor.error("end of section", format!("{} bytes too many", cursor.remaining())))
 }

@@ -1,6 +1,6 @@
 //! Attributes: type, values per cell, fill value.
 
-use super::{CellValNum, data_order, datatype, name};
+use super::{CellValNum, data_order, datatype};
 use crate::error::{Error, Locate, Result};
 use crate::format::cursor::Cursor;
 use crate::format::datatype::Datatype;
@@ -66,8 +66,8 @@ pub(super) fn parse_attributes(cursor: &mut Cursor<'_>, version: u32) -> Result<
 
 fn parse_attribute(cursor: &mut Cursor<'_>, version: u32, implied_fill: &mut u64) -> Result<Attribute> {
     let start = cursor.position() as u64;
-    let name = name(cursor, "attribute name")?;
-    let place = |error: Error| error.in_field(&name).at(start);
+    let name = cursor.text32("attribute name")?;
+    let place = |error: Error| error.in_field(name).at(start);
     let datatype = datatype(cursor, "datatype of the attribute")?;
     let cell_count = CellValNum::parse(cursor)?;
     let filters = Pipeline::parse(cursor)?;
@@ -79,10 +79,10 @@ fn parse_attribute(cursor: &mut Cursor<'_>, version: u32, implied_fill: &mut u64
     let (nullable, fill_validity) =
         if version >= 7 { (cursor.u8("nullable")? != 0, cursor.u8("fill value validity")?) } else { (false, 0) };
     let order = if version >= 17 { data_order(cursor)? } else { DataOrder::Unordered };
-    let enumeration = if version >= 20 { super::name(cursor, "enumeration name")? } else { String::new() };
-    let enumeration = Some(enumeration).filter(|name| !name.is_empty());
+    let enumeration = if version >= 20 { cursor.text32("enumeration name")? } else { "" };
+    let enumeration = Some(enumeration).filter(|name| !name.is_empty()).map(str::to_owned);
     let attribute = Attribute {
-        name: name.clone(),
+        name: name.to_owned(),
         datatype,
         cell_count,
         filters,

@@ -1,6 +1,6 @@
 //! The domain and its dimensions: types, bounds and tile extents.
 
-use super::{CellValNum, datatype, name};
+use super::{CellValNum, datatype};
 use crate::error::{Error, Locate, Result};
 use crate::format::cursor::Cursor;
 use crate::format::datatype::{Datatype, Kind};
@@ -124,8 +124,8 @@ pub(super) fn parse_domain(cursor: &mut Cursor<'_>, version: u32) -> Result<Vec<
 /// Reads a dimension. Before version 5 the domain's type is given, and only bounds and extent are stored.
 fn parse_dimension(cursor: &mut Cursor<'_>, shared: Option<Datatype>) -> Result<Dimension> {
     let start = cursor.position() as u64;
-    let name = name(cursor, "dimension name")?;
-    let place = |error: Error| error.in_field(&name).at(start);
+    let name = cursor.text32("dimension name")?;
+    let place = |error: Error| error.in_field(name).at(start);
     let (datatype, cell_count, filters, bytes) = match shared {
         Some(datatype) => (datatype, CellValNum::Fixed(1), Pipeline::default(), 2 * datatype.size() as u64),
         None => {
@@ -145,7 +145,7 @@ fn parse_dimension(cursor: &mut Cursor<'_>, shared: Option<Datatype>) -> Result<
         0 => Some(Scalar::parse(datatype, cursor.bytes(datatype.size(), "tile extent")?)?),
         _ => None,
     };
-    let dimension = Dimension { name: name.clone(), datatype, cell_count, filters, domain, extent };
+    let dimension = Dimension { name: name.to_owned(), datatype, cell_count, filters, domain, extent };
     dimension.check().map_err(place)?;
     Ok(dimension)
 }

@@ -66,6 +66,7 @@ pub fn sparse() -> ArraySchema {
 }
 
 /// As [`sparse`], but dense.
+#[allow(dead_code)]
 pub fn dense() -> ArraySchema {
     ArraySchema { array_type: ArrayType::Dense, ..sparse() }
 }

@@ -1,6 +1,6 @@
 //! Dimension labels: names for the positions along a dimension, each kept in an array of its own.
 
-use super::{CellValNum, DataOrder, data_order, datatype, name, text};
+use super::{CellValNum, DataOrder, data_order, datatype};
 use crate::error::Result;
 use crate::format::cursor::Cursor;
 use crate::format::datatype::Datatype;
@@ -33,10 +33,10 @@ pub(super) fn parse_labels(cursor: &mut Cursor<'_>) -> Result<Vec<DimensionLabel
     for _ in 0..count {
         labels.push(DimensionLabel {
             dimension: cursor.u32("labelled dimension")?,
-            name: name(cursor, "label name")?,
+            name: cursor.text32("label name")?.to_owned(),
             relative: cursor.u8("relative label URI")? != 0,
-            uri: text(cursor.str64("label URI")?, "label URI")?,
-            attribute: name(cursor, "label attribute")?,
+            uri: cursor.text64("label URI")?.to_owned(),
+            attribute: cursor.text32("label attribute")?.to_owned(),
             order: data_order(cursor)?,
             datatype: datatype(cursor, "datatype of the label")?,
             cell_count: CellValNum::parse(cursor)?,

@@ -50,7 +50,7 @@ pub enum CellValNum {
 }
 
 impl CellValNum {
-    fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         match cursor.u32("values per cell")? {
             0 => Err(cursor.error("values per cell", "no value per cell")),
             u32::MAX => Ok(CellValNum::Variable),
@@ -95,9 +95,7 @@ impl ArraySchema {
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
         let schema = Self::read(&mut cursor)?;
-        if !cursor.is_at_end() {
-            return Err(cursor.error("end of schema", format!("{} bytes too many", cursor.remaining())));
-        }
+        cursor.expect_end("end of schema")?;
         schema.check()?;
         Ok(schema)
     }
@@ -248,23 +246,10 @@ fn enumeration_files(cursor: &mut Cursor<'_>) -> Result<Vec<(String, String)>> {
     let count = cursor.checked_count(u64::from(count), 8, "number of enumerations")?;
     let mut enumerations = Vec::new();
     for _ in 0..count {
-        let name = name(cursor, "enumeration name")?;
-        let file = self::name(cursor, "enumeration file")?;
-        enumerations.push((name, file));
+        let name = cursor.text32("enumeration name")?;
+        enumerations.push((name.to_owned(), cursor.text32("enumeration file")?.to_owned()));
     }
     Ok(enumerations)
-}
-
-/// A name of `u32` length. TileDB puts no rule on names; this library wants text.
-fn name(cursor: &mut Cursor<'_>, field: &str) -> Result<String> {
-    text(cursor.str32(field)?, field)
-}
-
-fn text(bytes: &[u8], field: &str) -> Result<String> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(Error::unsupported(format!("name that is no UTF-8: {}", bytes.escape_ascii())).in_field(field)),
-    }
 }
 
 fn data_order(cursor: &mut Cursor<'_>) -> Result<DataOrder> {

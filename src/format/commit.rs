@@ -1,0 +1,208 @@
+//! The files that say what is committed, replaced or ignored: consolidated commits (`.con`), ignored marks
+//! (`.ign`) and vacuum files (`.vac`). They are plain text, but for the deletes within the first.
+//!
+//! A mark names a commit by its path in the array, such as `__commits/NAME.wrt` or `NAME.ok`.
+
+use super::folder::{COMMITS, FRAGMENTS, METADATA};
+use crate::error::{Error, Locate, Result};
+
+/// No mark or path is longer.
+const MOST_LINE: usize = 1 << 16;
+
+/// One entry of a file of consolidated commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConsolidatedCommit<'a> {
+    pub mark: &'a str,
+    /// Of a delete: the bytes of its `.del` file, a generic tile.
+    pub delete: Option<&'a [u8]>,
+}
+
+/// Reads a `.con` file.
+///
+/// # Errors
+/// [`Error::Damaged`] for an entry that ends early or a mark that is no path in the array;
+/// [`Error::Unsupported`] for marks of other things than fragments and deletes.
+pub fn parse_consolidated_commits(bytes: &[u8]) -> Result<Vec<ConsolidatedCommit<'_>>> {
+    let mut commits = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let at = (bytes.len() - rest.len()) as u64;
+        let (mark, behind) = line(rest).at(at)?;
+        check_mark(mark).at(at)?;
+        rest = behind;
+        let delete = match extension(mark) {
+            "wrt" | "ok" => None,
+            "del" => {
+                let split = split_sized(rest);
+                let (delete, behind) =
+                    split.ok_or_else(|| Error::damaged("delete that ends early").in_field(mark).at(at))?;
+                rest = behind;
+                Some(delete)
+            }
+            _ => return Err(Error::unsupported(format!("consolidated commit {mark:?}")).at(at)),
+        };
+        commits.push(ConsolidatedCommit { mark, delete });
+    }
+    Ok(commits)
+}
+
+/// Reads an `.ign` file: the marks to be ignored in all files of consolidated commits.
+///
+/// # Errors
+/// [`Error::Damaged`] for a mark that is no path in the array.
+pub fn parse_ignored_commits(bytes: &[u8]) -> Result<Vec<&str>> {
+    let lines = lines(bytes)?;
+    lines.iter().try_for_each(|mark| check_mark(mark))?;
+    Ok(lines)
+}
+
+/// Reads a `.vac` file: what its namesake has replaced, as paths in the array: `__fragments/NAME`, `__meta/NAME`, or
+/// `NAME`. Writers store these relative with a leading slash, or as the URIs of where the array was then: what is
+/// before those parts does not matter, so that arrays can be moved.
+///
+/// # Errors
+/// [`Error::Damaged`] for a line without a name.
+pub fn parse_vacuum(bytes: &[u8]) -> Result<Vec<String>> {
+    lines(bytes)?.into_iter().map(path_in_array).collect()
+}
+
+fn path_in_array(line: &str) -> Result<String> {
+    let mut parts: Vec<&str> = line.trim_end_matches('/').split('/').collect();
+    // The last of these folders counts: those before are where the array is.
+    let folder = [FRAGMENTS, METADATA].iter().find_map(|folder| parts.iter().rposition(|part| part == folder));
+    let path = parts.split_off(folder.unwrap_or(parts.len().saturating_sub(1)));
+    if path.iter().any(|part| matches!(*part, "" | "." | "..") || part.contains(['\0', ':'])) {
+        return Err(Error::damaged(format!("{line:?} names nothing in an array")));
+    }
+    Ok(path.join("/"))
+}
+
+/// The folder of the fragment that a mark commits; `None` for marks of other things.
+pub fn fragment_of_mark(mark: &str) -> Option<String> {
+    if let Some(name) = mark.strip_suffix(".wrt") {
+        let name = name.strip_prefix(COMMITS)?.strip_prefix('/')?;
+        return Some(format!("{FRAGMENTS}/{name}"));
+    }
+    mark.strip_suffix(".ok").map(str::to_owned)
+}
+
+fn extension(mark: &str) -> &str {
+    mark.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
+/// A mark is a relative path that stays where it starts.
+fn check_mark(mark: &str) -> Result<()> {
+    let stays = !mark.contains([':', '\\', '\0']) && mark.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if stays { Ok(()) } else { Err(Error::damaged(format!("mark {mark:?}"))) }
+}
+
+/// The lines of a text, without empty ones.
+fn lines(bytes: &[u8]) -> Result<Vec<&str>> {
+    let mut lines = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (text, behind) = line(rest).at((bytes.len() - rest.len()) as u64)?;
+        rest = behind;
+        if !text.is_empty() {
+            lines.push(text);
+        }
+    }
+    Ok(lines)
+}
+
+/// The first line, and what is behind its line break. The last line may lack one.
+fn line(bytes: &[u8]) -> Result<(&str, &[u8])> {
+    let ahead = bytes.get(..MOST_LINE).unwrap_or(bytes);
+    let (line, behind) = match ahead.iter().position(|&byte| byte == b'\n') {
+        Some(end) => (ahead.get(..end), end.checked_add(1).and_then(|start| bytes.get(start..))),
+        None if ahead.len() == bytes.len() => (Some(bytes), Some(&[][..])),
+        None => (None, None),
+    };
+    let (Some(line), Some(behind)) = (line, behind) else {
+        return Err(Error::damaged(format!("line of more than {MOST_LINE} bytes")));
+    };
+    match std::str::from_utf8(line) {
+        Ok(line) => Ok((line, behind)),
+        Err(_) => Err(Error::damaged("line that is no UTF-8")),
+    }
+}
+
+/// A `u64` length and that many bytes, and what is behind them.
+fn split_sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<8>()?;
+    rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn consolidated_commits_come_back(entries in prop::collection::vec(("[a-z0-9_]{1,9}", 0..3, prop::collection::vec(any::<u8>(), 0..20)), 0..6)) {
+            let mut bytes = Vec::new();
+            let mut expected = Vec::new();
+            for (name, kind, delete) in &entries {
+                let mark = match kind {
+                    0 => format!("__commits/{name}.wrt"),
+                    1 => format!("{name}.ok"),
+                    _ => format!("__commits/{name}.del"),
+                };
+                bytes.extend(format!("{mark}\n").bytes());
+                if *kind == 2 {
+                    bytes.extend((delete.len() as u64).to_le_bytes());
+                    bytes.extend(delete);
+                }
+                expected.push((mark, (*kind == 2).then(|| delete.clone())));
+            }
+            let parsed: Vec<_> = parse_consolidated_commits(&bytes).unwrap().iter()
+                .map(|commit| (commit.mark.to_owned(), commit.delete.map(<[u8]>::to_vec))).collect();
+            prop_assert_eq!(parsed, expected);
+        }
+
+        #[test]
+        fn never_panics(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = (parse_consolidated_commits(&bytes), parse_ignored_commits(&bytes), parse_vacuum(&bytes));
+        }
+
+        #[test]
+        fn vacuum_lines_lose_where_the_array_was(before in "(/|file:///|s3://)[a-z_/]{0,9}(/__fragments|/__meta)?/x", name in "[a-z0-9_]{1,12}") {
+            let vacuum = |path: &str| parse_vacuum(path.as_bytes()).unwrap();
+            prop_assert_eq!(vacuum(&format!("{before}/__fragments/{name}\n")), [format!("__fragments/{name}")]);
+            prop_assert_eq!(vacuum(&format!("/__fragments/{name}\n/__meta/{name}\n/{name}")),
+                [format!("__fragments/{name}"), format!("__meta/{name}"), name]);
+        }
+    }
+
+    #[test]
+    fn vacuum_lines_of_every_writer() {
+        let text = "file:///old/place/__1_1_ab_5\nfile:///old/__meta/__2_2_cd/\n\nhdfs://h/__fragments/arrays/x/__fragments/__3_3_ef_16\n";
+        assert_eq!(
+            parse_vacuum(text.as_bytes()).unwrap(),
+            ["__1_1_ab_5", "__meta/__2_2_cd", "__fragments/__3_3_ef_16"]
+        );
+        for line in ["/..", "/__fragments/../x", "/", "file:///a/__fragments//x"] {
+            assert!(parse_vacuum(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn marks_stay_in_the_array() {
+        for mark in ["../x.wrt", "/x.wrt", "a//x.ok", "file:///x.ok", "a/./x.ok", "\n", "x.wrt/..", "a\0.ok"] {
+            assert!(parse_consolidated_commits(format!("{mark}\n").as_bytes()).is_err(), "{mark:?}");
+        }
+        assert!(matches!(parse_consolidated_commits(b"__commits/x.upd\n"), Err(Error::Unsupported { .. })));
+        assert!(parse_consolidated_commits(b"__commits/x.del\n\xff\xff\xff\xff\xff\xff\xff\xff").is_err());
+        assert!(parse_ignored_commits(b"__commits/a.wrt\nb.ok").unwrap() == ["__commits/a.wrt", "b.ok"]);
+        assert!(parse_ignored_commits(&[b'a'; MOST_LINE + 1]).is_err());
+    }
+
+    #[test]
+    fn fragments_of_marks() {
+        assert_eq!(fragment_of_mark("__commits/__1_2_ab_22.wrt").as_deref(), Some("__fragments/__1_2_ab_22"));
+        assert_eq!(fragment_of_mark("__1_2_ab_9.ok").as_deref(), Some("__1_2_ab_9"));
+        assert_eq!(fragment_of_mark("__commits/__1_2_ab_22.del"), None);
+        assert_eq!(fragment_of_mark("elsewhere/__1_2_ab_22.wrt"), None);
+    }
+}

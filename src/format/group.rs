@@ -1,0 +1,195 @@
+//! Group details: which arrays and groups a group has as members (the format's "Group" page).
+
+use std::collections::BTreeMap;
+
+use super::cursor::Cursor;
+use super::name::{NameForm, TimestampedName};
+use crate::error::{Error, Result};
+
+/// The least bytes of a member: version, type, two flags, the length of its URI.
+const LEAST_BYTES: usize = 15;
+
+/// What a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberType {
+    Array,
+    Group,
+    /// Not stored: look at what is there.
+    Unknown,
+}
+
+/// One member of a group, or its removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupMember {
+    pub member_type: MemberType,
+    /// Whether `uri` is relative to the group's folder.
+    pub relative: bool,
+    /// Not to be trusted as a path: it may lead anywhere.
+    pub uri: String,
+    pub name: Option<String>,
+    /// This member has been removed (version 2).
+    pub deleted: bool,
+}
+
+impl GroupMember {
+    /// What members are told apart by: the name if there is one, else the URI.
+    pub fn key(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.uri)
+    }
+}
+
+/// Reads the payload of one file in `__group`: the members it sets or removes.
+///
+/// # Errors
+/// [`Error::Unsupported`] for versions other than 1 and 2; [`Error::Damaged`] where the bytes end early or
+/// go on too long.
+pub fn parse_group_details(payload: &[u8]) -> Result<Vec<GroupMember>> {
+    let mut cursor = Cursor::new(payload);
+    check_version(cursor.u32("version")?, "group details")?;
+    let count = cursor.u64("number of members")?;
+    let count = cursor.checked_count(count, LEAST_BYTES, "number of members")?;
+    let mut members = Vec::new();
+    for _ in 0..count {
+        members.push(parse_member(&mut cursor)?);
+    }
+    cursor.expect_end("end of group details")?;
+    Ok(members)
+}
+
+fn parse_member(cursor: &mut Cursor<'_>) -> Result<GroupMember> {
+    let version = cursor.u32("member version")?;
+    check_version(version, "group member")?;
+    let member_type = match cursor.u8("member type")? {
+        0 => MemberType::Unknown,
+        1 => MemberType::Group,
+        2 => MemberType::Array,
+        other => return Err(Error::unsupported(format!("group member of type {other}"))),
+    };
+    let relative = cursor.u8("relative URI")? != 0;
+    let uri = cursor.text64("member URI")?.to_owned();
+    let name = if cursor.u8("name set")? != 0 { Some(cursor.text64("member name")?.to_owned()) } else { None };
+    let deleted = version >= 2 && cursor.u8("deleted")? != 0;
+    Ok(GroupMember { member_type, relative, uri, name, deleted })
+}
+
+fn check_version(version: u32, what: &str) -> Result<()> {
+    match version {
+        1 | 2 => Ok(()),
+        other => Err(Error::unsupported(format!("{what} of version {other}"))),
+    }
+}
+
+/// The members of a group by their keys, from the details files that are in force, in the order of their start
+/// times.
+///
+/// A details file of version 1 states all members; those of version 2 add and remove. The newest file's
+/// name tells which kind the group is, and older statements of version 1 are taken for what they are.
+pub fn members_in_force(files: Vec<(TimestampedName, Vec<GroupMember>)>) -> BTreeMap<String, GroupMember> {
+    let mut members = BTreeMap::new();
+    for (name, file) in files {
+        if states_all(&name) {
+            members.clear();
+        }
+        for member in file {
+            if member.deleted {
+                members.remove(member.key());
+            } else {
+                members.insert(member.key().to_owned(), member);
+            }
+        }
+    }
+    members
+}
+
+/// A details file of version 1, by its name: without a version, or with version 1.
+fn states_all(name: &TimestampedName) -> bool {
+    name.form == NameForm::Two || (name.form == NameForm::Three && name.version == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn write(version: u32, members: &[GroupMember]) -> Vec<u8> {
+        let mut bytes = version.to_le_bytes().to_vec();
+        bytes.extend((members.len() as u64).to_le_bytes());
+        for member in members {
+            bytes.extend(version.to_le_bytes());
+            bytes.push(match member.member_type {
+                MemberType::Unknown => 0,
+                MemberType::Group => 1,
+                MemberType::Array => 2,
+            });
+            bytes.push(u8::from(member.relative));
+            bytes.extend((member.uri.len() as u64).to_le_bytes());
+            bytes.extend(member.uri.as_bytes());
+            bytes.push(u8::from(member.name.is_some()));
+            if let Some(name) = &member.name {
+                bytes.extend((name.len() as u64).to_le_bytes());
+                bytes.extend(name.as_bytes());
+            }
+            if version >= 2 {
+                bytes.push(u8::from(member.deleted));
+            }
+        }
+        bytes
+    }
+
+    fn member(name: &str, uri: &str, deleted: bool) -> GroupMember {
+        let name = Some(name.to_owned()).filter(|name| !name.is_empty());
+        GroupMember { member_type: MemberType::Array, relative: true, uri: uri.to_owned(), name, deleted }
+    }
+
+    fn name(time: u64, version: &str) -> TimestampedName {
+        TimestampedName::parse(&format!("__{time}_{time}_{}{version}", "0".repeat(32))).unwrap().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn reads_what_was_written(
+            version in 1u32..=2,
+            members in prop::collection::vec(("[a-z]{0,4}", "\\PC{0,8}", any::<bool>()), 0..5),
+        ) {
+            let members: Vec<_> =
+                members.iter().map(|(name, uri, deleted)| member(name, uri, *deleted && version == 2)).collect();
+            let bytes = write(version, &members);
+            prop_assert_eq!(parse_group_details(&bytes).unwrap(), members);
+            for cut in 0..bytes.len() {
+                prop_assert!(parse_group_details(&bytes[..cut]).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn version_2_adds_and_removes() {
+        let files = vec![
+            (name(1, "_2"), vec![member("a", "x", false), member("", "y", false)]),
+            (name(2, "_2"), vec![member("a", "z", false), member("", "y", true)]),
+        ];
+        let members = members_in_force(files);
+        assert_eq!(members.into_values().collect::<Vec<_>>(), [member("a", "z", false)]);
+    }
+
+    #[test]
+    fn version_1_states_everything() {
+        for version in ["", "_1"] {
+            let files = vec![
+                (name(1, version), vec![member("a", "x", false), member("b", "y", false)]),
+                (name(2, version), vec![member("c", "z", false)]),
+            ];
+            assert_eq!(members_in_force(files).into_keys().collect::<Vec<_>>(), ["c"]);
+        }
+    }
+
+    #[test]
+    fn hostile_details_are_refused() {
+        let mut bytes = write(2, &[member("a", "x", false)]);
+        bytes[4..12].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(matches!(parse_group_details(&bytes), Err(Error::Damaged { .. })));
+        assert!(matches!(parse_group_details(&write(3, &[])), Err(Error::Unsupported { .. })));
+        let mut bytes = write(2, &[member("a", "x", false)]);
+        bytes.push(0);
+        assert!(parse_group_details(&bytes).is_err());
+    }
+}
