@@ -4,10 +4,12 @@
 //!
 //! * [`tree`]: the virtual tree, names to nodes
 //! * [`export`]: cells as file bytes
+//! * [`filter`]: undoing the filters of tiles
 //! * [`format`]: what the stored bytes mean
 //! * [`error`]: what can go wrong, and where
 
 pub mod error;
 pub mod export;
+pub mod filter;
 pub mod format;
 pub mod tree;

@@ -1,0 +1,120 @@
+//! The payload of generic tiles, which hold schemas, fragment metadata and all other structures:
+//! chunks like those of any tile, with a pipeline that only ever compresses with GZIP and encrypts.
+
+use std::sync::Arc;
+
+use super::chunks::Chunks;
+use super::key::Key;
+use super::pipeline::{Decoder, TileContext};
+use super::scratch::Scratch;
+use crate::error::{Error, Result};
+use crate::format::datatype::Datatype;
+use crate::format::pipeline::{Filter, Pipeline};
+
+/// A zlib stream expands to less than this many times its length.
+const MOST_EXPANSION: u64 = 1032;
+
+/// Decodes what follows the header of a generic tile.
+///
+/// `tile_size` is the length the header claims, `encrypted` whether it names an encryption. Memory is
+/// bounded by what a zlib stream of the length of `persisted` can hold.
+///
+/// # Errors
+/// [`Error::Damaged`] if the payload does not decode to exactly `tile_size` bytes, [`Error::Key`] if
+/// the key is missing or wrong, [`Error::Unsupported`] for a filter that no generic tile has.
+pub fn decode_generic_tile(
+    pipeline: &Pipeline,
+    encrypted: bool,
+    tile_size: u64,
+    persisted: &[u8],
+    key: Option<&Key>,
+) -> Result<Vec<u8>> {
+    for filter in &pipeline.filters {
+        if !matches!(filter, Filter::Noop | Filter::Gzip { .. } | Filter::Aes256Gcm) {
+            return Err(Error::unsupported(format!("filter {} in a generic tile", filter.name())));
+        }
+    }
+    let encrypted = encrypted || pipeline.filters.contains(&Filter::Aes256Gcm);
+    let key = match (encrypted, key) {
+        (true, None) => return Err(Error::Key { reason: "the array is encrypted and no key was given".to_owned() }),
+        (true, Some(key)) => Some(Arc::new(key.clone())),
+        (false, _) => None,
+    };
+    let context = TileContext { datatype: Datatype::Char, cell_size: 1, format_version: 0, writer_version: None, key };
+    let decoder = Decoder::new(pipeline, &context)?;
+    let mut scratch = Scratch::new();
+    let mut tile = Vec::new();
+    for chunk in Chunks::new(persisted)? {
+        let chunk = chunk?;
+        let start = tile.len();
+        let end = start as u64 + u64::from(chunk.original_bytes);
+        if end > tile_size || u64::from(chunk.original_bytes) > chunk.data.len() as u64 * MOST_EXPANSION {
+            let length = chunk.original_bytes;
+            return Err(Error::damaged(format!("a chunk of {length} bytes in a generic tile of {tile_size}")));
+        }
+        tile.resize(end as usize, 0);
+        decoder.undo(chunk.metadata, chunk.data, &mut tile[start..], &mut scratch)?;
+    }
+    if tile.len() as u64 == tile_size {
+        return Ok(tile);
+    }
+    Err(Error::damaged(format!("a generic tile has {} of {tile_size} bytes", tile.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn gzip() -> Pipeline {
+        Pipeline { max_chunk_size: 65536, filters: vec![Filter::Gzip { level: 1 }] }
+    }
+
+    fn tile(chunks: &[&[u8]]) -> Vec<u8> {
+        let mut tile = (chunks.len() as u64).to_le_bytes().to_vec();
+        for chunk in chunks {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(chunk).unwrap();
+            let data = encoder.finish().unwrap();
+            for number in [chunk.len(), data.len(), 16, 0, 1, chunk.len(), data.len()] {
+                tile.extend((number as u32).to_le_bytes());
+            }
+            tile.extend(data);
+        }
+        tile
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let stored = tile(&[b"first ", b"second"]);
+        assert_eq!(decode_generic_tile(&gzip(), false, 12, &stored, None).unwrap(), b"first second");
+        let plain = [&[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0][..], b"ab"].concat();
+        assert_eq!(decode_generic_tile(&Pipeline::default(), false, 2, &plain, None).unwrap(), b"ab");
+        assert_eq!(decode_generic_tile(&gzip(), false, 0, &[0; 8], None).unwrap(), b"");
+    }
+
+    #[test]
+    fn lengths_must_agree() {
+        let stored = tile(&[b"first ", b"second"]);
+        for size in [0, 6, 11, 13, u64::MAX] {
+            assert!(decode_generic_tile(&gzip(), false, size, &stored, None).is_err(), "{size}");
+        }
+        for cut in 0..stored.len() {
+            assert!(decode_generic_tile(&gzip(), false, 12, &stored[..cut], None).is_err(), "cut at {cut}");
+        }
+        let mut bomb = tile(&[b"x"]);
+        for at in [8, 28] {
+            bomb[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        }
+        assert!(decode_generic_tile(&gzip(), false, u32::MAX.into(), &bomb, None).is_err());
+    }
+
+    #[test]
+    fn keys_are_wanted_and_other_filters_refused() {
+        let stored = tile(&[b"x"]);
+        assert!(matches!(decode_generic_tile(&gzip(), true, 1, &stored, None), Err(Error::Key { .. })));
+        let other = Pipeline { max_chunk_size: 65536, filters: vec![Filter::Zstd { level: 1 }] };
+        assert!(matches!(decode_generic_tile(&other, false, 1, &stored, None), Err(Error::Unsupported { .. })));
+    }
+}

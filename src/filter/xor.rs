@@ -1,0 +1,30 @@
+//! XOR: every value of a part but the first is stored as its exclusive or with the one before.
+
+use super::element::Element;
+use crate::error::{Error, Result};
+
+/// Undoes one part. `part` and `out` have the same length.
+pub(super) fn undo_part<T: Element>(part: &[u8], out: &mut [u8]) -> Result<()> {
+    if !part.len().is_multiple_of(T::BYTES) {
+        return Err(Error::damaged(format!("a part of {} bytes is no whole number of values", part.len())));
+    }
+    let mut value = T::truncate(0);
+    for (stored, out) in part.chunks_exact(T::BYTES).zip(out.chunks_exact_mut(T::BYTES)) {
+        value = value.xor(T::load(stored));
+        value.store(out);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_value_is_the_xor_of_all_up_to_it() {
+        let mut out = [0; 6];
+        undo_part::<u16>(&[0x34, 0x12, 0x0f, 0, 0, 0xff], &mut out).unwrap();
+        assert_eq!(out, [0x34, 0x12, 0x3b, 0x12, 0x3b, 0xed]);
+        assert!(undo_part::<u32>(&[0; 6], &mut out).is_err());
+    }
+}
