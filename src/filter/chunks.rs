@@ -3,39 +3,7 @@
 
 use crate::error::Result;
 use crate::format::cursor::Cursor;
-
-/// Bytes of the chunk count at the start of a tile.
-pub const COUNT_BYTES: usize = 8;
-
-/// The three lengths in front of every chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ChunkHeader {
-    /// Bytes of the chunk when all filters are undone.
-    pub original_bytes: u32,
-    /// Bytes of filtered data; they follow the metadata.
-    pub data_bytes: u32,
-    /// Bytes of filter metadata.
-    pub metadata_bytes: u32,
-}
-
-impl ChunkHeader {
-    /// Bytes of a header.
-    pub const BYTES: usize = 12;
-
-    /// Reads a header at the cursor.
-    pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
-        Ok(ChunkHeader {
-            original_bytes: cursor.u32("chunk original length")?,
-            data_bytes: cursor.u32("chunk data length")?,
-            metadata_bytes: cursor.u32("chunk metadata length")?,
-        })
-    }
-
-    /// Bytes that follow the header.
-    pub fn body_bytes(&self) -> u64 {
-        u64::from(self.data_bytes) + u64::from(self.metadata_bytes)
-    }
-}
+use crate::format::tile::ChunkHeader;
 
 /// One chunk of a stored tile.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +26,7 @@ impl<'a> Chunks<'a> {
     pub fn new(tile: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(tile);
         let count = cursor.u64("number of chunks")?;
-        let left = cursor.checked_count(count, ChunkHeader::BYTES, "number of chunks")?;
+        let left = cursor.checked_count(count, ChunkHeader::SIZE, "number of chunks")?;
         if left == 0 && !cursor.is_at_end() {
             return Err(cursor.error("number of chunks", "bytes follow a tile without chunks"));
         }
@@ -66,13 +34,15 @@ impl<'a> Chunks<'a> {
     }
 
     fn read(&mut self) -> Result<Chunk<'a>> {
-        let header = ChunkHeader::parse(&mut self.cursor)?;
-        let metadata = self.cursor.bytes_u64(header.metadata_bytes.into(), "chunk metadata")?;
-        let data = self.cursor.bytes_u64(header.data_bytes.into(), "chunk data")?;
+        let header = self.cursor.bytes(ChunkHeader::SIZE, "chunk header")?;
+        let header = header.try_into().map_err(|_| self.cursor.error("chunk header", "of another length"))?;
+        let header = ChunkHeader::parse(header);
+        let metadata = self.cursor.bytes_u64(header.metadata.into(), "chunk metadata")?;
+        let data = self.cursor.bytes_u64(header.filtered.into(), "chunk data")?;
         if self.left == 0 && !self.cursor.is_at_end() {
             return Err(self.cursor.error("chunks", "bytes follow the last chunk"));
         }
-        Ok(Chunk { original_bytes: header.original_bytes, metadata, data })
+        Ok(Chunk { original_bytes: header.original, metadata, data })
     }
 }
 

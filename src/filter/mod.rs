@@ -31,7 +31,7 @@ mod string_rle;
 mod webp;
 mod xor;
 
-pub use chunks::{COUNT_BYTES, Chunk, ChunkHeader, Chunks};
+pub use chunks::{Chunk, Chunks};
 pub use generic_tile::decode_generic_tile;
 pub use key::Key;
 pub use pipeline::{Decoder, TileContext};
