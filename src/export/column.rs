@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::content::Content;
+use super::georeference::Georeference;
 use crate::format::datatype::{Datatype, Kind};
 
 /// Why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
@@ -182,6 +183,21 @@ pub struct Metadatum {
     pub datatype: Datatype,
     /// The values, little-endian.
     pub value: Vec<u8>,
+}
+
+/// All that one array or slice shows, for the formats that hold all of it in one file.
+#[derive(Clone)]
+pub struct Columns {
+    /// Whether there is one row per cell, rather than a grid.
+    pub sparse: bool,
+    /// Dense: the coordinates along each axis. Sparse: one coordinate per cell.
+    pub dimensions: Vec<Column>,
+    /// Dense: one value per cell of the grid, row-major. Sparse: one per row.
+    pub attributes: Vec<Column>,
+    /// The array's metadata.
+    pub metadata: Vec<Metadatum>,
+    /// Where the last two axes lie on the Earth, if the metadata says so.
+    pub georeference: Option<Georeference>,
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Cells become the bytes of files: each format is a [`Content`] computed by arithmetic from offset to cell.
 
+pub mod calendar;
 pub mod column;
 pub mod compose;
 pub mod content;
@@ -7,11 +8,12 @@ pub mod element;
 pub mod envi;
 pub mod extension;
 pub mod georeference;
+pub mod netcdf;
 pub mod npy;
 pub mod number;
 pub mod raster;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use column::{Column, Exported, Field, Fit, Labels, Metadatum, Misfit};
+pub use column::{Column, Columns, Exported, Field, Fit, Labels, Metadatum, Misfit};
 pub use content::Content;

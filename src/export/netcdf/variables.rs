@@ -1,0 +1,364 @@
+//! What a netCDF file of an array consists of: dimensions, variables and attributes.
+
+use std::sync::Arc;
+
+use super::Version;
+use super::header::{Attribute, Dimension};
+use super::metadata;
+use super::names::Names;
+use super::types::{Encoding, NcType, units};
+use crate::export::column::{Column, Columns, Fit, Labels, Metadatum, Misfit};
+use crate::export::compose::Repeat;
+use crate::export::content::Content;
+use crate::export::georeference::Georeference;
+use crate::export::number;
+use crate::format::datatype::{Datatype, Kind};
+
+/// A variable; its content is the big-endian data.
+pub struct Variable {
+    pub name: String,
+    /// Positions in the list of dimensions, the slowest first.
+    pub dimensions: Vec<usize>,
+    pub attributes: Vec<Attribute>,
+    pub nc_type: NcType,
+    pub content: Arc<dyn Content>,
+}
+
+impl Variable {
+    /// Bytes of the variable, or of one record if it has the unlimited dimension.
+    pub fn size(&self, dimensions: &[Dimension]) -> u64 {
+        let lengths = self.dimensions.iter().filter_map(|&number| dimensions.get(number));
+        let lengths = lengths.map(|dimension| dimension.length).filter(|&length| length > 0);
+        lengths.fold(self.nc_type.size() as u64, u64::saturating_mul)
+    }
+}
+
+/// The longest variable of CDF-2 that may be followed by another.
+const LONGEST_IN_CDF2: u64 = u32::MAX as u64 - 3;
+
+/// The longest dimension of CDF-2.
+const LONGEST_DIMENSION_OF_CDF2: u64 = i32::MAX as u64 - 3;
+
+/// More labels than this are no `flag_meanings`.
+const MOST_FLAGS: usize = 256;
+
+/// The labels of an enumeration are padded to the longest, in memory; they may take this many bytes.
+const MOST_LABEL_BYTES: u64 = 64 << 20;
+
+/// Everything that the header lists.
+pub struct Plan {
+    pub dimensions: Vec<Dimension>,
+    pub attributes: Vec<Attribute>,
+    pub variables: Vec<Variable>,
+    pub left_out: Vec<(String, Misfit)>,
+}
+
+impl Plan {
+    /// The plan of an array's file in a version, or why that version cannot hold it.
+    pub fn of(columns: &Columns, version: Version) -> Fit<Self> {
+        let mut builder = Builder::new(version);
+        builder.global_attributes(&columns.metadata);
+        if columns.sparse {
+            builder.sparse(columns)?
+        } else {
+            builder.dense(columns)?
+        }
+        Ok(builder.plan)
+    }
+
+    /// CDF-2 allows one variable over 4 GiB, as the last.
+    pub fn move_longest_to_the_end(&mut self) -> Fit<()> {
+        let too_long = |variable: &Variable| variable.content.len() > LONGEST_IN_CDF2;
+        match self.variables.iter().filter(|variable| too_long(variable)).count() {
+            0 => {}
+            1 => self.variables.sort_by_key(too_long),
+            _ => return Err(Misfit::new("CDF-2 has only one variable over 4 GiB")),
+        }
+        Ok(())
+    }
+}
+
+struct Builder {
+    version: Version,
+    plan: Plan,
+    /// Of variables and dimensions alike: only an axis shares its name with its coordinates.
+    names: Names,
+    /// Attributes that every variable over the cells gets.
+    shared: Vec<Attribute>,
+}
+
+impl Builder {
+    fn new(version: Version) -> Self {
+        let plan = Plan { dimensions: Vec::new(), attributes: Vec::new(), variables: Vec::new(), left_out: Vec::new() };
+        Builder { version, plan, names: Names::default(), shared: Vec::new() }
+    }
+
+    fn dense(&mut self, columns: &Columns) -> Fit<()> {
+        let mut axes = Vec::new();
+        for axis in &columns.dimensions {
+            axis.check()?;
+            if axis.cells() == 0 {
+                return Err(Misfit::new("netCDF classic has no axis of length 0"));
+            }
+            let name = self.names.give(&axis.field.name);
+            let dimension = self.dimension(name.clone(), axis.cells())?;
+            axes.push(dimension);
+            let encoding = self.encoding(axis)?;
+            let attributes = self.attributes_of(axis, &name, encoding);
+            self.add(name, vec![dimension], encoding.nc_type, encoding.apply(axis.values.clone()), attributes);
+        }
+        let lengths: Vec<u64> = columns.dimensions.iter().map(Column::cells).collect();
+        if let Some(place) = columns.georeference.as_ref().filter(|_| axes.len() >= 2) {
+            self.grid_mapping(place);
+        }
+        for column in &columns.attributes {
+            column.check()?;
+            if column.shape != lengths {
+                return Err(Misfit::new(format!("{}: its shape is not that of the axes", column.field.name)));
+            }
+            self.column(column, &axes, true)?;
+        }
+        Ok(())
+    }
+
+    fn sparse(&mut self, columns: &Columns) -> Fit<()> {
+        let all = || columns.dimensions.iter().chain(&columns.attributes);
+        let cells = all().next().map_or(0, Column::cells);
+        let dimension_name = self.names.give("cells");
+        let cell_dimension = vec![self.dimension(dimension_name, cells)?];
+        for column in all() {
+            column.check()?;
+            if column.cells() != cells {
+                return Err(Misfit::new(format!("{}: not as many rows as the others", column.field.name)));
+            }
+        }
+        let before = self.plan.variables.len();
+        for column in &columns.dimensions {
+            self.column(column, &cell_dimension, false)?;
+        }
+        let coordinates: Vec<&str> = self.plan.variables[before..]
+            .iter()
+            .filter(|variable| variable.dimensions == cell_dimension)
+            .map(|variable| variable.name.as_str())
+            .collect();
+        if !coordinates.is_empty() {
+            self.shared.push(Attribute::text("coordinates", coordinates.join(" ")));
+        }
+        for column in &columns.attributes {
+            self.column(column, &cell_dimension, false)?;
+        }
+        Ok(())
+    }
+
+    /// One attribute, or the coordinates of sparse cells, and the variables that explain it.
+    fn column(&mut self, column: &Column, cell_dimensions: &[usize], fill: bool) -> Fit<()> {
+        let field = &column.field;
+        let encoding = self.encoding(column)?;
+        let size = field.datatype.size() as u64;
+        let mut dimensions = cell_dimensions.to_vec();
+        match field.values_per_cell {
+            Some(1) => {}
+            Some(values) => {
+                let name = self.names.give(&format!("{}_values", field.name));
+                dimensions.push(self.dimension(name, u64::from(values))?);
+            }
+            None if column.values.len() < size => {
+                let reason = Misfit::new("it has no values at all, and netCDF classic has no empty dimension");
+                self.plan.left_out.push((field.name.clone(), reason));
+                return Ok(());
+            }
+            None => {
+                let name = self.names.give(&format!("{}_values", field.name));
+                dimensions = vec![self.dimension(name, column.values.len() / size)?];
+            }
+        }
+        let name = self.names.give(&field.name);
+        let mut attributes = self.attributes_of(column, &name, encoding);
+        let fill_is_special = !matches!(field.datatype.kind(), Kind::Bytes) && field.datatype != Datatype::Bool
+            || encoding.nc_type == NcType::Char;
+        if fill && fill_is_special {
+            let value = field.fill_of_one_value().and_then(|fill| encoding.apply_to(fill));
+            attributes.extend(value.map(|values| Attribute {
+                name: "_FillValue".into(),
+                nc_type: encoding.nc_type,
+                values,
+            }));
+        }
+        if dimensions.starts_with(cell_dimensions) {
+            attributes.extend(self.shared.iter().cloned());
+        }
+        if let Some(validity) = &column.validity {
+            let valid_name = self.names.give(&format!("{}_valid", field.name));
+            attributes.push(Attribute::text("ancillary_variables", valid_name.clone()));
+            let mut flags = vec![Attribute { name: "flag_values".into(), nc_type: NcType::Byte, values: vec![0, 1] }];
+            flags.push(Attribute::text("flag_meanings", "null valid"));
+            self.add(valid_name, cell_dimensions.to_vec(), NcType::Byte, validity.clone(), flags);
+        }
+        if let Some(labels) = &field.labels {
+            attributes.extend(flags(labels, encoding, field.datatype));
+            self.labels(&name, labels)?;
+        }
+        if let Some(offsets) = &column.offsets {
+            self.offsets(&name, column, offsets)?;
+        }
+        self.add(name, dimensions, encoding.nc_type, encoding.apply(column.values.clone()), attributes);
+        Ok(())
+    }
+
+    /// Where the values of each cell begin, and one more.
+    fn offsets(&mut self, name: &str, column: &Column, offsets: &Arc<dyn Content>) -> Fit<()> {
+        let offsets_name = self.names.give(&format!("{name}_offsets"));
+        let dimension = self.names.give(&format!("{name}_offset"));
+        let dimension = self.dimension(dimension, column.cells().saturating_add(1))?;
+        let bounds = Some((0, i128::from(column.values.len())));
+        // Signed in CDF-5 too: no length is over 2^63, and it is the commoner type.
+        let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| misfit(column))?;
+        let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
+        let attributes = vec![Attribute::text("long_name", text)];
+        self.add(offsets_name, vec![dimension], encoding.nc_type, encoding.apply(offsets.clone()), attributes);
+        Ok(())
+    }
+
+    /// All labels as a variable: texts padded to the longest, numbers as they are.
+    fn labels(&mut self, name: &str, labels: &Labels) -> Fit<()> {
+        let longest = labels.values.iter().map(Vec::len).max().unwrap_or(0);
+        if longest == 0 {
+            return Ok(());
+        }
+        let variable_name = self.names.give(&format!("{name}_labels"));
+        if longest as u64 * labels.values.len() as u64 > MOST_LABEL_BYTES {
+            let reason = format!("the labels, padded to the longest, are over {} MiB", MOST_LABEL_BYTES >> 20);
+            self.plan.left_out.push((variable_name, Misfit::new(reason)));
+            return Ok(());
+        }
+        // Only the type matters, and no bounds would allow a narrower one than the values' own.
+        let Some(encoding) = Encoding::of(labels.datatype, label_bounds(labels), self.version) else {
+            return Err(Misfit::new("CDF-2 cannot hold the labels"));
+        };
+        let size = labels.datatype.size();
+        let padded: Vec<u8> = labels
+            .values
+            .iter()
+            .flat_map(|label| label.iter().copied().chain(std::iter::repeat_n(0, longest - label.len())))
+            .collect();
+        let dimension = self.names.give(&format!("{name}_label"));
+        let mut dimensions = vec![self.dimension(dimension, labels.values.len() as u64)?];
+        if longest > size {
+            let dimension = self.names.give(&format!("{name}_label_length"));
+            dimensions.push(self.dimension(dimension, (longest / size) as u64)?);
+        }
+        let mut attributes = vec![Attribute::text("long_name", format!("labels of the codes of {name}, from 0 on"))];
+        if encoding.nc_type == NcType::Char && labels.values.iter().all(|label| std::str::from_utf8(label).is_ok()) {
+            // Readers make texts of the characters by themselves.
+            attributes.push(Attribute::text("_Encoding", "utf-8"));
+        }
+        self.add(variable_name, dimensions, encoding.nc_type, encoding.apply(Arc::new(padded)), attributes);
+        Ok(())
+    }
+
+    /// The variable that GDAL and CF look up the coordinate system in.
+    fn grid_mapping(&mut self, place: &Georeference) {
+        let name = self.names.give("crs");
+        let mut attributes = Vec::new();
+        if !place.system.is_empty() {
+            attributes.push(Attribute::text("crs_wkt", place.system.clone()));
+            attributes.push(Attribute::text("spatial_ref", place.system.clone()));
+        }
+        let transform: Vec<String> = place.transform.iter().map(f64::to_string).collect();
+        attributes.push(Attribute::text("GeoTransform", transform.join(" ")));
+        self.shared.push(Attribute::text("grid_mapping", name.clone()));
+        self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), attributes);
+    }
+
+    fn global_attributes(&mut self, metadata: &[Metadatum]) {
+        let mut names = Names::default();
+        for metadatum in metadata {
+            let name = names.give(&metadatum.key);
+            self.plan.attributes.push(metadata::attribute(name, metadatum, self.version));
+        }
+        if !metadata.iter().any(|metadatum| metadatum.key == "Conventions") {
+            self.plan.attributes.push(Attribute::text(&names.give("Conventions"), "CF-1.8"));
+        }
+    }
+
+    /// What is said of the values of any column.
+    fn attributes_of(&self, column: &Column, name: &str, encoding: Encoding) -> Vec<Attribute> {
+        let field = &column.field;
+        let mut attributes = Vec::new();
+        if name != field.name {
+            attributes.push(Attribute::text("long_name", field.name.clone()));
+        }
+        if encoding.unsigned {
+            attributes.push(Attribute::text("_Unsigned", "true"));
+        }
+        if let Some(units) = units(field.datatype) {
+            if units.contains("since") {
+                attributes.push(Attribute::text("calendar", "proleptic_gregorian"));
+            }
+            attributes.push(Attribute::text("units", units));
+            attributes.push(Attribute::text("tiledb_datatype", field.datatype.name()));
+        }
+        attributes
+    }
+
+    fn encoding(&self, column: &Column) -> Fit<Encoding> {
+        Encoding::of(column.field.datatype, column.bounds, self.version).ok_or_else(|| misfit(column))
+    }
+
+    /// A dimension of that name, which is legal and unique already.
+    fn dimension(&mut self, name: String, length: u64) -> Fit<usize> {
+        let longest = match self.version {
+            Version::Cdf2 => LONGEST_DIMENSION_OF_CDF2,
+            Version::Cdf5 => i64::MAX as u64 - 3,
+        };
+        if length > longest {
+            return Err(Misfit::new(format!("a dimension of length {length} is too long for netCDF")));
+        }
+        self.plan.dimensions.push(Dimension { name, length });
+        Ok(self.plan.dimensions.len() - 1)
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        dimensions: Vec<usize>,
+        nc_type: NcType,
+        content: Arc<dyn Content>,
+        attributes: Vec<Attribute>,
+    ) {
+        self.plan.variables.push(Variable { name, dimensions, attributes, nc_type, content });
+    }
+}
+
+fn misfit(column: &Column) -> Misfit {
+    Misfit::new(format!("{}: CDF-2 has no 64-bit integers", column.field.name))
+}
+
+fn label_bounds(labels: &Labels) -> Option<(i128, i128)> {
+    let numbers = labels.values.iter().map(|label| number::integer(labels.datatype, label));
+    numbers.collect::<Option<Vec<_>>>().and_then(|n| Some((*n.iter().min()?, *n.iter().max()?)))
+}
+
+/// CF's `flag_values` and `flag_meanings` of a few text labels: one word each.
+fn flags(labels: &Labels, encoding: Encoding, codes: Datatype) -> Vec<Attribute> {
+    let count = labels.values.len();
+    if !labels.datatype.is_string() || labels.datatype.size() != 1 || count == 0 || count > MOST_FLAGS {
+        return Vec::new();
+    }
+    let word = |label: &Vec<u8>| -> String {
+        let word: String = String::from_utf8_lossy(label)
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "_-.+@".contains(c) { c } else { '_' })
+            .collect();
+        if word.is_empty() { "_".into() } else { word }
+    };
+    let meanings: Vec<String> = labels.values.iter().map(word).collect();
+    let values = (0..count as u64).map(|code| encoding.apply_to(&code.to_le_bytes()[..codes.size()]));
+    match values.collect::<Option<Vec<_>>>() {
+        Some(values) => vec![
+            Attribute { name: "flag_values".into(), nc_type: encoding.nc_type, values: values.concat() },
+            Attribute::text("flag_meanings", meanings.join(" ")),
+        ],
+        None => Vec::new(),
+    }
+}

@@ -1,0 +1,83 @@
+//! GDAL opens the raw file by the ENVI header beside it.
+
+use tilefs::export::georeference::Georeference;
+use tilefs::export::{Column, Field, envi};
+use tilefs::format::datatype::Datatype;
+
+use crate::tools::{bytes, has, run, write};
+
+const UTM: &str = r#"PROJCS["WGS 84 / UTM zone 32N",GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["latitude_of_origin",0],PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],PARAMETER["false_easting",500000],PARAMETER["false_northing",0],UNIT["metre",1],AUTHORITY["EPSG","32632"]]"#;
+
+fn axes(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// The value of a pixel of a band as GDAL reads it.
+fn pixel(folder: &std::path::Path, file: &str, band: u64, x: u64, y: u64) -> String {
+    let (band, x, y) = (band.to_string(), x.to_string(), y.to_string());
+    run(folder, "gdallocationinfo", &["-valonly", "-b", &band, file, &x, &y]).trim().to_owned()
+}
+
+#[test]
+fn gdal_reads_values_and_georeference() {
+    if !has("gdalinfo") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = Georeference { transform: [440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0], system: UTM.into() };
+    let field = Field::new("temp", Datatype::Float32).with_fill((-9999f32).to_le_bytes());
+    let temp = Column::fixed(field, vec![3, 4], bytes((0..12).map(|i| (i as f32 * 1.5).to_le_bytes())));
+    write(folder.path(), "temp.f32", &temp.values);
+    write(folder.path(), "temp.f32.hdr", &envi::header(&temp, &axes(&["y", "x"]), Some(&place)).unwrap());
+    let info = run(folder.path(), "gdalinfo", &["temp.f32"]);
+    for expected in [
+        "Driver: ENVI",
+        "Size is 4, 3",
+        "WGS 84 / UTM zone 32N",
+        "Origin = (440720.000000000000000,3751320.000000000000000)",
+        "Pixel Size = (60.000000000000000,-30.000000000000000)",
+        "Type=Float32",
+        "NoData Value=-9999",
+    ] {
+        assert!(info.contains(expected), "{expected} is missing in\n{info}");
+    }
+    assert_eq!(pixel(folder.path(), "temp.f32", 1, 3, 2), "16.5");
+    run(folder.path(), "gdal_translate", &["-q", "temp.f32", "out.tif"]);
+    assert_eq!(pixel(folder.path(), "out.tif", 1, 1, 1), "7.5");
+}
+
+#[test]
+fn gdal_finds_each_band_in_each_interleave() {
+    if !has("gdalinfo") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let cases: [(&str, [u64; 3], [&str; 3]); 3] = [
+        ("bsq", [2, 3, 4], ["band", "y", "x"]),
+        ("bil", [3, 2, 4], ["y", "BANDS", "x"]),
+        ("bip", [3, 4, 2], ["y", "x", "bands"]),
+    ];
+    for (name, shape, names) in cases {
+        // The value of a pixel says where it is: band, line, sample.
+        let mut values = Vec::new();
+        for a in 0..shape[0] {
+            for b in 0..shape[1] {
+                for c in 0..shape[2] {
+                    let (band, y, x) = match name {
+                        "bsq" => (a, b, c),
+                        "bil" => (b, a, c),
+                        _ => (c, a, b),
+                    };
+                    values.push(((band * 100 + y * 10 + x) as u16).to_le_bytes());
+                }
+            }
+        }
+        let column = Column::fixed(Field::new("a", Datatype::UInt16), shape.to_vec(), bytes(values));
+        write(folder.path(), &format!("{name}.u16"), &column.values);
+        write(folder.path(), &format!("{name}.u16.hdr"), &envi::header(&column, &axes(&names), None).unwrap());
+        for (band, y, x) in [(0, 0, 0), (1, 2, 3), (0, 1, 2), (1, 0, 1)] {
+            let expected = (band * 100 + y * 10 + x).to_string();
+            assert_eq!(pixel(folder.path(), &format!("{name}.u16"), band + 1, x, y), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Opens our files with the programs that they are made for, and compares the values.
+//!
+//! The programs come from `scripts/install_test_tools.sh`; a test whose program is missing says so and passes.
+
+mod gdal;
+mod netcdf;
+mod numpy;
+mod tools;

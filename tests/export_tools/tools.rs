@@ -1,0 +1,82 @@
+//! Columns to export, files to write, programs to run.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use tilefs::export::{Column, Columns, Content, Field};
+use tilefs::format::datatype::Datatype;
+
+/// Values as the content of a column, little-endian.
+pub fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
+    Arc::new(values.into_iter().flatten().collect::<Vec<u8>>())
+}
+
+/// The coordinates of an axis of 64-bit integers.
+pub fn axis(name: &str, first: i64, length: u64) -> Column {
+    let values = bytes((0..length as i64).map(|i| (first + i).to_le_bytes()));
+    let last = first + length as i64 - 1;
+    Column::fixed(Field::new(name, Datatype::Int64), vec![length], values).with_bounds(first.into(), last.into())
+}
+
+/// A dense array with the axes `y` (from -1) and `x` (from 10).
+pub fn dense(shape: [u64; 2], attributes: Vec<Column>) -> Columns {
+    let dimensions = vec![axis("y", -1, shape[0]), axis("x", 10, shape[1])];
+    Columns { sparse: false, dimensions, attributes, metadata: Vec::new(), georeference: None }
+}
+
+/// A column of an exactly known pattern: floats with a few that are special.
+pub fn floats(name: &str, shape: &[u64]) -> Column {
+    let count = shape.iter().product::<u64>();
+    let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, f32::MIN_POSITIVE, f32::MAX, 1e-45, 0.1];
+    let value = |i: u64| special.get(i as usize).copied().unwrap_or((i as f32 * 0.7).sin() * 10f32.powi(i as i32 % 30));
+    let values = bytes((0..count).map(|i| value(i).to_le_bytes()));
+    Column::fixed(Field::new(name, Datatype::Float32), shape.to_vec(), values)
+}
+
+/// Writes a content into a file, in reads of an odd size.
+pub fn write(directory: &Path, name: &str, content: &dyn Content) {
+    let mut all = vec![0; content.len() as usize];
+    for (number, part) in all.chunks_mut(4093).enumerate() {
+        content.read_at(number as u64 * 4093, part).expect("a content can be read");
+    }
+    fs::write(directory.join(name), all).expect("a temporary folder can be written");
+}
+
+/// Runs a Python script in a folder; the test fails if it does. Skips aloud, and returns false, where a
+/// package that it `needs` is missing.
+///
+/// The interpreter is `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
+pub fn python(directory: &Path, needs: &str, script: &str) -> bool {
+    let interpreter = std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
+        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
+        if ours.exists() { ours.display().to_string() } else { "python3".to_owned() }
+    });
+    let import = Command::new(&interpreter).arg("-c").arg(format!("import {needs}")).output();
+    if !import.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: {interpreter} cannot import {needs}");
+        return false;
+    }
+    let script = format!("import {needs}\n{script}");
+    run(directory, &interpreter, &["-W", "error::RuntimeWarning", "-c", &script]);
+    true
+}
+
+/// Whether a program is there; skips aloud where not.
+pub fn has(program: &str) -> bool {
+    let there = Command::new("sh").arg("-c").arg(format!("command -v {program}")).output();
+    let there = there.is_ok_and(|output| output.status.success());
+    if !there {
+        eprintln!("skipped: {program} is not installed");
+    }
+    there
+}
+
+/// Runs a program in a folder and returns what it prints; the test fails if it does.
+pub fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).current_dir(directory).output().expect("the program starts");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{program} failed\n{stdout}\n{stderr}");
+    stdout.into_owned()
+}
