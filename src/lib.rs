@@ -4,12 +4,18 @@
 //!
 //! * [`tree`]: the virtual tree, names to nodes
 //! * [`export`]: cells as file bytes
-//! * [`filter`]: undoing the filters of tiles
+//! * [`array`]: one array as of one time
+//! * [`cache`]: what was decoded, under one byte budget
+//! * [`filter`]: undoing the filter pipeline
 //! * [`format`]: what the stored bytes mean
+//! * [`storage`]: where the stored bytes are
 //! * [`error`]: what can go wrong, and where
 
+pub mod array;
+pub mod cache;
 pub mod error;
 pub mod export;
 pub mod filter;
 pub mod format;
+pub mod storage;
 pub mod tree;

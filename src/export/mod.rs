@@ -12,6 +12,7 @@ pub mod netcdf;
 pub mod npy;
 pub mod number;
 pub mod raster;
+pub mod raw;
 #[cfg(test)]
 pub(crate) mod testing;
 

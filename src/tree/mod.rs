@@ -1,8 +1,13 @@
 //! The virtual tree: names and nodes. Nothing here knows of the kernel; nothing below knows of names.
 
+pub mod array;
+pub mod dense;
+pub mod made;
 pub mod node;
+pub mod open;
 pub mod options;
 pub mod time;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};
+pub use open::open;
 pub use options::{Extent, OpenOptions};

@@ -1,0 +1,14 @@
+//! Dense reads: the value of every cell of a box, in the order of a file.
+
+pub mod axis;
+pub mod column;
+pub mod grid;
+pub mod pieces;
+pub mod reorder;
+pub mod selection;
+pub mod view;
+
+pub use axis::AxisCoordinates;
+pub use column::DenseColumn;
+pub use selection::{AxisRange, AxisSelection, Selection};
+pub use view::DenseView;

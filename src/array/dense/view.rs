@@ -1,0 +1,101 @@
+//! Which fragment owns which cells of a dense array.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+
+use super::grid::{Grid, PositionBox};
+use super::pieces::Cover;
+use crate::array::Array;
+use crate::error::{Error, Locate, Result};
+
+/// Space tiles whose owners are remembered. With few fragments they are found again in no time; with
+/// ten thousand, a search costs as much as a decode.
+const REMEMBERED_TILES: usize = 4096;
+
+/// The boxes of all visible fragments of a dense array, in positions. Memory: 16 bytes a fragment and
+/// dimension, and the owners of the last [`REMEMBERED_TILES`] tiles.
+pub struct DenseView {
+    array: Arc<Array>,
+    grid: Grid,
+    /// Non-empty domains by the number of the fragment in the array, oldest first; `None` for a fragment of
+    /// no cells.
+    boxes: Vec<Option<PositionBox>>,
+    covers: Mutex<LruCache<Box<[u64]>, Arc<[Cover]>>>,
+}
+
+impl DenseView {
+    /// Reads the footers of all visible fragments.
+    ///
+    /// # Errors
+    /// When any footer cannot be read: without it nobody knows which cells the fragment owns, so no
+    /// cell could be proven right.
+    pub fn new(array: Arc<Array>) -> Result<Self> {
+        let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
+        let mut boxes = Vec::with_capacity(array.fragment_count());
+        for number in 0..array.fragment_count() {
+            let outline = array.outline(number)?;
+            let name = array.fragment_name(number);
+            if !outline.facts.dense {
+                return Err(Error::unsupported("a sparse fragment in a dense array")
+                    .in_fragment(name)
+                    .in_array(array.path()));
+            }
+            let domain = outline.facts.non_empty_domain.as_deref();
+            boxes.push(match domain {
+                Some(ranges) => {
+                    Some(grid.box_of(ranges).in_field("non-empty domain").in_fragment(name).in_array(array.path())?)
+                }
+                None => None,
+            });
+        }
+        let capacity = NonZeroUsize::new(REMEMBERED_TILES).unwrap_or(NonZeroUsize::MIN);
+        Ok(DenseView { array, grid, boxes, covers: Mutex::new(LruCache::new(capacity)) })
+    }
+
+    pub fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// The smallest box that holds all fragments, `None` where there is none.
+    pub fn non_empty_box(&self) -> Option<PositionBox> {
+        let mut boxes = self.boxes.iter().flatten();
+        let first = boxes.next()?.clone();
+        Some(boxes.fold(first, |union, one| union.union(one)))
+    }
+
+    /// The fragments that own cells of a tile, newest first. As in libtiledb, a fragment whose share of
+    /// the tile lies within that of a single newer one is left out, whatever attributes either has.
+    pub fn covers(&self, tile: &[u64]) -> Result<Arc<[Cover]>> {
+        if let Some(known) = self.lock().get(tile) {
+            return Ok(known.clone());
+        }
+        let whole = self.grid.tile_box(tile);
+        let mut covers: Vec<Cover> = Vec::new();
+        for (fragment, domain) in self.boxes.iter().enumerate().rev() {
+            let Some(domain) = domain else { continue };
+            let Some(positions) = domain.intersection(&whole) else { continue };
+            if covers.iter().any(|newer| newer.positions.contains(&positions)) {
+                continue;
+            }
+            let number = self.grid.tile_number(domain, tile).ok_or_else(|| {
+                Error::damaged("the fragment has more than 2^64 tiles")
+                    .in_fragment(self.array.fragment_name(fragment))
+                    .in_array(self.array.path())
+            })?;
+            covers.push(Cover { fragment, positions, tile: number });
+        }
+        let covers: Arc<[Cover]> = covers.into();
+        self.lock().put(tile.into(), covers.clone());
+        Ok(covers)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Box<[u64]>, Arc<[Cover]>>> {
+        self.covers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,334 @@
+//! One fragment's metadata and data files: footers, tile offsets and filter pipelines, read when a tile
+//! is first wanted and kept in the cache.
+
+use std::sync::Arc;
+
+use super::folder::{ArrayFolder, Outline};
+use super::generic::{read_generic_tile, read_header};
+use super::tiles::Tiles;
+use crate::cache::Key;
+use crate::error::{Error, Locate, Result};
+use crate::filter::{Decoder, TileContext};
+use crate::format::datatype::Datatype;
+use crate::format::fragment::{
+    EarlyField, EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FieldRecord, FragmentFooter, MbrList,
+    footer_range, schema_name, sections,
+};
+use crate::format::pipeline::{Filter, Pipeline};
+use crate::format::schema::{ArraySchema, CellValNum, FIRST_SCHEMA};
+
+/// Libraries up to this format version filtered the coordinate files they added to arrays older than
+/// version 5 with the schema's pipeline of coordinates; later ones with none.
+const COORDS_PIPELINE_UNTIL: u32 = 19;
+
+/// Format version since which each filter sees the type that the one before it hands on.
+const TYPES_ARE_CHAINED_SINCE: u32 = 20;
+
+/// Which of a field's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldFile {
+    /// Values of a fixed-size field, offsets of a variable-size one.
+    Data,
+    /// Values of a variable-size field.
+    Var,
+    Validity,
+}
+
+/// All that a fragment's metadata says of its fields.
+enum Records {
+    Early(EarlyFragment),
+    Footer(FragmentFooter),
+}
+
+/// What a fragment's metadata says of one file.
+struct FileRecord {
+    size: u64,
+    offsets: Arc<[u64]>,
+}
+
+/// Positions in the cache's key space of a fragment: its records, and for each file the [`Tiles`] and
+/// the sizes of variable-size tiles. Tiles themselves are numbered from 0.
+const RECORDS: u64 = u64::MAX;
+const TILES: u64 = u64::MAX;
+const VAR_SIZES: u64 = u64::MAX - 1;
+const MBRS: u64 = u64::MAX - 2;
+const CONDITIONS: u64 = u64::MAX - 3;
+
+impl ArrayFolder {
+    /// The facts in a fragment's metadata that are kept.
+    pub(super) fn read_outline(&self, fragment: usize) -> Result<Outline> {
+        let (records, schema) = self.read_records(fragment)?;
+        let facts = match records {
+            Records::Early(early) => early.facts,
+            Records::Footer(footer) => footer.facts,
+        };
+        Ok(Outline { facts, schema })
+    }
+
+    /// Reads a fragment's metadata; of version 3 and later only the footer.
+    fn read_records(&self, fragment: usize) -> Result<(Records, Arc<ArraySchema>)> {
+        let Some(entry) = self.fragment(fragment) else {
+            return Err(Error::damaged(format!("no fragment number {fragment}")));
+        };
+        let path = entry.folder.join(FRAGMENT_METADATA);
+        let storage = &*self.context.storage;
+        if entry.times.version < 3 {
+            let schema = self.schema(FIRST_SCHEMA)?;
+            let has_coordinates = storage.list(&entry.folder)?.iter().any(|one| one.name == "__coords.tdb");
+            let payload = read_generic_tile(storage, &path, 0, self.context.key.as_deref())?;
+            let early = EarlyFragment::parse(&payload, has_coordinates, &schema).in_file(&path)?;
+            return Ok((Records::Early(early), schema));
+        }
+        let file = storage.open(&path)?;
+        let mut last_8 = [0; 8];
+        let size = file.len();
+        file.read_at(size.saturating_sub(8), &mut last_8).in_file(&path)?;
+        // Before version 10 there was one schema, and it tells how long the footer is.
+        let first_schema = if entry.times.version < 10 { Some(self.schema(FIRST_SCHEMA)?) } else { None };
+        let range = footer_range(entry.times.version, first_schema.as_deref(), size, last_8).in_file(&path)?;
+        let mut footer = vec![0; (range.end - range.start) as usize];
+        file.read_at(range.start, &mut footer).in_file(&path)?;
+        let name = schema_name(&footer).in_file(&path)?;
+        let schema = self.schema(name)?;
+        let footer = FragmentFooter::parse(&footer, entry.times.version, &schema)
+            .in_file(&path)
+            .locate(|place| place.offset = place.offset.map(|offset| offset + range.start))?;
+        Ok((Records::Footer(footer), schema))
+    }
+
+    fn records(&self, fragment: usize) -> Result<Arc<Records>> {
+        let key = Key { source: self.first_source(fragment), tile: RECORDS, part: 0 };
+        self.context.cache.get_or_load(key, || {
+            let (records, _) = self.read_records(fragment)?;
+            let weight = match &records {
+                Records::Early(early) => {
+                    let lists = early.fields.iter().map(|field| {
+                        field.tile_offsets.capacity() + field.var_offsets.capacity() + field.var_sizes.capacity()
+                    });
+                    early.mbrs.memory() + 8 * lists.sum::<usize>()
+                }
+                Records::Footer(footer) => size_of_val(&*footer.records),
+            };
+            Ok((records, weight))
+        })
+    }
+
+    /// The tiles of one file. `field` counts attributes and dimensions in the fragment's own schema.
+    ///
+    /// # Errors
+    /// Any damage in the metadata of this file, [`Error::Unsupported`] for its filters.
+    pub fn tiles(&self, fragment: usize, field: Field, file: FieldFile) -> Result<Arc<Tiles>> {
+        let outline = self.outline(fragment)?;
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let source = self.file_source(fragment, slot, file);
+        self.context.cache.get_or_load(Key { source, tile: TILES, part: 0 }, || {
+            let record = self.file_record(fragment, field, file)?;
+            let files = FieldFiles::of(field, outline.facts.version, &outline.schema)?;
+            let name = match file {
+                FieldFile::Data => files.data(),
+                FieldFile::Var => files.var(),
+                FieldFile::Validity => files.validity(),
+            };
+            let decoder = self.decoder(fragment, &outline, field, file).in_file(&name)?;
+            let weight = record.offsets.len() * 8 + size_of::<Tiles>();
+            let path = self.fragment_file(fragment, &name);
+            let tiles = Tiles::new(&self.context, source, path, record.offsets, record.size, decoder)?;
+            Ok((tiles, weight))
+        })
+    }
+
+    /// What the tiles of a variable-size field decode to, in bytes.
+    ///
+    /// # Errors
+    /// Any damage in that section of the metadata.
+    pub fn var_sizes(&self, fragment: usize, field: Field) -> Result<Arc<Vec<u64>>> {
+        let outline = self.outline(fragment)?;
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let source = self.file_source(fragment, slot, FieldFile::Var);
+        self.context.cache.get_or_load(Key { source, tile: VAR_SIZES, part: 0 }, || {
+            let tiles = outline.facts.tile_count(&outline.schema)?;
+            let sizes = match &*self.records(fragment)? {
+                Records::Early(early) => early.field(field).map(|field| field.var_sizes.clone()).unwrap_or_default(),
+                Records::Footer(footer) => {
+                    let record = record_of(footer, field)?;
+                    let payload = self.section(fragment, record.var_sizes).in_field("var sizes")?;
+                    sections::parse_tile_sizes(&payload, tiles)
+                        .in_field("var sizes")
+                        .in_file(FRAGMENT_METADATA)
+                        .at(record.var_sizes)?
+                }
+            };
+            let weight = sizes.capacity() * 8;
+            Ok((sizes, weight))
+        })
+    }
+
+    /// The boxes of a sparse fragment's tiles.
+    ///
+    /// # Errors
+    /// Any damage in the R-tree, or when it does not have one leaf a tile.
+    pub fn mbrs(&self, fragment: usize) -> Result<Arc<MbrList>> {
+        let outline = self.outline(fragment)?;
+        let key = Key { source: self.first_source(fragment), tile: MBRS, part: 0 };
+        self.context.cache.get_or_load(key, || {
+            let mbrs = match (&*self.records(fragment)?, outline.facts.rtree_offset) {
+                (Records::Early(early), _) => early.mbrs.clone(),
+                (Records::Footer(_), Some(offset)) => {
+                    let payload = self.section(fragment, offset).in_field("R-tree")?;
+                    MbrList::parse_rtree(&payload, outline.facts.version, &outline.schema)
+                        .in_file(FRAGMENT_METADATA)
+                        .at(offset)?
+                }
+                (Records::Footer(_), None) => return Err(Error::damaged("a fragment without an R-tree")),
+            };
+            if mbrs.len() as u64 != outline.facts.sparse_tiles {
+                let reason = format!("{} boxes for {} tiles", mbrs.len(), outline.facts.sparse_tiles);
+                return Err(Error::damaged(reason).in_field("R-tree").in_file(FRAGMENT_METADATA));
+            }
+            let weight = mbrs.memory();
+            Ok((mbrs, weight))
+        })
+    }
+
+    /// The delete conditions that a fragment has applied already; a cell's delete condition index counts
+    /// in this list.
+    ///
+    /// # Errors
+    /// Any damage in that section.
+    pub fn processed_conditions(&self, fragment: usize) -> Result<Arc<Vec<String>>> {
+        let outline = self.outline(fragment)?;
+        let key = Key { source: self.first_source(fragment), tile: CONDITIONS, part: 0 };
+        self.context.cache.get_or_load(key, || {
+            let names = match outline.facts.processed_conditions_offset {
+                Some(offset) => {
+                    let payload = self.section(fragment, offset).in_field("processed conditions")?;
+                    sections::parse_processed_conditions(&payload).in_file(FRAGMENT_METADATA).at(offset)?
+                }
+                None => Vec::new(),
+            };
+            let weight = names.iter().map(|name| name.capacity() + size_of::<String>()).sum();
+            Ok((names, weight))
+        })
+    }
+
+    /// The cache source of one file of a fragment. Source 0 of a fragment is its metadata.
+    fn file_source(&self, fragment: usize, slot: usize, file: FieldFile) -> u64 {
+        self.first_source(fragment) + 1 + 3 * slot as u64 + file as u64
+    }
+
+    /// The payload of a section of a fragment's metadata.
+    fn section(&self, fragment: usize, offset: u64) -> Result<Vec<u8>> {
+        let path = self.fragment_file(fragment, FRAGMENT_METADATA);
+        read_generic_tile(&*self.context.storage, &path, offset, self.context.key.as_deref())
+    }
+
+    /// The recorded size of a file and the offsets of its tiles, as many as the fragment has tiles.
+    fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<FileRecord> {
+        let outline = self.outline(fragment)?;
+        let tiles = outline.facts.tile_count(&outline.schema)?;
+        let (size, offsets, section) = match &*self.records(fragment)? {
+            Records::Early(early) => {
+                let none = EarlyField::default();
+                let record = early.field(field).unwrap_or(&none);
+                match file {
+                    FieldFile::Data => (record.file_size, record.tile_offsets.clone(), 0),
+                    FieldFile::Var => (record.var_file_size, record.var_offsets.clone(), 0),
+                    FieldFile::Validity => (0, Vec::new(), 0),
+                }
+            }
+            Records::Footer(footer) => {
+                let record = record_of(footer, field)?;
+                let (size, section) = match file {
+                    FieldFile::Data => (record.file_size, record.tile_offsets),
+                    FieldFile::Var => (record.var_file_size, record.var_offsets),
+                    FieldFile::Validity => (record.validity_file_size, record.validity_offsets),
+                };
+                let payload = self.section(fragment, section)?;
+                let offsets = sections::parse_u64_list(&payload).in_file(FRAGMENT_METADATA).at(section)?;
+                (size, offsets, section)
+            }
+        };
+        sections::check_tile_offsets(&offsets, tiles, size).in_file(FRAGMENT_METADATA).at(section)?;
+        Ok(FileRecord { size, offsets: offsets.into() })
+    }
+
+    /// The pipeline of a file, bound to the type and cell size it filters.
+    fn decoder(&self, fragment: usize, outline: &Outline, field: Field, file: FieldFile) -> Result<Decoder> {
+        let schema = &outline.schema;
+        let (pipeline, datatype, cell_size) = match (file, field) {
+            (FieldFile::Validity, _) => (&schema.validity_filters, Datatype::UInt8, 1),
+            (_, Field::Timestamps | Field::DeleteTimestamps | Field::DeleteConditionIndex) => {
+                (&schema.coords_filters, Datatype::UInt64, 8)
+            }
+            (_, Field::Coordinates) => {
+                let datatype = schema.dimensions.first().map_or(Datatype::UInt64, |dimension| dimension.datatype);
+                (&schema.coords_filters, datatype, datatype.size() * schema.dimensions.len())
+            }
+            (_, Field::Attribute(number)) => {
+                let attribute =
+                    schema.attributes.get(number).ok_or_else(|| Error::damaged("no such attribute in the schema"))?;
+                match (file, attribute.cell_count) {
+                    (FieldFile::Data, CellValNum::Variable) => (&schema.offsets_filters, Datatype::UInt64, 8),
+                    _ => {
+                        let size = attribute.cell_size().unwrap_or(attribute.datatype.size());
+                        (&attribute.filters, attribute.datatype, size)
+                    }
+                }
+            }
+            (_, Field::Dimension(number)) => {
+                let dimension =
+                    schema.dimensions.get(number).ok_or_else(|| Error::damaged("no such dimension in the schema"))?;
+                match (file, dimension.cell_count) {
+                    (FieldFile::Data, CellValNum::Variable) => (&schema.offsets_filters, Datatype::UInt64, 8),
+                    _ => (
+                        self.dimension_pipeline(fragment, schema, &dimension.filters)?,
+                        dimension.datatype,
+                        dimension.datatype.size(),
+                    ),
+                }
+            }
+        };
+        let format_version = outline.facts.version;
+        let writer_version = match format_version < TYPES_ARE_CHAINED_SINCE && changes_type(pipeline) {
+            true => Some(self.writer_version(fragment)?),
+            false => None,
+        };
+        let key = self.context.key.clone();
+        let context = TileContext { datatype, cell_size, format_version, writer_version, key };
+        Decoder::new(pipeline, &context)
+    }
+
+    /// Format version of the library that wrote a fragment, which may be newer than the fragment's.
+    fn writer_version(&self, fragment: usize) -> Result<u32> {
+        let path = self.fragment_file(fragment, FRAGMENT_METADATA);
+        Ok(read_header(&*self.context.storage, &path, 0)?.version)
+    }
+
+    /// A dimension without filters of its own has those of the coordinates, except in fragments that
+    /// releases since 2.17 added to arrays whose schema is older than version 5.
+    fn dimension_pipeline<'a>(
+        &self,
+        fragment: usize,
+        schema: &'a ArraySchema,
+        own: &'a Pipeline,
+    ) -> Result<&'a Pipeline> {
+        if !own.filters.is_empty() {
+            return Ok(own);
+        }
+        if schema.version < 5 && self.writer_version(fragment)? > COORDS_PIPELINE_UNTIL {
+            return Ok(own);
+        }
+        Ok(&schema.coords_filters)
+    }
+}
+
+/// Whether a filter of the pipeline hands on values of another type than it was given.
+fn changes_type(pipeline: &Pipeline) -> bool {
+    use Filter::{Delta, DoubleDelta, ScaleFloat, Xor};
+    let changes = |filter: &Filter| matches!(filter, ScaleFloat { .. } | Xor | Delta { .. } | DoubleDelta { .. });
+    pipeline.filters.iter().any(changes)
+}
+
+fn record_of(footer: &FragmentFooter, field: Field) -> Result<FieldRecord> {
+    footer.record(field).copied().ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))
+}

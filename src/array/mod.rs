@@ -1,0 +1,143 @@
+//! One array as of one time: which fragments are live, dense reads, sparse reads.
+
+pub mod dense;
+pub mod directory;
+pub mod folder;
+pub mod fragment;
+pub mod generic;
+pub mod tiles;
+pub mod window;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Locate, Result};
+use crate::format::fragment::Field;
+use crate::format::schema::{ArraySchema, ArrayType};
+
+pub use folder::{ArrayFolder, Context, Outline};
+pub use fragment::FieldFile;
+use tiles::Tiles;
+pub use window::TimeWindow;
+
+/// An array as seen through a window of time: the schema in force at its end and the fragments that
+/// count, oldest first. Fragments are numbered by that order. Memory: 8 bytes a visible fragment.
+pub struct Array {
+    folder: Arc<ArrayFolder>,
+    window: TimeWindow,
+    schema: Arc<ArraySchema>,
+    /// Numbers in the folder, oldest first.
+    fragments: Vec<usize>,
+}
+
+impl Array {
+    /// Reads the schema; no fragment is touched.
+    ///
+    /// # Errors
+    /// When the schema cannot be read: [`Error::Damaged`], [`Error::Unsupported`], or [`Error::Key`] for an
+    /// encrypted array without its key.
+    pub fn open(folder: Arc<ArrayFolder>, window: TimeWindow) -> Result<Self> {
+        let directory = folder.directory();
+        let schema = directory
+            .schema_at(window)
+            .ok_or_else(|| Error::damaged("the array has no schema").in_array(folder.path()))?;
+        let schema = folder.schema(&schema.name)?;
+        let is_sparse = schema.array_type == ArrayType::Sparse;
+        let fragments = directory.visible_fragments(window, is_sparse);
+        Ok(Array { folder, window, schema, fragments })
+    }
+
+    pub fn folder(&self) -> &Arc<ArrayFolder> {
+        &self.folder
+    }
+
+    pub fn context(&self) -> &Context {
+        &self.folder.context
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn window(&self) -> TimeWindow {
+        self.window
+    }
+
+    pub fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    /// How many fragments are visible.
+    pub fn fragment_count(&self) -> usize {
+        self.fragments.len()
+    }
+
+    /// The number in the folder of a visible fragment.
+    fn number(&self, fragment: usize) -> usize {
+        self.fragments.get(fragment).copied().unwrap_or(usize::MAX)
+    }
+
+    /// The name of a visible fragment.
+    pub fn fragment_name(&self, fragment: usize) -> &str {
+        self.folder.fragment(self.number(fragment)).map_or("", |entry| entry.name.as_str())
+    }
+
+    /// What a visible fragment's footer says.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::outline`].
+    pub fn outline(&self, fragment: usize) -> Result<Arc<Outline>> {
+        self.folder.outline(self.number(fragment))
+    }
+
+    /// The tiles of a file of an attribute (by its number in this array's schema) in a visible fragment.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] when the fragment has the attribute with another
+    /// type, as happens when it was dropped and added again.
+    pub fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
+        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
+    }
+
+    /// Decoded sizes of the tiles of a variable-size attribute in a visible fragment.
+    ///
+    /// # Errors
+    /// As [`Array::attribute_tiles`].
+    pub fn attribute_var_sizes(&self, fragment: usize, attribute: usize) -> Result<Arc<Vec<u64>>> {
+        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        self.folder.var_sizes(self.number(fragment), field)
+    }
+
+    /// Whether a fragment has values of an attribute. One whose schema lacks it, or has it with a fixed
+    /// size where this one varies or the reverse, has none.
+    ///
+    /// # Errors
+    /// When the fragment's schema cannot be read.
+    pub fn has_attribute(&self, fragment: usize, attribute: usize) -> Result<bool> {
+        let outline = self.outline(fragment)?;
+        let wanted = &self.schema.attributes[attribute];
+        let own = outline.schema.attributes.iter().find(|own| own.name == wanted.name);
+        Ok(own.is_some_and(|own| own.is_variable() == wanted.is_variable()))
+    }
+
+    /// An attribute's number in the schema of a fragment that has it.
+    fn own_attribute(&self, fragment: usize, attribute: usize) -> Result<usize> {
+        let outline = self.outline(fragment)?;
+        let wanted = &self.schema.attributes[attribute];
+        let attributes = &outline.schema.attributes;
+        let number = attributes.iter().position(|own| own.name == wanted.name);
+        let Some((number, own)) = number.and_then(|number| Some((number, attributes.get(number)?))) else {
+            return Err(Error::damaged("the fragment lacks the attribute").in_field(&wanted.name));
+        };
+        if (own.datatype, own.cell_count, own.nullable) != (wanted.datatype, wanted.cell_count, wanted.nullable) {
+            return Err(Error::unsupported(format!(
+                "the attribute was {} when this fragment was written and is {} now",
+                own.datatype.name(),
+                wanted.datatype.name()
+            ))
+            .in_field(&wanted.name));
+        }
+        Ok(number)
+    }
+}

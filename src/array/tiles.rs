@@ -1,0 +1,329 @@
+//! Decoded bytes of the tiles in one data file, chunk by chunk through the cache.
+//!
+//! The unit of decoding and caching is the chunk, so a small read in a large tile costs a chunk. A tile
+//! that is itself no larger than a few chunks is one unit: most arrays have such tiles, and then one
+//! read of the file and one entry of the cache serve all of it.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::folder::Context;
+use crate::cache::{Cache, Key};
+use crate::error::{Error, Locate, Result};
+use crate::filter::{Decoder, Scratch};
+use crate::format::fragment::sections::check_tile_offsets;
+use crate::format::tile::ChunkHeader;
+use crate::storage::{Storage, StoredFile};
+
+/// Tiles of at most this many decoded bytes are decoded and cached whole.
+const WHOLE_TILE: u64 = 128 << 10;
+
+/// A persisted chunk may be larger than what it decodes to, by the framing of each filter; more than
+/// this is damage.
+const MOST_EXPANSION: u64 = 1 << 20;
+
+thread_local! {
+    /// What one decoding thread reuses: stored bytes as read, and the filters' own buffers.
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
+
+#[derive(Default)]
+struct Buffers {
+    stored: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// The tiles of one data file of a fragment. Memory: the offsets, 8 bytes a tile; decoded bytes are the
+/// cache's.
+pub struct Tiles {
+    storage: Arc<dyn Storage>,
+    cache: Arc<Cache>,
+    source: u64,
+    path: PathBuf,
+    offsets: Arc<[u64]>,
+    file_size: u64,
+    decoder: Decoder,
+}
+
+/// One decoded unit: bytes `start..start + bytes.len()` of a tile.
+#[derive(Debug)]
+pub struct Block {
+    pub start: u64,
+    pub bytes: Vec<u8>,
+}
+
+impl Block {
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+/// Where the chunks of one tile are in the file, and what each decodes to.
+struct ChunkIndex {
+    chunks: Vec<StoredChunk>,
+}
+
+#[derive(Clone, Copy)]
+struct StoredChunk {
+    /// Offset in the file of the chunk's metadata, right behind its header.
+    offset: u64,
+    header: ChunkHeader,
+    /// Offset in the decoded tile.
+    start: u64,
+}
+
+impl Tiles {
+    /// `offsets` are where each tile begins in the file of `file_size` bytes (both as recorded in the
+    /// fragment's metadata); `decoder` undoes the file's filter pipeline; `source` names the file in the
+    /// cache.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when offsets go backwards or leave the file.
+    pub fn new(
+        context: &Context,
+        source: u64,
+        path: PathBuf,
+        offsets: Arc<[u64]>,
+        file_size: u64,
+        decoder: Decoder,
+    ) -> Result<Self> {
+        check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
+        let (storage, cache) = (context.storage.clone(), context.cache.clone());
+        Ok(Tiles { storage, cache, source, path, offsets, file_size, decoder })
+    }
+
+    /// How many tiles the file has.
+    pub fn count(&self) -> u64 {
+        self.offsets.len() as u64
+    }
+
+    /// The pipeline of this file.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// Copies decoded bytes of one tile, from `start`, to `out`. `size` is what the whole tile decodes to.
+    ///
+    /// # Errors
+    /// Any damage met in the chunks that are needed, and no other.
+    pub fn read(&self, tile: u64, size: u64, start: u64, out: &mut [u8]) -> Result<()> {
+        TileReader::new(self, tile, size).copy(start, out)
+    }
+
+    /// A tile's decoded bytes as one block. For tiles that are used whole.
+    pub fn whole(&self, tile: u64, size: u64) -> Result<Arc<Block>> {
+        if size <= WHOLE_TILE {
+            return self.block(tile, size, 0);
+        }
+        let mut bytes = vec![0; usize::try_from(size).map_err(|_| Error::damaged("a tile larger than memory"))?];
+        self.read(tile, size, 0, &mut bytes)?;
+        Ok(Arc::new(Block { start: 0, bytes }))
+    }
+
+    /// Decodes the block that holds byte `start` of a tile into the cache.
+    pub fn prepare(&self, tile: u64, size: u64, start: u64) -> Result<u64> {
+        self.block(tile, size, start).map(|block| block.end())
+    }
+
+    /// The cached block that holds byte `start` of a tile that decodes to `size` bytes.
+    fn block(&self, tile: u64, size: u64, start: u64) -> Result<Arc<Block>> {
+        if size <= WHOLE_TILE {
+            let key = Key { source: self.source, tile, part: 0 };
+            return self.cache.get_or_load(key, || {
+                let block = self.decode_whole(tile, size).in_file(&self.path)?;
+                let weight = block.bytes.capacity();
+                Ok((block, weight))
+            });
+        }
+        let index = self.chunk_index(tile, size)?;
+        let number = index.chunks.partition_point(|chunk| chunk.start <= start).saturating_sub(1);
+        let Some(chunk) = index.chunks.get(number).copied() else {
+            return Err(Error::damaged("a tile without chunks").in_file(&self.path));
+        };
+        let part = u32::try_from(number + 1).map_err(|_| Error::damaged("too many chunks").in_file(&self.path))?;
+        self.cache.get_or_load(Key { source: self.source, tile, part }, || {
+            let block = self.decode_chunk(chunk).in_file(&self.path).at(chunk.offset)?;
+            let weight = block.bytes.capacity();
+            Ok((block, weight))
+        })
+    }
+
+    /// Offset and length of a tile in the file.
+    fn stored_range(&self, tile: u64) -> Result<(u64, u64)> {
+        let number = usize::try_from(tile).unwrap_or(usize::MAX);
+        let Some(&offset) = self.offsets.get(number) else {
+            return Err(Error::damaged(format!("tile {tile} of {} wanted", self.offsets.len())));
+        };
+        let end = self.offsets.get(number + 1).copied().unwrap_or(self.file_size);
+        Ok((offset, end - offset))
+    }
+
+    fn open(&self) -> Result<Arc<dyn StoredFile>> {
+        self.storage.open(&self.path)
+    }
+
+    /// The number of chunks at the head of a tile, checked against the tile's stored length.
+    fn chunk_count(&self, count: u64, stored: u64) -> Result<u64> {
+        let most = stored.saturating_sub(8) / ChunkHeader::SIZE as u64;
+        if count > most {
+            return Err(
+                Error::damaged(format!("{count} chunks claimed, {most} at most fit")).in_field("number of chunks")
+            );
+        }
+        Ok(count)
+    }
+
+    /// The chunks of a tile, found by walking their headers; cached, as large tiles have thousands.
+    fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<ChunkIndex>> {
+        self.cache.get_or_load(Key { source: self.source, tile, part: 0 }, || {
+            let index = self.walk_chunks(tile, size).in_file(&self.path)?;
+            let weight = index.chunks.capacity() * size_of::<StoredChunk>();
+            Ok((index, weight))
+        })
+    }
+
+    fn walk_chunks(&self, tile: u64, size: u64) -> Result<ChunkIndex> {
+        let (offset, stored) = self.stored_range(tile)?;
+        let file = self.open()?;
+        let mut head = [0; 8];
+        file.read_at(offset, &mut head)?;
+        let count = self.chunk_count(u64::from_le_bytes(head), stored).at(offset)?;
+        let end = offset + stored;
+        let mut position = offset + 8;
+        let mut start = 0u64;
+        let mut chunks = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let mut bytes = [0; ChunkHeader::SIZE];
+            file.read_at(position, &mut bytes)?;
+            let header = ChunkHeader::parse(&bytes);
+            let chunk = StoredChunk { offset: position + ChunkHeader::SIZE as u64, header, start };
+            start = start.saturating_add(u64::from(header.original));
+            position = chunk.offset + header.payload_size();
+            if position > end || start > size {
+                return Err(Error::damaged("a chunk leaves its tile").in_field("chunk header").at(chunk.offset));
+            }
+            chunks.push(chunk);
+        }
+        expect_size(start, size).at(offset)?;
+        Ok(ChunkIndex { chunks })
+    }
+
+    fn decode_chunk(&self, chunk: StoredChunk) -> Result<Block> {
+        let size = u64::from(chunk.header.original);
+        let stored = chunk.header.payload_size();
+        plausible(stored, size)?;
+        let file = self.open()?;
+        let mut bytes = vec![0; size as usize];
+        if self.decoder.is_plain() && chunk.header.metadata == 0 && chunk.header.filtered == chunk.header.original {
+            file.read_at(chunk.offset, &mut bytes)?;
+        } else {
+            BUFFERS.with_borrow_mut(|Buffers { stored: buffer, scratch }| {
+                buffer.resize(stored as usize, 0);
+                file.read_at(chunk.offset, buffer)?;
+                let (metadata, data) = buffer.split_at(chunk.header.metadata as usize);
+                self.decoder.undo(metadata, data, &mut bytes, scratch)
+            })?;
+        }
+        Ok(Block { start: chunk.start, bytes })
+    }
+
+    fn decode_whole(&self, tile: u64, size: u64) -> Result<Block> {
+        let (offset, stored) = self.stored_range(tile)?;
+        // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
+        plausible(stored, size).at(offset)?;
+        let file = self.open()?;
+        let mut bytes = vec![0; size as usize];
+        BUFFERS.with_borrow_mut(|Buffers { stored: buffer, scratch }| {
+            buffer.resize(stored as usize, 0);
+            file.read_at(offset, buffer)?;
+            let mut filled = 0;
+            self.for_each_chunk(buffer, |original, metadata, data| {
+                let end = filled + original;
+                let Some(out) = bytes.get_mut(filled..end) else {
+                    return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
+                };
+                filled = end;
+                self.decoder.undo(metadata, data, out, scratch)
+            })
+            .at(offset)?;
+            expect_size(filled as u64, size).at(offset)
+        })?;
+        Ok(Block { start: 0, bytes })
+    }
+
+    /// Visits (decoded size, metadata, data) of the chunks of a tile's stored bytes.
+    fn for_each_chunk(&self, tile: &[u8], mut visit: impl FnMut(usize, &[u8], &[u8]) -> Result<()>) -> Result<()> {
+        let damaged = || Error::damaged("a chunk leaves its tile").in_field("chunk header");
+        let (head, mut rest) = tile.split_at_checked(8).ok_or_else(damaged)?;
+        let mut count = [0; 8];
+        count.copy_from_slice(head);
+        for _ in 0..self.chunk_count(u64::from_le_bytes(count), tile.len() as u64)? {
+            let (header, behind) = rest.split_first_chunk::<{ ChunkHeader::SIZE }>().ok_or_else(damaged)?;
+            let header = ChunkHeader::parse(header);
+            let (metadata, behind) = behind.split_at_checked(header.metadata as usize).ok_or_else(damaged)?;
+            let (data, behind) = behind.split_at_checked(header.filtered as usize).ok_or_else(damaged)?;
+            visit(header.original as usize, metadata, data)?;
+            rest = behind;
+        }
+        Ok(())
+    }
+}
+
+fn plausible(stored: u64, size: u64) -> Result<()> {
+    if stored > size.saturating_mul(4).saturating_add(MOST_EXPANSION) {
+        return Err(Error::damaged(format!("{stored} stored bytes for {size} decoded ones")));
+    }
+    Ok(())
+}
+
+fn expect_size(found: u64, size: u64) -> Result<()> {
+    if found != size {
+        return Err(Error::damaged(format!("the tile decodes to {found} bytes where {size} are due")));
+    }
+    Ok(())
+}
+
+/// Reads one tile at increasing offsets with few look-ups: it holds on to the block it is in.
+pub struct TileReader<'a> {
+    tiles: &'a Tiles,
+    tile: u64,
+    size: u64,
+    current: Option<Arc<Block>>,
+}
+
+impl<'a> TileReader<'a> {
+    pub fn new(tiles: &'a Tiles, tile: u64, size: u64) -> Self {
+        TileReader { tiles, tile, size, current: None }
+    }
+
+    /// Copies the decoded bytes from `start`.
+    pub fn copy(&mut self, mut start: u64, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            let available = self.from(start)?;
+            let length = available.len().min(out.len());
+            let (now, later) = out.split_at_mut(length);
+            now.copy_from_slice(&available[..length]);
+            start += length as u64;
+            out = later;
+        }
+        Ok(())
+    }
+
+    /// The decoded bytes from `start` to the end of the block it is in: at least one.
+    pub fn from(&mut self, start: u64) -> Result<&[u8]> {
+        if start >= self.size {
+            return Err(
+                Error::damaged(format!("byte {start} of a tile of {} wanted", self.size)).in_file(&self.tiles.path)
+            );
+        }
+        let held = self.current.as_ref().is_some_and(|block| (block.start..block.end()).contains(&start));
+        if !held {
+            self.current = Some(self.tiles.block(self.tile, self.size, start)?);
+        }
+        let bytes = self.current.as_ref().and_then(|block| block.bytes.get(start.checked_sub(block.start)? as usize..));
+        bytes
+            .filter(|bytes| !bytes.is_empty())
+            .ok_or_else(|| Error::damaged("a chunk ends before its header says").in_file(&self.tiles.path))
+    }
+}

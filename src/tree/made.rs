@@ -1,0 +1,204 @@
+//! Nodes whose content is made when it is first wanted, and folders that know their names beforehand.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use super::node::{Entry, EntryKind, File, Folder, Node};
+use crate::error::Result;
+use crate::export::Content;
+
+type Make = Box<dyn Fn() -> Result<Arc<dyn Content>> + Send + Sync>;
+
+/// A file whose content is made on first use and kept as long as the node. An error is not kept, so
+/// that a passing fault of the disk passes.
+pub struct MadeFile {
+    make: Make,
+    content: OnceLock<Arc<dyn Content>>,
+    /// Where the length is known without the content.
+    length: Option<u64>,
+    modified: SystemTime,
+    extended_attributes: Vec<(String, Vec<u8>)>,
+}
+
+impl MadeFile {
+    pub fn new(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> Self {
+        let make: Make = Box::new(make);
+        MadeFile { make, content: OnceLock::new(), length: None, modified, extended_attributes: Vec::new() }
+    }
+
+    /// The same file, whose length is known before its content is made.
+    pub fn with_length(mut self, length: u64) -> Self {
+        self.length = Some(length);
+        self
+    }
+
+    /// A file of a generated text.
+    pub fn text(modified: SystemTime, make: impl Fn() -> Result<String> + Send + Sync + 'static) -> Self {
+        Self::new(modified, move || Ok(Arc::new(make()?.into_bytes())))
+    }
+
+    pub fn with_extended_attributes(mut self, attributes: Vec<(String, Vec<u8>)>) -> Self {
+        self.extended_attributes = attributes;
+        self
+    }
+}
+
+impl File for MadeFile {
+    fn len(&self) -> Result<u64> {
+        match self.length {
+            Some(length) => Ok(length),
+            None => self.open().map(|content| content.len()),
+        }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Content>> {
+        if let Some(content) = self.content.get() {
+            return Ok(content.clone());
+        }
+        let made = (self.make)()?;
+        Ok(self.content.get_or_init(|| made).clone())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
+        self.extended_attributes.clone()
+    }
+}
+
+/// A folder of nodes that are known when it is made. Names may be left out of the listing and still be
+/// found by those who ask for them.
+pub struct FixedFolder {
+    modified: SystemTime,
+    nodes: HashMap<String, Node>,
+    listing: Vec<Entry>,
+    extended_attributes: Vec<(String, Vec<u8>)>,
+}
+
+impl FixedFolder {
+    pub fn new(modified: SystemTime) -> Self {
+        FixedFolder { modified, nodes: HashMap::new(), listing: Vec::new(), extended_attributes: Vec::new() }
+    }
+
+    /// Adds a node that `ls` shows. A name that is there already keeps its first node.
+    pub fn add(&mut self, name: impl Into<String>, node: Node) {
+        let name = name.into();
+        if self.nodes.contains_key(&name) {
+            return;
+        }
+        let kind = match node {
+            Node::Folder(_) => EntryKind::Folder,
+            Node::File(_) => EntryKind::File,
+        };
+        self.listing.push(Entry { name: name.clone(), kind });
+        self.nodes.insert(name, node);
+    }
+
+    /// Adds a node that is found by its name alone.
+    pub fn add_unlisted(&mut self, name: impl Into<String>, node: Node) {
+        self.nodes.entry(name.into()).or_insert(node);
+    }
+
+    pub fn add_file(&mut self, name: impl Into<String>, file: MadeFile) {
+        self.add(name, Node::File(Arc::new(file)));
+    }
+
+    pub fn add_folder(&mut self, name: impl Into<String>, folder: impl Folder + 'static) {
+        self.add(name, Node::Folder(Arc::new(folder)));
+    }
+
+    pub fn set_extended_attributes(&mut self, attributes: Vec<(String, Vec<u8>)>) {
+        self.extended_attributes = attributes;
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+}
+
+impl Folder for FixedFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        Ok(self.nodes.get(name).cloned())
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        Ok(self.listing.clone())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
+        self.extended_attributes.clone()
+    }
+}
+
+/// A folder whose nodes are made on first use.
+pub struct MadeFolder<F> {
+    make: F,
+    made: OnceLock<Arc<FixedFolder>>,
+    modified: SystemTime,
+}
+
+impl<F: Fn() -> Result<FixedFolder> + Send + Sync> MadeFolder<F> {
+    pub fn new(modified: SystemTime, make: F) -> Self {
+        MadeFolder { make, made: OnceLock::new(), modified }
+    }
+
+    fn made(&self) -> Result<Arc<FixedFolder>> {
+        if let Some(made) = self.made.get() {
+            return Ok(made.clone());
+        }
+        let made = Arc::new((self.make)()?);
+        Ok(self.made.get_or_init(|| made).clone())
+    }
+}
+
+impl<F: Fn() -> Result<FixedFolder> + Send + Sync> Folder for MadeFolder<F> {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        self.made()?.lookup(name)
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        self.made()?.list()
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn contents_are_made_once_and_errors_are_not_kept() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let file = MadeFile::text(SystemTime::UNIX_EPOCH, || match CALLS.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(Error::damaged("the first time")),
+            _ => Ok("hello".to_owned()),
+        });
+        assert!(file.len().is_err());
+        assert_eq!(file.len().unwrap(), 5);
+        assert_eq!(file.open().unwrap().len(), 5);
+        assert_eq!(CALLS.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn unlisted_names_are_found() {
+        let mut folder = FixedFolder::new(SystemTime::UNIX_EPOCH);
+        folder.add_file("a", MadeFile::text(SystemTime::UNIX_EPOCH, || Ok(String::new())));
+        folder.add_unlisted("b", Node::Folder(Arc::new(FixedFolder::new(SystemTime::UNIX_EPOCH))));
+        assert_eq!(folder.list().unwrap().len(), 1);
+        assert!(folder.lookup("b").unwrap().is_some());
+        assert!(folder.lookup("c").unwrap().is_none());
+    }
+}
