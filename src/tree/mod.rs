@@ -3,9 +3,11 @@
 pub mod array;
 pub mod dense;
 pub mod made;
+pub mod names;
 pub mod node;
 pub mod open;
 pub mod options;
+pub mod percent;
 pub mod time;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};

@@ -1,0 +1,276 @@
+//! The file names of things that users named: attributes, dimensions, metadata keys, enumerations, members of
+//! groups. One rule for all of them:
+//!
+//! 1. A name is its own file name. `%`, `/`, control characters and a leading `.` are percent-escaped; the empty
+//!    name is `%`. The anonymous attribute is called `data`.
+//! 2. Where that meets one of our names, or a file of another name, its first character is escaped too, or as many
+//!    as it takes: an attribute `schema` of text is `%73chema.txt`.
+//! 3. What is then longer than [`LONGEST`] bytes is cut, and `%~` and 16 hexadecimal digits that only this name has
+//!    are put in place of the rest. A name that is there twice (members of a group) is followed by `%~2`, `%~3`, ...
+//!
+//! [`unescape`] undoes 1 and 2. The names of 3 cannot be undone, and are known by their `%~`; schema.json has both
+//! names of everything.
+
+use std::collections::{HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+
+use super::percent;
+
+/// The longest file name without its extension, in bytes: 255, which file systems allow, less 31 for extensions.
+pub const LONGEST: usize = 224;
+
+/// The anonymous attribute's name.
+const ANONYMOUS: &str = "data";
+
+/// What begins the part of a file name that is no escape.
+const MARK: &str = "%~";
+
+/// Our names in the folder of an array.
+pub const OF_ARRAYS: &[&str] = &[
+    "README.txt",
+    "schema.json",
+    "schema.txt",
+    "fragments.tsv",
+    "meta.json",
+    "meta",
+    "dims",
+    "enums",
+    "labels",
+    "npy",
+    "text",
+    "netcdf",
+    "arrow",
+    "F",
+    "slice",
+    "islice",
+    ".history",
+];
+
+/// Our names in the folder of a group.
+pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history"];
+
+/// The file name of a name that stands alone: steps 1 and 3 of the rule.
+pub fn escape(name: &str) -> String {
+    shortened(escaped(name, 0), name)
+}
+
+/// The name that a file name stands for, its extension taken off; `None` where a file name does not say (`%~`,
+/// broken escapes).
+pub fn unescape(file: &str) -> Option<String> {
+    String::from_utf8(percent::unescape(file).ok()?).ok()
+}
+
+/// The file names in one folder, given to one name after another, so that no two files are called the same.
+///
+/// Which name gets which depends on the order: give in the order of the schema.
+#[derive(Debug, Clone)]
+pub struct FileNames {
+    files: HashSet<String>,
+    stems: HashSet<String>,
+    /// How often a name was given.
+    given: HashMap<String, u32>,
+}
+
+impl FileNames {
+    /// A folder in which these are ours: [`OF_ARRAYS`], [`OF_GROUPS`].
+    pub fn new(reserved: &[&str]) -> Self {
+        let files = reserved.iter().map(|&name| name.to_owned()).collect();
+        FileNames { files, stems: HashSet::new(), given: HashMap::new() }
+    }
+
+    /// The file name of a user's name without its extension, free with each of the extensions (which start with
+    /// their dot; `""` for a name without one). They are then taken. No two calls give the same file name.
+    pub fn give(&mut self, name: &str, extensions: &[&str]) -> String {
+        let given = self.given.entry(name.to_owned()).or_insert(0);
+        *given += 1;
+        let copy = *given;
+        let first =
+            (0..=name.chars().count()).map(|count| escaped(name, count)).take_while(|stem| stem.len() <= LONGEST);
+        let short = || shortened(escaped(name, 0), name);
+        let stem = match copy {
+            1 => first.chain([short()]).find(|stem| self.is_free(stem, extensions)),
+            _ => None,
+        };
+        // Only what was given to this very name can end in its digits and this number.
+        let stem = stem.unwrap_or_else(|| format!("{}{MARK}{copy}", short()));
+        self.take(&stem, extensions);
+        stem
+    }
+
+    /// As [`FileNames::give`], for an attribute: the anonymous one is called `data` where that is free.
+    pub fn give_attribute(&mut self, name: &str, extensions: &[&str]) -> String {
+        if name.is_empty() && self.is_free(ANONYMOUS, extensions) {
+            self.take(ANONYMOUS, extensions);
+            return ANONYMOUS.to_owned();
+        }
+        self.give(name, extensions)
+    }
+
+    fn is_free(&self, stem: &str, extensions: &[&str]) -> bool {
+        // The same stem with another extension would be the same file in a folder of one format (`npy/`).
+        !self.stems.contains(stem)
+            && extensions.iter().all(|extension| !self.files.contains(&format!("{stem}{extension}")))
+    }
+
+    fn take(&mut self, stem: &str, extensions: &[&str]) {
+        self.files.extend(extensions.iter().map(|extension| format!("{stem}{extension}")));
+        self.stems.insert(stem.to_owned());
+    }
+}
+
+/// The name with what must be escaped, and its first `count` characters, escaped.
+fn escaped(name: &str, count: usize) -> String {
+    if name.is_empty() {
+        return "%".to_owned();
+    }
+    let mut out = String::with_capacity(name.len());
+    for (number, character) in name.chars().enumerate() {
+        let hidden = number == 0 && character == '.';
+        if number < count || hidden || matches!(character, '%' | '/') || character.is_control() {
+            percent::escape(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut out);
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// An escaped name, cut where it is too long.
+fn shortened(escaped: String, name: &str) -> String {
+    if escaped.len() <= LONGEST {
+        return escaped;
+    }
+    let digits: String = Sha256::digest(name.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    // Room also for the number of a copy: `%~` and ten digits.
+    let mut end = LONGEST - 2 * MARK.len() - digits.len() - 10;
+    while !escaped.is_char_boundary(end) {
+        end -= 1;
+    }
+    // No escape is cut in two.
+    if let Some(start) = escaped[..end].rfind('%').filter(|start| end - start < 3) {
+        end = start;
+    }
+    format!("{}{MARK}{digits}", &escaped[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ordinary_names_stay() {
+        for name in
+            ["temp", "air temperature", "größe", "a.b", "a'b\"c", "-x", "soma_dim_0", "..a".trim_start_matches('.')]
+        {
+            assert_eq!(escape(name), name);
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_name_is_escaped() {
+        for (name, file) in [
+            ("", "%"),
+            (".", "%2E"),
+            ("..", "%2E."),
+            (".hidden", "%2Ehidden"),
+            ("a/b", "a%2Fb"),
+            ("100%", "100%25"),
+            ("a\nb\0\u{7f}\u{85}", "a%0Ab%00%7F%C2%85"),
+            ("%~", "%25~"),
+        ] {
+            assert_eq!(escape(name), file);
+            assert_eq!(unescape(file).as_deref(), Some(name));
+        }
+    }
+
+    #[test]
+    fn names_that_meet_ours_or_each_other_are_told_apart() {
+        let mut names = FileNames::new(OF_ARRAYS);
+        assert_eq!(names.give("schema", &[".bytes", ".offsets.u64", ".txt"]), "%73chema");
+        assert_eq!(names.give("temp", &[".f32", ".f32.hdr", ".valid.u8"]), "temp");
+        assert_eq!(names.give("temp.valid", &[".u8"]), "%74emp.valid");
+        assert_eq!(names.give("temp.f32", &[".u8"]), "temp.f32");
+        assert_eq!(names.give("meta", &[".f32"]), "meta");
+        let mut names = FileNames::new(OF_GROUPS);
+        assert_eq!(names.give("README.txt", &[""]), "%52EADME.txt");
+        assert_eq!(names.give("X", &[""]), "X");
+        assert_eq!(names.give("X", &[""]), "X%~2");
+        assert_eq!(names.give("X", &[""]), "X%~3");
+    }
+
+    #[test]
+    fn the_anonymous_attribute_is_data() {
+        let mut names = FileNames::new(OF_ARRAYS);
+        assert_eq!(names.give_attribute("", &[".f32"]), "data");
+        // Another type, but `npy/data.npy` would be both.
+        assert_eq!(names.give_attribute("data", &[".i32"]), "%64ata");
+        let mut names = FileNames::new(OF_ARRAYS);
+        assert_eq!(names.give_attribute("data", &[".i32"]), "data");
+        assert_eq!(names.give_attribute("", &[".f32"]), "%");
+    }
+
+    #[test]
+    fn long_names_are_cut_between_escapes() {
+        let name = "/".repeat(300);
+        let file = escape(&name);
+        assert!(file.len() <= LONGEST);
+        assert_eq!(unescape(&file), None);
+        assert_ne!(file, escape(&"/".repeat(301)));
+        let (kept, digits) = file.split_once("%~").unwrap();
+        assert_eq!(kept, "%2F".repeat(kept.len() / 3));
+        assert_eq!(digits.len(), 16);
+        assert_eq!(escape(&"x".repeat(224)), "x".repeat(224));
+        let mut names = FileNames::new(&[]);
+        assert_eq!(names.give(&name, &[""]), file);
+        assert_eq!(names.give(&name, &[""]), format!("{file}%~2"));
+        assert!(escape(&"ä".repeat(200)).starts_with("ää"));
+    }
+
+    /// Names that tend to meet.
+    fn names() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[a.%/~d]{0,4}",
+            "(a|data|README|schema|%61)(\\.txt|\\.u8|\\.valid|\\.valid\\.u8|\\.offsets)?",
+            "\\PC{0,20}",
+            any::<String>(),
+            "(%|a|ä|/){200,400}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn file_names_are_file_names_and_can_be_undone(name in names()) {
+            let file = escape(&name);
+            prop_assert!(!file.is_empty() && file.len() <= LONGEST && !file.starts_with('.'));
+            prop_assert!(!file.contains('/') && !file.chars().any(char::is_control));
+            if file.contains(MARK) {
+                prop_assert_eq!(unescape(&file), None);
+            } else {
+                prop_assert_eq!(unescape(&file), Some(name));
+            }
+        }
+
+        #[test]
+        fn no_two_files_are_called_the_same(
+            names in prop::collection::vec((names(), 0usize..4), 0..40),
+        ) {
+            let kinds: [&[&str]; 4] = [&[".u8"], &[".txt", ".bytes", ".offsets.u64"], &[".u64", ".valid.u8"], &[""]];
+            let mut given = FileNames::new(OF_ARRAYS);
+            let mut files: HashSet<String> = OF_ARRAYS.iter().map(|&name| name.to_owned()).collect();
+            let mut stems = HashSet::new();
+            let mut known = HashSet::new();
+            for (name, kind) in names {
+                let stem = given.give_attribute(&name, kinds[kind]);
+                prop_assert!(stem.len() <= LONGEST && stems.insert(stem.clone()), "{}", stem);
+                for extension in kinds[kind] {
+                    prop_assert!(files.insert(format!("{stem}{extension}")), "{}{}", stem, extension);
+                }
+                if known.insert(name.clone()) && !stem.contains(MARK) && !name.is_empty() {
+                    prop_assert_eq!(unescape(&stem), Some(name));
+                }
+            }
+        }
+    }
+}
