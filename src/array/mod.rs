@@ -6,6 +6,7 @@ pub mod folder;
 pub mod fragment;
 pub mod generic;
 pub mod tiles;
+pub mod var_tiles;
 pub mod window;
 
 use std::path::Path;

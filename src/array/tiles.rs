@@ -5,7 +5,7 @@
 //! read of the file and one entry of the cache serve all of it.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::folder::Context;
@@ -119,6 +119,60 @@ impl Tiles {
         let mut bytes = vec![0; usize::try_from(size).map_err(|_| Error::damaged("a tile larger than memory"))?];
         self.read(tile, size, 0, &mut bytes)?;
         Ok(Arc::new(Block { start: 0, bytes }))
+    }
+
+    /// A tile's decoded bytes, not kept. For those who keep what they make of them; they bound `size`.
+    pub(super) fn decode(&self, tile: u64, size: u64) -> Result<Vec<u8>> {
+        Ok(self.decode_whole(tile, size).in_file(&self.path)?.bytes)
+    }
+
+    /// Whether a tile is stored without chunks. Of a tile that has cells this says that they are elsewhere.
+    pub(super) fn has_no_chunks(&self, tile: u64) -> Result<bool> {
+        // One chunk already takes more than the count of them.
+        Ok(self.stored_range(tile).in_file(&self.path)?.1 == 8)
+    }
+
+    /// The start of each of `cells` strings and the strings, for a tile that stores both in one chunk; not kept.
+    pub(super) fn decode_strings(&self, tile: u64, size: u64, cells: usize) -> Result<(Vec<u64>, Vec<u8>)> {
+        let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
+        let decoded = self.open().and_then(|file| {
+            plausible(stored, size.saturating_add(8 * cells as u64))?;
+            BUFFERS.with_borrow_mut(|Buffers { stored: buffer, scratch }| {
+                buffer.resize(stored as usize, 0);
+                file.read_at(offset, buffer)?;
+                let mut decoded = None;
+                self.for_each_chunk(buffer, |original, metadata, data| {
+                    if decoded.is_some() {
+                        return Err(Error::damaged("several chunks of strings that hold their offsets"));
+                    }
+                    expect_size(original as u64, size)?;
+                    let (mut offsets, mut bytes) = (vec![0; cells], vec![0; original]);
+                    self.decoder.undo_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
+                    decoded = Some((offsets, bytes));
+                    Ok(())
+                })?;
+                decoded.ok_or_else(|| Error::damaged("a tile without chunks"))
+            })
+        });
+        decoded.in_file(&self.path).at(offset)
+    }
+
+    /// What `load` makes of a tile as a whole, and its weight, kept in the cache beside the tile's chunks.
+    pub(super) fn whole_unit<T, F>(&self, tile: u64, load: F) -> Result<Arc<T>>
+    where
+        T: std::any::Any + Send + Sync,
+        F: FnOnce() -> Result<(T, usize)>,
+    {
+        self.cache.get_or_load(Key { source: self.source, tile, part: u32::MAX }, load)
+    }
+
+    /// The budget of the cache.
+    pub(super) fn budget(&self) -> u64 {
+        self.cache.budget() as u64
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Decodes the block that holds byte `start` of a tile into the cache.
@@ -295,6 +349,10 @@ pub struct TileReader<'a> {
 impl<'a> TileReader<'a> {
     pub fn new(tiles: &'a Tiles, tile: u64, size: u64) -> Self {
         TileReader { tiles, tile, size, current: None }
+    }
+
+    pub fn tile(&self) -> u64 {
+        self.tile
     }
 
     /// Copies the decoded bytes from `start`.

@@ -1,0 +1,355 @@
+//! Tiles of variable-size cells: the offsets and the values of a tile, read together.
+//!
+//! A tile of moderate size is decoded as one unit, offsets and values, because whoever wants the one wants
+//! the other. Of a larger one only the chunks in question are decoded, unless the filter that made it
+//! stores the offsets within the values.
+
+use std::sync::Arc;
+
+use super::Array;
+use super::folder::ArrayFolder;
+use super::fragment::FieldFile;
+use super::tiles::{TileReader, Tiles};
+use crate::error::{Error, Locate, Result};
+use crate::format::fragment::Field;
+
+/// Tiles whose offsets and values take at most this many bytes are one unit of the cache.
+const WHOLE_TILE: u64 = 4 << 20;
+
+/// A tile that can only be decoded whole may be as large as the cache, or this where the cache is small.
+const MOST_FOLDED: u64 = 256 << 20;
+
+/// Bytes of one offset.
+const OFFSET: u64 = 8;
+
+/// The offsets and values of a tile's cells, checked: offsets start at 0, never go backwards, and end with the
+/// number of bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct VarTile {
+    /// One more than there are cells.
+    pub offsets: Vec<u64>,
+    pub bytes: Vec<u8>,
+}
+
+impl VarTile {
+    /// The bytes of one cell; `None` past the last one.
+    pub fn cell(&self, cell: usize) -> Option<&[u8]> {
+        let (start, end) = (*self.offsets.get(cell)?, *self.offsets.get(cell + 1)?);
+        self.bytes.get(start as usize..end as usize)
+    }
+}
+
+/// The tiles of a variable-size field of a fragment: its two files.
+pub struct VarTiles {
+    offsets: Arc<Tiles>,
+    values: Arc<Tiles>,
+    /// What each tile of values decodes to, in bytes.
+    sizes: Arc<Vec<u64>>,
+    /// Bytes of one value; a cell is a multiple of it.
+    value_size: usize,
+}
+
+impl ArrayFolder {
+    /// The tiles of a variable-size field. `field` counts in the fragment's own schema; `value_size` is that
+    /// of the field's datatype.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::tiles`] and [`ArrayFolder::var_sizes`].
+    pub fn var_tiles(&self, fragment: usize, field: Field, value_size: usize) -> Result<VarTiles> {
+        let offsets = self.tiles(fragment, field, FieldFile::Data)?;
+        let values = self.tiles(fragment, field, FieldFile::Var)?;
+        Ok(VarTiles { offsets, values, sizes: self.var_sizes(fragment, field)?, value_size: value_size.max(1) })
+    }
+}
+
+impl Array {
+    /// The tiles of a variable-size attribute (by its number in this array's schema) in a visible fragment.
+    ///
+    /// # Errors
+    /// As [`Array::attribute_tiles`].
+    pub fn attribute_var_tiles(&self, fragment: usize, attribute: usize) -> Result<VarTiles> {
+        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        let wanted = &self.schema.attributes[attribute];
+        self.folder.var_tiles(self.number(fragment), field, wanted.datatype.size()).in_field(&wanted.name)
+    }
+}
+
+impl VarTiles {
+    /// How many tiles there are.
+    pub fn count(&self) -> u64 {
+        self.values.count()
+    }
+
+    /// What the values of a tile decode to, in bytes, as recorded; decoding checks it.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when there is no such tile.
+    pub fn size(&self, tile: u64) -> Result<u64> {
+        let size = usize::try_from(tile).ok().and_then(|tile| self.sizes.get(tile).copied());
+        size.ok_or_else(|| Error::damaged(format!("no size for tile {tile}")).in_file(self.values.path()))
+    }
+
+    /// A tile of `cells` cells, decoded whole. For tiles that [`VarTiles::is_whole`], or where all of it is wanted.
+    ///
+    /// # Errors
+    /// Any damage in the tile; [`Error::Unsupported`] for one that does not fit in memory.
+    pub fn tile(&self, tile: u64, cells: u64) -> Result<Arc<VarTile>> {
+        self.values.whole_unit(tile, || {
+            let unit = self.decode(tile, cells)?;
+            let weight = unit.offsets.capacity() * OFFSET as usize + unit.bytes.capacity();
+            Ok((unit, weight))
+        })
+    }
+
+    /// Whether a tile is kept as one unit, by [`VarTiles::tile`].
+    ///
+    /// # Errors
+    /// As [`VarTiles::size`].
+    pub fn is_whole(&self, tile: u64, cells: u64) -> Result<bool> {
+        let total = cells.saturating_mul(OFFSET).saturating_add(self.size(tile)?);
+        Ok(total <= WHOLE_TILE || self.is_folded(tile, cells)?)
+    }
+
+    /// Reads cells of one tile.
+    ///
+    /// # Errors
+    /// Any damage in a tile that is one unit.
+    pub fn reader(&self, tile: u64, cells: u64) -> Result<VarReader<'_>> {
+        let size = self.size(tile)?;
+        let state = if self.is_whole(tile, cells)? {
+            State::Whole(self.tile(tile, cells)?)
+        } else {
+            let offset_bytes = offset_bytes(cells)?;
+            State::Chunks {
+                offsets: TileReader::new(&self.offsets, tile, offset_bytes),
+                values: TileReader::new(&self.values, tile, size),
+            }
+        };
+        Ok(VarReader { tiles: self, cells, size, state })
+    }
+
+    /// An offsets tile without chunks, of a tile that has cells, says that the offsets are in the values.
+    fn is_folded(&self, tile: u64, cells: u64) -> Result<bool> {
+        Ok(cells > 0 && self.offsets.has_no_chunks(tile)?)
+    }
+
+    fn decode(&self, tile: u64, cells: u64) -> Result<VarTile> {
+        let size = self.size(tile)?;
+        let most = MOST_FOLDED.max(self.values.budget());
+        let offset_bytes = offset_bytes(cells)?;
+        if offset_bytes.saturating_add(size) > most {
+            let what = format!("a tile of {size} bytes in {cells} cells, which can only be decoded whole");
+            return Err(Error::unsupported(what).in_file(self.values.path()));
+        }
+        let (mut offsets, bytes) = if self.is_folded(tile, cells)? {
+            self.values.decode_strings(tile, size, cells as usize)?
+        } else {
+            let stored = self.offsets.decode(tile, offset_bytes)?;
+            let mut offsets = Vec::with_capacity(cells as usize + 1);
+            offsets.extend(stored.as_chunks().0.iter().copied().map(u64::from_le_bytes));
+            (offsets, self.values.decode(tile, size)?)
+        };
+        if offsets.first().is_some_and(|&first| first != 0) {
+            return Err(self.wrong_offset(tile, 0, "the first offset is not 0"));
+        }
+        offsets.push(size);
+        self.check(tile, 0, &offsets)?;
+        Ok(VarTile { offsets, bytes })
+    }
+
+    /// Offsets from that of `first` on do not go backwards nor past the values, and lie between values.
+    fn check(&self, tile: u64, first: u64, offsets: &[u64]) -> Result<()> {
+        let size = self.size(tile)?;
+        if let Some(at) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
+            return Err(self.wrong_offset(tile, first + at as u64 + 1, "offsets go backwards"));
+        }
+        if offsets.last().is_some_and(|&last| last > size) {
+            return Err(self.wrong_offset(tile, first, &format!("offsets past the {size} bytes of the tile")));
+        }
+        let value_size = self.value_size as u64;
+        if value_size > 1
+            && let Some(at) = offsets.iter().position(|offset| !offset.is_multiple_of(value_size))
+        {
+            return Err(self.wrong_offset(tile, first + at as u64, "an offset within a value"));
+        }
+        Ok(())
+    }
+
+    fn wrong_offset(&self, tile: u64, cell: u64, reason: &str) -> Error {
+        Error::damaged(format!("tile {tile}, cell {cell}: {reason}")).in_file(self.offsets.path())
+    }
+}
+
+fn offset_bytes(cells: u64) -> Result<u64> {
+    cells.checked_mul(OFFSET).ok_or_else(|| Error::damaged("more cells in a tile than memory has bytes"))
+}
+
+/// Reads cells of one tile; at increasing positions it needs few look-ups in the cache.
+pub struct VarReader<'a> {
+    tiles: &'a VarTiles,
+    cells: u64,
+    size: u64,
+    state: State<'a>,
+}
+
+enum State<'a> {
+    Whole(Arc<VarTile>),
+    Chunks { offsets: TileReader<'a>, values: TileReader<'a> },
+}
+
+impl VarReader<'_> {
+    /// The tile, where it is one unit.
+    pub fn whole(&self) -> Option<&Arc<VarTile>> {
+        match &self.state {
+            State::Whole(tile) => Some(tile),
+            State::Chunks { .. } => None,
+        }
+    }
+
+    /// Where cells from cell `first` start in the tile's values: fills `out`, whose last entry may be the end of
+    /// the last cell.
+    ///
+    /// # Errors
+    /// Offsets that go backwards or leave the tile, and any damage in what is read.
+    pub fn offsets(&mut self, first: u64, out: &mut [u64]) -> Result<()> {
+        let past = || Error::damaged(format!("cells past the {} of the tile", self.cells));
+        let end = first.checked_add(out.len() as u64).filter(|&end| end <= self.cells + 1).ok_or_else(past)?;
+        match &mut self.state {
+            State::Whole(tile) => {
+                out.copy_from_slice(tile.offsets.get(first as usize..end as usize).ok_or_else(past)?);
+                Ok(())
+            }
+            State::Chunks { offsets, .. } => {
+                let stored = end.min(self.cells).saturating_sub(first) as usize;
+                let mut bytes = [0; 512 * OFFSET as usize];
+                for (number, part) in out[..stored].chunks_mut(512).enumerate() {
+                    let bytes = &mut bytes[..part.len() * OFFSET as usize];
+                    offsets.copy((first + 512 * number as u64) * OFFSET, bytes)?;
+                    for (offset, stored) in part.iter_mut().zip(bytes.as_chunks().0) {
+                        *offset = u64::from_le_bytes(*stored);
+                    }
+                }
+                out[stored..].fill(self.size);
+                if first == 0 && stored > 0 && out[0] != 0 {
+                    return Err(self.tiles.wrong_offset(offsets.tile(), 0, "the first offset is not 0"));
+                }
+                self.tiles.check(offsets.tile(), first, out)
+            }
+        }
+    }
+
+    /// Copies the tile's values from byte `start`.
+    ///
+    /// # Errors
+    /// Any damage in what is read.
+    pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
+        match &mut self.state {
+            State::Whole(tile) => {
+                let end = start.saturating_add(out.len() as u64);
+                let bytes = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+                let bytes = bytes.and_then(|(start, end)| tile.bytes.get(start..end));
+                out.copy_from_slice(bytes.ok_or_else(|| Error::damaged("values past the end of the tile"))?);
+                Ok(())
+            }
+            State::Chunks { values, .. } => values.copy(start, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::array::Context;
+    use crate::cache::Cache;
+    use crate::filter::{Decoder, TileContext};
+    use crate::format::datatype::Datatype;
+    use crate::format::pipeline::Pipeline;
+    use crate::storage::LocalStorage;
+
+    const CHUNK: usize = 65536;
+
+    /// A tile without filters.
+    fn framed(bytes: &[u8]) -> Vec<u8> {
+        let mut tile = (bytes.len().div_ceil(CHUNK) as u64).to_le_bytes().to_vec();
+        for chunk in bytes.chunks(CHUNK) {
+            let size = (chunk.len() as u32).to_le_bytes();
+            tile.extend([size, size, [0; 4]].as_flattened());
+            tile.extend(chunk);
+        }
+        tile
+    }
+
+    /// Tiles 0 (one cell) and 1 (the given one) in two files.
+    fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> VarTiles {
+        let context =
+            Context { storage: Arc::new(LocalStorage::default()), cache: Arc::new(Cache::new(64 << 20)), key: None };
+        let file = |name: &str, datatype: Datatype, first: &[u8], second: &[u8]| {
+            let path = folder.path().join(name);
+            let (first, second) = (framed(first), framed(second));
+            std::fs::write(&path, [&first[..], &second].concat()).unwrap();
+            let tile = TileContext {
+                datatype,
+                cell_size: datatype.size(),
+                format_version: 22,
+                writer_version: None,
+                key: None,
+            };
+            let decoder = Decoder::new(&Pipeline::default(), &tile).unwrap();
+            let size = (first.len() + second.len()) as u64;
+            let starts = vec![0, first.len() as u64].into();
+            Arc::new(Tiles::new(&context, context.cache.new_source(), path, starts, size, decoder).unwrap())
+        };
+        let encoded: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+        VarTiles {
+            offsets: file("a0.tdb", Datatype::UInt64, &[0; 8], &encoded),
+            values: file("a0_var.tdb", Datatype::UInt8, b"first", values),
+            sizes: Arc::new(vec![5, values.len() as u64]),
+            value_size,
+        }
+    }
+
+    #[test]
+    fn small_tiles_are_units_and_large_ones_are_not() {
+        for cells in [0usize, 1, 1000, 700_000] {
+            let folder = TempDir::new().unwrap();
+            let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
+            let offsets: Vec<u64> = (0..cells).map(|cell| (3 * cell - cell % 3) as u64).collect();
+            let tiles = stored(&folder, &offsets, &values, 1);
+            assert_eq!(tiles.reader(0, 1).unwrap().whole().unwrap().cell(0), Some(&b"first"[..]));
+            let mut reader = tiles.reader(1, cells as u64).unwrap();
+            assert_eq!(reader.whole().is_some(), cells < 700_000);
+            let mut all = offsets.clone();
+            all.push(values.len() as u64);
+            for (first, count) in [(0, cells + 1), (cells / 2, 1), (cells, 1), (cells / 3, cells / 2)] {
+                let mut some = vec![7; count];
+                reader.offsets(first as u64, &mut some).unwrap();
+                assert_eq!(some, all[first..first + count]);
+            }
+            assert!(reader.offsets(cells as u64, &mut [0; 2]).is_err());
+            let mut some = vec![0; cells];
+            reader.copy(cells as u64, &mut some).unwrap();
+            assert_eq!(some, values[cells..2 * cells]);
+            let whole = tiles.tile(1, cells as u64).unwrap();
+            assert_eq!((&whole.offsets, &whole.bytes), (&all, &values));
+        }
+    }
+
+    #[test]
+    fn offsets_that_cannot_be_are_refused() {
+        for (offsets, value_size) in [([0, 2, 1], 1), ([1, 2, 2], 1), ([0, 2, 5], 1), ([0, 1, 2], 2)] {
+            let folder = TempDir::new().unwrap();
+            let tiles = stored(&folder, &offsets, b"abcd", value_size);
+            assert!(matches!(tiles.tile(1, 3), Err(Error::Damaged { .. })), "{offsets:?}");
+        }
+        // In a large tile only those that are wanted are looked at.
+        let folder = TempDir::new().unwrap();
+        let values = vec![0; 5 << 20];
+        let tiles = stored(&folder, &[0, 9, 8, 8], &values, 1);
+        let mut reader = tiles.reader(1, 4).unwrap();
+        assert!(reader.offsets(0, &mut [0; 2]).is_ok());
+        assert!(reader.offsets(1, &mut [0; 2]).is_err());
+        assert!(reader.offsets(2, &mut [0; 3]).is_ok());
+    }
+}
