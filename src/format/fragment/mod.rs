@@ -10,6 +10,8 @@ mod field;
 mod footer;
 mod mbr;
 pub mod sections;
+#[cfg(test)]
+mod tests;
 
 pub use early::{EarlyField, EarlyFragment};
 pub use facts::FragmentFacts;

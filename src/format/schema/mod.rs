@@ -6,6 +6,8 @@ mod dimension;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod label;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 
