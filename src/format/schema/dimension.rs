@@ -1,6 +1,6 @@
 //! The domain and its dimensions: types, bounds and tile extents.
 
-use super::{CellValNum, datatype};
+use super::{CellValNum, datatype, no_filters};
 use crate::error::{Error, Locate, Result};
 use crate::format::cursor::Cursor;
 use crate::format::datatype::{Datatype, Kind};
@@ -127,7 +127,7 @@ fn parse_dimension(cursor: &mut Cursor<'_>, shared: Option<Datatype>) -> Result<
     let name = cursor.text32("dimension name")?;
     let place = |error: Error| error.in_field(name).at(start);
     let (datatype, cell_count, filters, bytes) = match shared {
-        Some(datatype) => (datatype, CellValNum::Fixed(1), Pipeline::default(), 2 * datatype.size() as u64),
+        Some(datatype) => (datatype, CellValNum::Fixed(1), no_filters(), 2 * datatype.size() as u64),
         None => {
             let datatype = datatype(cursor, "datatype of the dimension")?;
             let cell_count = CellValNum::parse(cursor)?;

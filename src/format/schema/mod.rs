@@ -116,7 +116,7 @@ impl ArraySchema {
         let capacity = cursor.u64("capacity")?;
         let coords_filters = Pipeline::parse(cursor)?;
         let offsets_filters = Pipeline::parse(cursor)?;
-        let validity_filters = if version >= 7 { Pipeline::parse(cursor)? } else { Pipeline::default() };
+        let validity_filters = if version >= 7 { Pipeline::parse(cursor)? } else { no_filters() };
         let dimensions = dimension::parse_domain(cursor, version)?;
         let attributes = attribute::parse_attributes(cursor, version)?;
         let labels = if version >= 18 { label::parse_labels(cursor)? } else { Vec::new() };
@@ -252,6 +252,11 @@ fn enumeration_files(cursor: &mut Cursor<'_>) -> Result<Vec<(String, String)>> {
         enumerations.push((name.to_owned(), cursor.text32("enumeration file")?.to_owned()));
     }
     Ok(enumerations)
+}
+
+/// A pipeline that is not stored, as TileDB has it: with its usual chunk size.
+fn no_filters() -> Pipeline {
+    Pipeline { max_chunk_size: 65536, filters: Vec::new() }
 }
 
 fn data_order(cursor: &mut Cursor<'_>) -> Result<DataOrder> {

@@ -1,0 +1,125 @@
+//! Where the corpus is, its files, its manifest, and the payloads of generic tiles.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tilefs::filter::{Key, decode_generic_tile};
+use tilefs::format::generic_tile::GenericTileHeader;
+
+/// Arrays that libtiledb refuses too, and the reason to be given.
+pub const REFUSED: [(&str, &str); 2] = [
+    ("dense_array_v1_3_0", "written by TileDB before 1.4"),
+    ("experimental_array_vUINT32_MAX", "experimental format version 4294967295"),
+];
+
+/// A corpus: arrays, and what libtiledb reads from them.
+pub struct Corpus {
+    folder: PathBuf,
+    /// The arrays and groups of the manifests.
+    pub objects: Vec<Value>,
+}
+
+impl Corpus {
+    /// The corpus, or a word on why there is none.
+    pub fn find() -> Option<Self> {
+        let folder = match std::env::var_os("TILEFS_CORPUS") {
+            Some(folder) => PathBuf::from(folder),
+            None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"),
+        };
+        if !folder.join("manifest.json").is_file() {
+            eprintln!("SKIPPED: no corpus at {} (set TILEFS_CORPUS)", folder.display());
+            return None;
+        }
+        let mut objects = Vec::new();
+        for manifest in ["manifest.json", "manifest_real.json"] {
+            let text = std::fs::read(folder.join(manifest)).unwrap();
+            let mut manifest: Value = serde_json::from_slice(&text).unwrap();
+            objects.append(manifest["objects"].as_array_mut().unwrap());
+        }
+        Some(Corpus { folder, objects })
+    }
+
+    pub fn path(&self, object: &Value) -> PathBuf {
+        self.folder.join(object["path"].as_str().unwrap())
+    }
+
+    /// All files, of the arrays of other projects beside the corpus too.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for folder in ["arrays", "real", "../peers"] {
+            let folder = self.folder.join(folder);
+            if folder.is_dir() {
+                collect(&folder, &mut found);
+            }
+        }
+        found
+    }
+
+    /// All files in folders of this name.
+    pub fn files_in(&self, folder: &str) -> Vec<PathBuf> {
+        let mut files = self.files();
+        files.retain(|path| path.parent().is_some_and(|parent| parent.ends_with(folder)));
+        files
+    }
+
+    /// The payload of a file that is one generic tile.
+    pub fn payload(&self, path: &Path) -> Result<Vec<u8>, String> {
+        let bytes = std::fs::read(path).unwrap();
+        let (payload, size) = self.payload_at_start(path, &bytes)?;
+        assert_eq!(size, bytes.len(), "{}", path.display());
+        Ok(payload)
+    }
+
+    /// The payload of the generic tile at the start of bytes of a file, and the bytes it takes.
+    pub fn payload_at_start(&self, path: &Path, bytes: &[u8]) -> Result<(Vec<u8>, usize), String> {
+        let header = GenericTileHeader::parse(&bytes[..bytes.len().min(GenericTileHeader::MOST_SIZE)])
+            .map_err(|error| error.to_string())?;
+        let end = header.header_size + header.persisted_size as usize;
+        let persisted = &bytes[header.header_size..end];
+        let key = self.key(path);
+        let decoded =
+            decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, persisted, key.as_ref());
+        Ok((decoded.map_err(|error| error.to_string())?, end))
+    }
+
+    /// The key of the encrypted array that a file belongs to.
+    fn key(&self, path: &Path) -> Option<Key> {
+        self.objects.iter().find_map(|object| {
+            let key = object["key"].as_str()?;
+            path.starts_with(self.path(object)).then(|| Key::parse(key.as_bytes()).unwrap())
+        })
+    }
+}
+
+/// Whether this error is the right one for this file.
+pub fn is_expected(path: &Path, error: &str) -> bool {
+    REFUSED.iter().any(|(array, reason)| path.to_string_lossy().contains(array) && error.contains(reason))
+}
+
+/// Whether a file belongs to an array that libtiledb refuses.
+pub fn is_refused(path: &Path) -> bool {
+    REFUSED.iter().any(|(array, _)| path.to_string_lossy().contains(array))
+}
+
+/// The names in a folder in byte order; none where the folder is missing.
+pub fn listing(folder: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for name in listing(folder) {
+        let path = folder.join(name);
+        if path.is_dir() {
+            collect(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
