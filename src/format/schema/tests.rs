@@ -104,7 +104,8 @@ fn huge_implied_fill_values_are_not_allocated() {
 
 #[test]
 fn contradictions_are_refused() {
-    let cases: [(&str, fn(&mut ArraySchema)); 15] = [
+    type Spoil = fn(&mut ArraySchema);
+    let cases: [(&str, Spoil); 15] = [
         ("two fields of this name", |schema| schema.attributes[1].name = "rows".to_owned()),
         ("two fields of this name", |schema| schema.labels[0].name = "a".to_owned()),
         ("no enumeration \"colours\"", |schema| schema.enumerations.clear()),
