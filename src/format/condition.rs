@@ -2,6 +2,8 @@
 //!
 //! What is stored is the negation of what was asked: a cell stays if the stored tree is true of it.
 
+use std::collections::HashMap;
+
 use super::cursor::Cursor;
 use super::enumeration::parse_starts;
 use super::schema::ArraySchema;
@@ -9,6 +11,9 @@ use crate::error::{Error, Locate, Result};
 
 /// Trees deeper than this are refused, so that parsing and evaluating may recurse.
 const MOST_DEPTH: usize = 256;
+
+/// More nodes than any program writes; they take more memory than their bytes.
+const MOST_NODES: usize = 1 << 20;
 
 /// The least bytes of a node: an expression without children.
 const LEAST_BYTES: usize = 10;
@@ -82,7 +87,7 @@ impl Condition {
     /// payload; [`Error::Unsupported`] for unknown operators and for names that are no UTF-8.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
-        let condition = parse_node(&mut cursor, MOST_DEPTH)?;
+        let condition = parse_node(&mut cursor, MOST_DEPTH, &mut 1)?;
         cursor.expect_end("end of condition")?;
         Ok(condition)
     }
@@ -93,27 +98,37 @@ impl Condition {
     /// # Errors
     /// [`Error::Damaged`] for a value of another size.
     pub fn check(&self, schema: &ArraySchema) -> Result<()> {
+        let dimensions = schema.dimensions.iter().map(|dimension| {
+            let size = (!dimension.is_variable()).then(|| dimension.datatype.size());
+            (dimension.name.as_str(), Cell { size, nullable: false })
+        });
+        let attributes = schema.attributes.iter().map(|attribute| {
+            (attribute.name.as_str(), Cell { size: attribute.cell_size(), nullable: attribute.nullable })
+        });
+        self.check_cells(&dimensions.chain(attributes).collect())
+    }
+
+    fn check_cells(&self, cells: &HashMap<&str, Cell>) -> Result<()> {
         match self {
-            Condition::Expression { children, .. } => children.iter().try_for_each(|child| child.check(schema)),
-            Condition::Value(condition) => check_value(condition, schema),
+            Condition::Expression { children, .. } => children.iter().try_for_each(|child| child.check_cells(cells)),
+            Condition::Value(value) => cells.get(value.field.as_str()).map_or(Ok(()), |cell| check_value(value, cell)),
         }
     }
 }
 
-fn check_value(condition: &ValueCondition, schema: &ArraySchema) -> Result<()> {
-    let attribute = schema.attributes.iter().find(|attribute| attribute.name == condition.field);
-    let dimension = schema.dimensions.iter().find(|dimension| dimension.name == condition.field);
-    let size = match (attribute, dimension) {
-        (Some(attribute), _) => attribute.cell_size(),
-        (None, Some(dimension)) if !dimension.is_variable() => Some(dimension.datatype.size()),
-        _ => None,
-    };
-    let Some(size) = size else { return Ok(()) };
+/// What matters of a field: bytes of a cell, unless they vary, and whether it can be null.
+struct Cell {
+    size: Option<usize>,
+    nullable: bool,
+}
+
+fn check_value(condition: &ValueCondition, cell: &Cell) -> Result<()> {
+    let Some(size) = cell.size else { return Ok(()) };
     let fits = match condition.operator {
         Operator::In | Operator::NotIn => condition.members().all(|member| member.len() == size),
         Operator::AlwaysTrue | Operator::AlwaysFalse => true,
         // An empty value tests for null.
-        Operator::Equal | Operator::NotEqual if attribute.is_some_and(|attribute| attribute.nullable) => {
+        Operator::Equal | Operator::NotEqual if cell.nullable => {
             condition.value.is_empty() || condition.value.len() == size
         }
         _ => condition.value.len() == size,
@@ -125,10 +140,11 @@ fn check_value(condition: &ValueCondition, schema: &ArraySchema) -> Result<()> {
     Err(Error::damaged(reason).in_field(&condition.field))
 }
 
-fn parse_node(cursor: &mut Cursor<'_>, depth_left: usize) -> Result<Condition> {
+/// Reads the tree at the cursor; `nodes` counts those of the whole tree.
+fn parse_node(cursor: &mut Cursor<'_>, depth_left: usize, nodes: &mut usize) -> Result<Condition> {
     match cursor.u8("node type")? {
         0 => match depth_left.checked_sub(1) {
-            Some(depth_left) => parse_expression(cursor, depth_left),
+            Some(depth_left) => parse_expression(cursor, depth_left, nodes),
             None => Err(cursor.error("node type", format!("condition deeper than {MOST_DEPTH} nodes"))),
         },
         1 => parse_value(cursor).map(Condition::Value),
@@ -136,7 +152,7 @@ fn parse_node(cursor: &mut Cursor<'_>, depth_left: usize) -> Result<Condition> {
     }
 }
 
-fn parse_expression(cursor: &mut Cursor<'_>, depth_left: usize) -> Result<Condition> {
+fn parse_expression(cursor: &mut Cursor<'_>, depth_left: usize, nodes: &mut usize) -> Result<Condition> {
     let combination = match cursor.u8("combination")? {
         0 => Combination::And,
         1 => Combination::Or,
@@ -148,9 +164,13 @@ fn parse_expression(cursor: &mut Cursor<'_>, depth_left: usize) -> Result<Condit
     if count == 0 || (combination == Combination::Not && count != 1) {
         return Err(cursor.error("number of nodes", format!("{combination:?} of {count} conditions")));
     }
+    *nodes = nodes.saturating_add(count);
+    if *nodes > MOST_NODES {
+        return Err(Error::unsupported(format!("condition of more than {MOST_NODES} nodes")));
+    }
     let mut children = Vec::new();
     for _ in 0..count {
-        children.push(parse_node(cursor, depth_left)?);
+        children.push(parse_node(cursor, depth_left, nodes)?);
     }
     Ok(Condition::Expression { combination, children })
 }
@@ -252,6 +272,13 @@ mod tests {
         assert!(Condition::parse(&nest(MOST_DEPTH)).is_ok());
         assert!(Condition::parse(&nest(MOST_DEPTH + 1)).is_err());
         assert!(Condition::parse(&nest(3000)).is_err());
+    }
+
+    #[test]
+    fn nodes_are_bounded() {
+        let children = vec![expression(0, &[]); MOST_NODES];
+        let error = Condition::parse(&expression(0, &children)).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     }
 
     #[test]

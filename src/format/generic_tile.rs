@@ -11,6 +11,9 @@ use crate::error::{Error, Locate, Result};
 /// DEFLATE cannot expand its input by more than this factor; a larger claim is damage.
 const MOST_EXPANSION: u64 = 1032;
 
+/// Larger metadata are refused, before anything of that size is allocated.
+const MOST_TILE: u64 = 1 << 30;
+
 /// What the header of a generic tile says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenericTileHeader {
@@ -18,7 +21,7 @@ pub struct GenericTileHeader {
     pub version: u32,
     /// Bytes that follow the header.
     pub persisted_size: u64,
-    /// Bytes after unfiltering. No more than DEFLATE can make of the persisted size.
+    /// Bytes after unfiltering. At most 1 GiB, and no more than DEFLATE can make of the persisted size.
     pub tile_size: u64,
     pub datatype: Datatype,
     pub cell_size: u64,
@@ -39,8 +42,8 @@ impl GenericTileHeader {
     /// Reads the header at the start of `bytes`, which may go on behind it.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for other format versions, filters that metadata do not use, and tiles of
-    /// TileDB before 1.4; [`Error::Damaged`] where the fields contradict each other.
+    /// [`Error::Unsupported`] for other format versions, filters that metadata do not use, more than 1 GiB, and tiles
+    /// of TileDB before 1.4; [`Error::Damaged`] where the fields contradict each other.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         if is_older_than_1_4(bytes) {
             return Err(Error::unsupported("written by TileDB before 1.4"));
@@ -86,6 +89,9 @@ impl GenericTileHeader {
         }
         if self.pipeline.filters.iter().filter(is_aes).count() != usize::from(self.encrypted) {
             return Err(Error::damaged("encryption type and filter pipeline disagree").in_field("encryption type"));
+        }
+        if self.tile_size > MOST_TILE {
+            return Err(Error::unsupported(format!("metadata of {} bytes", self.tile_size)).in_field("tile size"));
         }
         if self.tile_size > self.persisted_size.saturating_mul(MOST_EXPANSION) {
             let reason = format!("{} bytes cannot hold a tile of {}", self.persisted_size, self.tile_size);
@@ -167,6 +173,20 @@ mod tests {
             bytes.push(0);
             assert!(GenericTileHeader::parse(&bytes).is_err(), "byte {offset} = {value}");
         }
+    }
+
+    #[test]
+    fn sizes_are_bounded() {
+        let sized = |persisted: u64, tile: u64| {
+            let mut bytes = plain();
+            bytes[4..12].copy_from_slice(&persisted.to_le_bytes());
+            bytes[12..20].copy_from_slice(&tile.to_le_bytes());
+            GenericTileHeader::parse(&bytes)
+        };
+        assert!(sized(50, 50 * MOST_EXPANSION).is_ok());
+        assert!(matches!(sized(50, 50 * MOST_EXPANSION + 1), Err(Error::Damaged { .. })));
+        assert!(sized(u64::MAX, MOST_TILE).is_ok());
+        assert!(matches!(sized(u64::MAX, MOST_TILE + 1), Err(Error::Unsupported { .. })));
     }
 
     #[test]

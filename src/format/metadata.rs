@@ -22,18 +22,22 @@ pub struct MetadataValue {
     pub bytes: Vec<u8>,
 }
 
-/// The least bytes of an entry: the length of an empty key, and the flag.
-const LEAST_BYTES: usize = 5;
+/// More entries than anyone puts in one file; they take more memory than their bytes.
+const MOST_ENTRIES: usize = 1 << 20;
 
 /// Reads the payload of a metadata file: entries until the end. They are to be applied in their order, and the
 /// files in the order of their start times; the last entry of a key wins.
 ///
 /// # Errors
-/// [`Error::Damaged`] when an entry ends early, [`Error::Unsupported`] for an unknown type.
+/// [`Error::Damaged`] when an entry ends early, [`Error::Unsupported`] for an unknown type and for more than
+/// 2^20 entries.
 pub fn parse_metadata(payload: &[u8]) -> Result<Vec<MetadataEntry>> {
     let mut cursor = Cursor::new(payload);
-    let mut entries = Vec::with_capacity((payload.len() / LEAST_BYTES).min(64));
+    let mut entries = Vec::new();
     while !cursor.is_at_end() {
+        if entries.len() == MOST_ENTRIES {
+            return Err(Error::unsupported(format!("more than {MOST_ENTRIES} metadata entries in one file")));
+        }
         let start = cursor.position() as u64;
         let key = cursor.str32("key")?.to_vec();
         let deletion = cursor.u8("deletion")? != 0;
@@ -101,6 +105,14 @@ mod tests {
                 prop_assert_eq!(write(&fewer), &bytes[..cut]);
             }
         }
+    }
+
+    #[test]
+    fn entries_are_bounded() {
+        // Deletions of the empty key.
+        let bytes = [0, 0, 0, 0, 1].repeat(MOST_ENTRIES);
+        assert_eq!(parse_metadata(&bytes).unwrap().len(), MOST_ENTRIES);
+        assert!(parse_metadata(&[bytes, vec![0, 0, 0, 0, 1]].concat()).is_err());
     }
 
     #[test]

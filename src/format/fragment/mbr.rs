@@ -6,6 +6,9 @@ use crate::format::datatype::Datatype;
 use crate::format::scalar::{Range, Scalar, range_bytes};
 use crate::format::schema::ArraySchema;
 
+/// A tree of 64-bit counts is no higher, however small its fanout.
+const MOST_LEVELS: u32 = 64;
+
 /// One MBR per tile, in tile order. Kept as stored, which is 16 bytes per tile and dimension of 64 bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MbrList {
@@ -49,9 +52,8 @@ impl MbrList {
             }
         }
         let levels = cursor.u32("number of levels")?;
-        let levels = cursor.checked_count(u64::from(levels), 8, "number of levels")?;
-        if levels > 0 && fanout == 0 {
-            return Err(cursor.error("fanout", "fanout 0"));
+        if levels > MOST_LEVELS || (levels > 0 && fanout == 0) {
+            return Err(cursor.error("number of levels", format!("{levels} levels of fanout {fanout}")));
         }
         let mut leaves = Self::empty(schema);
         // The root comes first, the leaves last.
@@ -139,8 +141,13 @@ impl MbrList {
     /// Numbers are in order. (Some writers compare strings as signed bytes, so nothing is asked of those.)
     fn check(&self) -> Result<()> {
         for tile in 0..self.len() {
-            for (dimension, &(_, variable)) in self.dimensions.iter().enumerate() {
-                if !variable && !self.range(tile, dimension).is_some_and(|range| range.is_ordered()) {
+            let bounds = self.all_bounds(tile).into_iter().flatten();
+            for (&(datatype, variable), (low, high)) in self.dimensions.iter().zip(bounds) {
+                if variable {
+                    continue;
+                }
+                let range = Range { low: Scalar::parse(datatype, low)?, high: Scalar::parse(datatype, high)? };
+                if !range.is_ordered() {
                     return Err(Error::damaged(format!("MBR of tile {tile} out of order")).in_field("MBRs"));
                 }
             }
