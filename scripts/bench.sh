@@ -1,0 +1,37 @@
+#!/bin/sh
+# Measures tilefs beside libtiledb, alternating between the two in one run, and prints a table per section.
+#
+# usage: scripts/bench.sh [SECTION...]        dense open sparse paths; all of them by default
+#
+#   TILEFS_BENCH_DIR   where the data are made and kept (default target/bench); they take a few GB
+#   TILEFS_BENCH_RUNS  how often each side is timed (default 5)
+#   TILEFS             the binary to measure (default: target/release/tilefs, built first)
+set -eu
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+export TILEFS_BENCH_DIR="${TILEFS_BENCH_DIR:-$here/target/bench}"
+export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
+
+for section in "$@"; do
+    case $section in
+        dense | open | sparse | paths) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse and paths" >&2; exit 2 ;;
+    esac
+done
+
+if [ -z "${TILEFS:-}" ]; then
+    cargo build --release --quiet --manifest-path "$here/Cargo.toml"
+    TILEFS=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
+        sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/tilefs
+fi
+export TILEFS
+
+mkdir -p "$TILEFS_BENCH_DIR"
+venv="$TILEFS_BENCH_DIR/venv"
+if [ ! -x "$venv/bin/python" ]; then
+    python3 -m venv "$venv"
+    "$venv/bin/python" -m pip install --quiet tiledb==0.36.1 numpy
+fi
+
+cd "$here/scripts"
+exec "$venv/bin/python" -m bench "$@"

@@ -1,0 +1,123 @@
+"""What all sections share: where things are, mounting, timing two sides by turns, tables."""
+
+import contextlib
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HOME = os.environ["TILEFS_BENCH_DIR"]
+TILEFS = os.environ["TILEFS"]
+RUNS = int(os.environ["TILEFS_BENCH_RUNS"])
+
+
+def print_machine():
+    import tiledb
+
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown processor")
+    memory = int(next(line.split()[1] for line in open("/proc/meminfo"))) >> 20
+    libtiledb = ".".join(map(str, tiledb.libtiledb.version()))
+    print(f"{os.cpu_count()} x {model}, {memory} GiB, Linux {platform.release()}; libtiledb {libtiledb}; {RUNS} runs a side, alternating")
+
+
+def made(name, make):
+    """The path of data called `name`, made by `make(path)` if they are not there yet."""
+    path = os.path.join(HOME, name)
+    if not os.path.exists(path):
+        print(f"making {name} ...", file=sys.stderr, flush=True)
+        unfinished = path + ".unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        make(unfinished)
+        os.rename(unfinished, path)
+    return path
+
+
+class Mount:
+    """An array mounted somewhere, and the process that serves it."""
+
+    def __init__(self, process, path):
+        self.process, self.path = process, path
+
+    def memory(self, field="VmHWM"):
+        """MiB of the process: VmHWM is the most it ever had, VmRSS what it has."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return next(int(line.split()[1]) / 1024 for line in status if line.startswith(field))
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def mounted(array, *options):
+    """A fresh mount: nothing of it is in any cache."""
+    with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
+        process = subprocess.Popen([TILEFS, "mount", "-f", *options, array, folder], stderr=subprocess.PIPE)
+        try:
+            while not os.path.ismount(folder):
+                if process.poll() is not None:
+                    sys.exit(f"bench: the mount failed: {process.stderr.read().decode()}")
+                time.sleep(0.002)
+            yield Mount(process, folder)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def cat(*files):
+    """Seconds that `cat` takes for the files."""
+    start = time.perf_counter()
+    subprocess.run(["cat", *files], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def timed(action):
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def warm(path):
+    """Reads all stored files, so that both sides find them in the page cache."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            with open(os.path.join(folder, name), "rb") as file:
+                while file.read(1 << 22):
+                    pass
+
+
+def alternate(*sides, runs=None):
+    """Calls the sides by turns; each gives seconds. The list of seconds per side."""
+    times = [[] for _ in sides]
+    for _ in range(runs or RUNS):
+        for side, seconds in zip(sides, times):
+            seconds.append(side())
+    return times
+
+
+def seconds(times):
+    """Median and best, for a table."""
+    return f"{show(statistics.median(times))} ({show(min(times))})"
+
+
+def show(value):
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"
+
+
+def ratio(ours, theirs):
+    """How many times faster ours is, by the medians."""
+    return f"{statistics.median(theirs) / statistics.median(ours):.2f}x"
+
+
+def table(title, header, rows):
+    rows = [list(map(str, row)) for row in rows]
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    print(f"\n{title}\n")
+    for row in (header, ["-" * w for w in widths], *rows):
+        print("| " + " | ".join(cell.ljust(w) for cell, w in zip(row, widths)) + " |")
+    sys.stdout.flush()
