@@ -1,0 +1,455 @@
+//! One array or group against its manifest entry.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+use tilefs::error::Result;
+use tilefs::tree::{self, Folder, Node, OpenOptions};
+
+use super::columns::{
+    Column, Number, canonical_dense, canonical_sparse, compare_rows, digest, hex, number_of, size_of,
+};
+use super::manifest::{Expected, Object, Read, Schema};
+use super::needs::{Need, missing, of_object, of_read, of_schema};
+use super::report::Report;
+use super::shown;
+
+/// What is said of an object with its report.
+pub fn check(object: &Object) -> Report {
+    let mut report = Report::default();
+    if let Some(missing) = missing(&of_object(object)) {
+        report.skipped("objects", missing);
+        return report;
+    }
+    let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut report = Report::default();
+        Check { object, report: &mut report, key: key_file(object) }.all();
+        report
+    }));
+    match checked {
+        Ok(made) => report.add(made),
+        Err(cause) => {
+            let text = cause.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| cause.downcast_ref::<&str>().map(|&text| text.to_owned()));
+            report.failed("objects", &object.name, "", "", format!("PANIC: {}", text.unwrap_or_default()));
+            report
+        }
+    }
+}
+
+fn key_file(object: &Object) -> Option<NamedTempFile> {
+    let key = object.key.as_ref()?;
+    let mut file = NamedTempFile::new().expect("a temporary file");
+    file.write_all(key.as_bytes()).expect("a temporary file is written");
+    Some(file)
+}
+
+struct Check<'a> {
+    object: &'a Object,
+    report: &'a mut Report,
+    key: Option<NamedTempFile>,
+}
+
+impl Check<'_> {
+    fn all(&mut self) {
+        let opened = self.open(None);
+        match (&self.object.newest_error, opened) {
+            // To do better than libtiledb is allowed: then nothing is known to compare with.
+            (Some(_), Err(error)) if error.to_string().is_empty() => {
+                self.failed("objects", "", "", "an error without a word");
+            }
+            (Some(_), _) => self.report.passed("objects that libtiledb cannot open"),
+            (None, Err(error)) => self.failed("objects", "", "", format!("cannot open: {error}")),
+            (None, Ok(root)) => {
+                self.report.passed("objects");
+                for read in &self.object.reads {
+                    if let Some(missing) = missing(&of_read(read)) {
+                        self.report.skipped("reads", missing);
+                    } else if read.window.is_none() {
+                        self.read(read, &*root);
+                    } else {
+                        match self.open(read.window) {
+                            Ok(root) => self.read(read, &*root),
+                            Err(_) if read.newest_error.is_some() => {
+                                self.report.passed("reads that libtiledb cannot do")
+                            }
+                            Err(error) => self.failed("reads", &read.name, "", format!("cannot open: {error}")),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The tree in a window of time; the newest state, which may be dated in the future, without one.
+    fn open(&self, window: Option<(u64, u64)>) -> Result<Arc<dyn Folder>> {
+        let (from, at) = window.unwrap_or((0, u64::MAX));
+        let options = OpenOptions {
+            at: Some(at),
+            from: (from > 0).then_some(from),
+            key_file: self.key.as_ref().map(|file| file.path().to_owned()),
+            cache_size: 32 << 20,
+            threads: 1,
+            ..OpenOptions::default()
+        };
+        tree::open(&self.object.place, &options)
+    }
+
+    fn read(&mut self, read: &Read, root: &dyn Folder) {
+        if let Some(members) = &read.members {
+            self.members(read, members, root);
+            match shown::subfolder(root, ".group") {
+                Ok(folder) => self.metadata(read, &*folder),
+                Err(error) => self.failed("groups", &read.name, ".group", error.to_string()),
+            }
+            return;
+        }
+        let schema = read.schema.as_ref().or(self.object.schema.as_ref()).expect("an array has a schema");
+        self.cells(read, schema, root);
+        self.metadata(read, root);
+        if read.name == "full" {
+            self.enumerations(schema, root);
+        }
+    }
+
+    fn cells(&mut self, read: &Read, schema: &Schema, root: &dyn Folder) {
+        let kind = match (&read.fields, schema.dense, read.window) {
+            (None, true, _) => "dense slices",
+            (None, false, _) => "sparse slices",
+            (_, true, None) => "dense arrays",
+            (_, false, None) => "sparse arrays",
+            (_, true, _) => "dense arrays in a window of time",
+            (_, false, _) => "sparse arrays in a window of time",
+        };
+        let part = read.subarray.as_ref().filter(|ranges| !(schema.dense && is_whole(schema, ranges)));
+        let mut needs = of_schema(schema);
+        if part.is_some() {
+            needs.push(Need::Slices);
+        }
+        if let Some(missing) = missing(&needs) {
+            self.report.skipped(kind, missing);
+            return;
+        }
+        let columns = match part {
+            None => shown::columns_of(root, schema),
+            Some(ranges) => shown::slice(root, schema, ranges).and_then(|folder| shown::columns_of(&*folder, schema)),
+        };
+        let columns = match columns {
+            _ if read.newest_error.is_some() => return self.report.passed("reads that libtiledb cannot do"),
+            Err(error) => {
+                let place = part.map(|ranges| shown::selection(schema, ranges)).unwrap_or_default();
+                return self.failed(kind, &read.name, &place, error.to_string());
+            }
+            Ok(columns) => columns,
+        };
+        let (canonical, order) = match schema.dense {
+            true => (canonical_dense(&columns), Vec::new()),
+            false => canonical_sparse(&columns),
+        };
+        let found = match (&read.fields, &read.sha256) {
+            (Some(_), _) => self.fields_differ(read, &canonical),
+            (None, Some(expected)) if digest(&canonical) != *expected => self.slice_differs(read, schema, &canonical),
+            _ => Vec::new(),
+        };
+        if read.disputed {
+            return self.report.passed("reads that are disputed");
+        }
+        if found.is_empty() {
+            self.report.passed(kind);
+            self.row_order(read, &canonical, &order);
+        }
+        for (field, what) in found {
+            self.failed(kind, &read.name, &field, what);
+        }
+    }
+
+    /// The fields that are not as expected, and how.
+    fn fields_differ(&self, read: &Read, columns: &[Column]) -> Vec<(String, String)> {
+        let fields = read.fields.as_deref().unwrap_or_default();
+        let mut found = Vec::new();
+        for (field, column) in fields.iter().zip(columns) {
+            if column.cells() != read.cells {
+                found.push((field.name.clone(), format!("{} cells, not {}", column.cells(), read.cells)));
+                continue;
+            }
+            let parts = [
+                ("values", Some(&field.values), Some(column.values.clone())),
+                ("offsets", field.offsets.as_ref(), column.offset_bytes()),
+                ("validity", field.validity.as_ref(), column.validity.clone()),
+            ];
+            let differs = parts.into_iter().find(|(_, expected, got)| match (expected, got) {
+                (Some(expected), Some(got)) => !is(expected, got),
+                (expected, got) => expected.is_some() != got.is_some(),
+            });
+            if let Some((part, ..)) = differs {
+                let detail = expected_column(field).map(|expected| first_difference(&expected, column, &read.shape()));
+                found.push((field.name.clone(), detail.unwrap_or_else(|| format!("the {part} differ"))));
+            }
+        }
+        found
+    }
+
+    /// What is different in a slice of which only a digest is known: cut out of what is expected of the whole.
+    fn slice_differs(&self, read: &Read, schema: &Schema, columns: &[Column]) -> Vec<(String, String)> {
+        let ranges = read.subarray.as_deref().unwrap_or_default();
+        let selection = shown::selection(schema, ranges);
+        let full = self.object.reads.iter().find(|one| one.name == "full");
+        let whole = full.and_then(|full| full.fields.as_ref()?.iter().map(expected_column).collect::<Option<Vec<_>>>());
+        let (Some(full), Some(whole)) = (full, whole) else {
+            return vec![(selection, "the digest differs".to_owned())];
+        };
+        let numbers = cells_within(schema, &whole, full, ranges);
+        let expected: Vec<Column> = whole.iter().map(|column| column.masked(numbers.iter().copied())).collect();
+        let differing = expected
+            .iter()
+            .zip(columns)
+            .filter(|(a, b)| digest(std::slice::from_ref(a)) != digest(std::slice::from_ref(b)));
+        differing.map(|(a, b)| (format!("{} in {selection}", b.name), first_difference(a, b, &read.shape()))).collect()
+    }
+
+    /// Whether the rows come in the order in which libtiledb gave them.
+    fn row_order(&mut self, read: &Read, sorted: &[Column], order: &[u32]) {
+        let Some(file) = &read.row_order else { return };
+        if let Some(missing) = missing(&[Need::RowOrder]) {
+            return self.report.skipped("row orders", missing);
+        }
+        let expected = fs::read(file).expect("an expected file");
+        let expected = expected.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes")));
+        let wrong = order.iter().zip(expected).position(|(&got, expected)| {
+            got != expected && compare_rows(sorted, got as usize, expected as usize).is_ne()
+        });
+        match wrong {
+            None => self.report.passed("row orders"),
+            Some(row) => self.failed("row orders", &read.name, "", format!("row {row} is another than libtiledb's")),
+        }
+    }
+
+    fn metadata(&mut self, read: &Read, folder: &dyn Folder) {
+        let Some(expected) = &read.metadata else { return };
+        if let Some(missing) = missing(&[Need::Metadata]) {
+            return self.report.skipped("metadata", missing);
+        }
+        let meta = shown::subfolder(folder, "meta");
+        let listed = match &meta {
+            Ok(meta) => meta.list().map(|entries| entries.len()),
+            Err(_) if expected.is_empty() => Ok(0),
+            Err(error) => Err(error.clone()),
+        };
+        match listed {
+            Err(error) => return self.failed("metadata", &read.name, "", error.to_string()),
+            Ok(count) if count != expected.len() => {
+                return self.failed("metadata", &read.name, "", format!("{count} keys, not {}", expected.len()));
+            }
+            Ok(_) => {}
+        }
+        let Ok(meta) = meta else { return };
+        for entry in expected {
+            match shown::file(&*meta, &entry.key, "") {
+                Err(error) => self.failed("metadata", &read.name, &entry.key, error.to_string()),
+                Ok(got) if got != entry.value => {
+                    let what = format!("{} {}, not {}", entry.datatype, hex(&got), hex(&entry.value));
+                    self.failed("metadata", &read.name, &entry.key, what);
+                }
+                Ok(_) => self.report.passed("metadata"),
+            }
+        }
+    }
+
+    /// The labels of text, one a line.
+    fn enumerations(&mut self, schema: &Schema, root: &dyn Folder) {
+        for (name, values) in &schema.enumerations {
+            if let Some(missing) = missing(&[Need::Enumerations]) {
+                self.report.skipped("enumerations", missing);
+                continue;
+            }
+            let got = shown::subfolder(root, "enums").and_then(|enums| shown::file(&*enums, name, ".txt"));
+            let lines = match &got {
+                Err(error) => return self.failed("enumerations", "", name, error.to_string()),
+                Ok(text) => text.split_inclusive(|&byte| byte == b'\n').collect::<Vec<_>>(),
+            };
+            let is_text = values.iter().all(|value| std::str::from_utf8(value).is_ok_and(|text| !text.contains('\0')));
+            let expected: Vec<Vec<u8>> = values.iter().map(|value| one_line(value)).collect();
+            if lines.len() != values.len() {
+                self.failed("enumerations", "", name, format!("{} lines, not {}", lines.len(), values.len()));
+            } else if is_text && lines != expected {
+                self.failed("enumerations", "", name, "another label");
+            } else {
+                self.report.passed("enumerations");
+            }
+        }
+    }
+
+    /// The members that lie within the group are folders of their names.
+    fn members(&mut self, read: &Read, members: &[super::manifest::Member], root: &dyn Folder) {
+        if self.object.moved {
+            return self.report.passed("groups that were moved");
+        }
+        let mut wrong = Vec::new();
+        let mut names = BTreeSet::new();
+        for member in members {
+            let Some(path) = &member.relative_path else { continue };
+            let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or(path);
+            let name = member.name.as_deref().unwrap_or(last);
+            names.insert(name);
+            if !matches!(shown::find(root, name, ""), Ok(Some(Node::Folder(_)))) {
+                wrong.push(name);
+            }
+        }
+        match wrong.as_slice() {
+            [] => self.report.passed("groups"),
+            _ => self.failed("groups", &read.name, &wrong.join(", "), "no such folder"),
+        }
+    }
+
+    fn failed(&mut self, kind: &'static str, read: &str, field: &str, what: impl Into<String>) {
+        // The object's name is said already.
+        let place = self.object.place.display().to_string();
+        self.report.failed(kind, &self.object.name, read, field, what.into().replace(&place, "..."));
+    }
+}
+
+impl Read {
+    /// Cells per dimension of a dense read; empty for a sparse one.
+    fn shape(&self) -> Vec<usize> {
+        let ranges = self.subarray.iter().flatten();
+        ranges.map(|(low, high)| (integer(high) - integer(low) + 1).max(0) as usize).collect()
+    }
+}
+
+/// Whether a box is what the files of a dense array's folder cover.
+fn is_whole(schema: &Schema, ranges: &[(Value, Value)]) -> bool {
+    match &schema.current_domain {
+        Some(current) => current == ranges,
+        None => schema.dims.iter().zip(ranges).all(|(dim, range)| dim.domain.as_ref() == Some(range)),
+    }
+}
+
+fn integer(value: &Value) -> i128 {
+    value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from)).unwrap_or(0)
+}
+
+fn is(expected: &Expected, got: &[u8]) -> bool {
+    match expected {
+        Expected::File(file) => fs::read(file).expect("an expected file") == got,
+        Expected::Sha256(digest) => hex(&Sha256::digest(got)) == *digest,
+    }
+}
+
+/// The expected column, where its bytes are known.
+fn expected_column(field: &super::manifest::Field) -> Option<Column> {
+    let bytes = |expected: &Expected| match expected {
+        Expected::File(file) => Some(fs::read(file).expect("an expected file")),
+        Expected::Sha256(_) => None,
+    };
+    let offsets = field.offsets.as_ref().map(bytes).map(|known| {
+        let known = known?;
+        Some(known.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes"))).collect())
+    });
+    Some(Column {
+        name: field.name.clone(),
+        datatype: field.datatype.clone(),
+        cell_size: field.cells.map(|cells| cells * size_of(&field.datatype)),
+        is_dimension: field.is_dimension,
+        values: bytes(&field.values)?,
+        offsets: match offsets {
+            None => None,
+            Some(known) => Some(known?),
+        },
+        validity: match &field.validity {
+            None => None,
+            Some(expected) => Some(bytes(expected)?),
+        },
+    })
+}
+
+/// The numbers of the cells of the whole that lie in a box.
+fn cells_within(schema: &Schema, whole: &[Column], full: &Read, ranges: &[(Value, Value)]) -> Vec<usize> {
+    let count = whole.first().map_or(0, Column::cells);
+    if schema.dense {
+        let origin: Vec<i128> = full.subarray.iter().flatten().map(|(low, _)| integer(low)).collect();
+        let shape = full.shape();
+        return (0..count)
+            .filter(|&number| {
+                let place = coordinates(number, &shape);
+                let within = |axis: usize| {
+                    let at = origin[axis] + place[axis] as i128;
+                    integer(&ranges[axis].0) <= at && at <= integer(&ranges[axis].1)
+                };
+                (0..shape.len()).all(within)
+            })
+            .collect();
+    }
+    let within = |row: usize, dim: usize| {
+        let cell = whole[dim].cell(row);
+        let (low, high) = &ranges[dim];
+        match number_of(&whole[dim].datatype, cell) {
+            Some(Number::Integer(value)) => integer(low) <= value && value <= integer(high),
+            Some(Number::Real(value)) => real(low) <= value && value <= real(high),
+            None => latin1(low).as_slice() <= cell && cell <= latin1(high).as_slice(),
+        }
+    };
+    (0..count).filter(|&row| (0..schema.dims.len()).all(|dim| within(row, dim))).collect()
+}
+
+fn real(value: &Value) -> f64 {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(f64::NAN)
+}
+
+fn latin1(value: &Value) -> Vec<u8> {
+    value.as_str().unwrap_or_default().chars().map(|c| u32::from(c) as u8).collect()
+}
+
+/// The place of a cell in a box, in row-major order.
+fn coordinates(number: usize, shape: &[usize]) -> Vec<usize> {
+    let mut rest = number;
+    let mut place: Vec<usize> = shape
+        .iter()
+        .rev()
+        .map(|&length| {
+            let at = rest % length.max(1);
+            rest /= length.max(1);
+            at
+        })
+        .collect();
+    place.reverse();
+    place
+}
+
+/// Where two columns differ first, for a person.
+fn first_difference(expected: &Column, got: &Column, shape: &[usize]) -> String {
+    if expected.cells() != got.cells() {
+        return format!("{} cells, not {}", got.cells(), expected.cells());
+    }
+    let validity = |column: &Column, number: usize| column.validity.as_ref().map(|validity| validity[number]);
+    let differs = |&number: &usize| {
+        expected.cell(number) != got.cell(number) || validity(expected, number) != validity(got, number)
+    };
+    let differing: Vec<usize> = (0..expected.cells()).filter(differs).collect();
+    let Some(&first) = differing.first() else { return "the same cells at other offsets".to_owned() };
+    let place =
+        if got.is_dimension || shape.is_empty() { String::new() } else { format!(" {:?}", coordinates(first, shape)) };
+    let show = |column: &Column| {
+        let cell = column.cell(first);
+        let number = match number_of(&column.datatype, cell) {
+            Some(Number::Integer(value)) => format!(" = {value}"),
+            Some(Number::Real(value)) => format!(" = {value}"),
+            None => format!(" {:?}", String::from_utf8_lossy(&cell[..cell.len().min(40)])),
+        };
+        let valid = validity(column, first).map_or(String::new(), |valid| format!(" validity {valid}"));
+        format!("{}{number}{valid}", hex(&cell[..cell.len().min(24)]))
+    };
+    let count = differing.len();
+    format!("{count} of {} cells differ, first {first}{place}: {}, not {}", expected.cells(), show(got), show(expected))
+}
+
+/// A label as a line of text.
+fn one_line(value: &[u8]) -> Vec<u8> {
+    let mut line: Vec<u8> = value.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).collect();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,103 @@
+//! Failures and counts.
+
+use std::collections::BTreeMap;
+
+use super::needs::Need;
+
+/// What came of some checks.
+#[derive(Default)]
+pub struct Report {
+    /// By kind of check: how many were made, how many failed.
+    counts: BTreeMap<&'static str, (usize, usize)>,
+    /// By kind of check: how many were not made, and how many of them for want of what.
+    skipped: BTreeMap<&'static str, (usize, BTreeMap<Need, usize>)>,
+    failures: Vec<Failure>,
+}
+
+struct Failure {
+    object: String,
+    read: String,
+    field: String,
+    what: String,
+}
+
+/// Failures that are printed in full; the rest are counted.
+const SHOWN: usize = 40;
+
+impl Report {
+    pub fn passed(&mut self, kind: &'static str) {
+        self.counts.entry(kind).or_default().0 += 1;
+    }
+
+    pub fn failed(&mut self, kind: &'static str, object: &str, read: &str, field: &str, what: impl Into<String>) {
+        let count = self.counts.entry(kind).or_default();
+        count.0 += 1;
+        count.1 += 1;
+        let [object, read, field] = [object, read, field].map(str::to_owned);
+        self.failures.push(Failure { object, read, field, what: what.into() });
+    }
+
+    pub fn skipped(&mut self, kind: &'static str, missing: Vec<Need>) {
+        let skipped = self.skipped.entry(kind).or_default();
+        skipped.0 += 1;
+        for need in missing {
+            *skipped.1.entry(need).or_default() += 1;
+        }
+    }
+
+    pub fn add(mut self, other: Report) -> Report {
+        for (kind, (made, failed)) in other.counts {
+            let count = self.counts.entry(kind).or_default();
+            count.0 += made;
+            count.1 += failed;
+        }
+        for (kind, (count, needs)) in other.skipped {
+            let skipped = self.skipped.entry(kind).or_default();
+            skipped.0 += count;
+            for (need, count) in needs {
+                *skipped.1.entry(need).or_default() += count;
+            }
+        }
+        self.failures.extend(other.failures);
+        self
+    }
+
+    pub fn count(&self, kind: &str) -> usize {
+        self.counts.get(kind).map_or(0, |count| count.0)
+    }
+
+    pub fn failures(&self) -> usize {
+        self.failures.len()
+    }
+
+    /// Prints everything; all failures if there are few or `all` is wanted.
+    pub fn print(&mut self, title: &str, all: bool) {
+        println!("\n{title}");
+        for (kind, (made, failed)) in &self.counts {
+            println!("  {made:6} {kind}{}", if *failed > 0 { format!(", {failed} FAILED") } else { String::new() });
+        }
+        for (kind, (count, needs)) in &self.skipped {
+            let needs: Vec<String> = needs.iter().map(|(need, count)| format!("{need:?} ({count})")).collect();
+            println!("  {count:6} {kind} SKIPPED: not implemented: {}", needs.join(", "));
+        }
+        self.failures.sort_by(|a, b| (&a.object, &a.read, &a.field).cmp(&(&b.object, &b.read, &b.field)));
+        let shown = if all { self.failures.len() } else { SHOWN };
+        let mut last = "";
+        for failure in self.failures.iter().take(shown) {
+            if failure.object != last {
+                println!("  {}", failure.object);
+                last = &failure.object;
+            }
+            println!("    {} {}: {}", failure.read, failure.field, failure.what);
+        }
+        if self.failures.len() > shown {
+            let mut objects: Vec<&str> = self.failures.iter().map(|failure| failure.object.as_str()).collect();
+            objects.dedup();
+            println!(
+                "  ... {} failures in {} objects; TILEFS_CASE=<part of a path> shows all of some",
+                self.failures.len(),
+                objects.len()
+            );
+        }
+    }
+}

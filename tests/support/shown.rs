@@ -1,0 +1,183 @@
+//! Columns out of the virtual tree, found by the documented names of its files.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tilefs::error::{Error, Result};
+use tilefs::tree::{Folder, Node};
+
+use super::columns::{Column, size_of};
+use super::manifest::Schema;
+
+/// All columns of the folder of an array or a slice, in the order of the schema (sparse: dimensions first).
+pub fn columns_of(folder: &dyn Folder, schema: &Schema) -> Result<Vec<Column>> {
+    let mut columns = Vec::new();
+    if !schema.dense {
+        let dims = subfolder(folder, "dims")?;
+        for dim in &schema.dims {
+            let cells = (dim.datatype != "STRING_ASCII").then_some(1);
+            columns.push(Column { is_dimension: true, ..column(&*dims, &dim.name, &dim.datatype, cells, false)? });
+        }
+    }
+    for attr in &schema.attrs {
+        columns.push(column(folder, &attr.name, &attr.datatype, attr.cells, attr.nullable)?);
+    }
+    Ok(columns)
+}
+
+/// One column: `NAME.EXT`, and `NAME.offsets.u64` and `NAME.valid.u8` where it has them.
+fn column(folder: &dyn Folder, name: &str, datatype: &str, cells: Option<usize>, nullable: bool) -> Result<Column> {
+    let values = file(folder, name, &format!(".{}", extension(datatype)))?;
+    let offsets = match cells {
+        Some(_) => None,
+        None => Some(offsets_within(&file(folder, name, ".offsets.u64")?, values.len(), name)?),
+    };
+    let validity = if nullable { Some(file(folder, name, ".valid.u8")?) } else { None };
+    let column = Column {
+        name: name.to_owned(),
+        datatype: datatype.to_owned(),
+        cell_size: cells.map(|cells| cells * size_of(datatype)),
+        is_dimension: false,
+        values,
+        offsets,
+        validity,
+    };
+    match &column.validity {
+        Some(validity) if validity.len() != column.cells() => {
+            Err(Error::damaged(format!("{name}: {} validity bytes for {} cells", validity.len(), column.cells())))
+        }
+        _ => Ok(column),
+    }
+}
+
+/// Where each cell begins, out of n + 1 offsets that must end at the end of the values.
+fn offsets_within(bytes: &[u8], end: usize, name: &str) -> Result<Vec<u64>> {
+    let mut offsets: Vec<u64> =
+        bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes"))).collect();
+    let last = offsets.pop();
+    if last != Some(end as u64) || !bytes.len().is_multiple_of(8) || !offsets.is_sorted() {
+        return Err(Error::damaged(format!("{name}: the offsets end at {last:?}, the values at {end}")));
+    }
+    Ok(offsets)
+}
+
+/// The extension of a datatype's raw file.
+pub fn extension(datatype: &str) -> &'static str {
+    match (datatype, size_of(datatype)) {
+        ("INT8", _) => "i8",
+        ("UINT8", _) => "u8",
+        ("INT16", _) => "i16",
+        ("INT32", _) => "i32",
+        ("UINT64", _) => "u64",
+        ("FLOAT32", _) => "f32",
+        ("FLOAT64", _) => "f64",
+        ("BOOL", _) => "bool",
+        (_, 1) => "bytes",
+        (_, 2) => "u16",
+        (_, 4) => "u32",
+        _ => "i64",
+    }
+}
+
+/// The bytes of the file of a user's name; the name on disk may be escaped.
+pub fn file(folder: &dyn Folder, name: &str, extension: &str) -> Result<Vec<u8>> {
+    match find(folder, name, extension)? {
+        Some(Node::File(file)) => {
+            let length = file.len()?;
+            let content = file.open()?;
+            if content.len() != length {
+                return Err(Error::damaged(format!("{name}{extension}: {} bytes, not {length}", content.len())));
+            }
+            read_all(&*content)
+        }
+        _ => Err(Error::NotFound { path: format!("{name}{extension}") }),
+    }
+}
+
+/// All bytes, and a second look at parts of them in another order.
+pub fn read_all(content: &dyn tilefs::export::Content) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; content.len() as usize];
+    content.read_at(0, &mut bytes)?;
+    for part in [3, 1, 4, 0, 2] {
+        let (start, end) = (bytes.len() * part / 5, bytes.len() * (part + 1) / 5);
+        let (start, end) = (start + (end - start) / 7, end.min(start + 100));
+        let mut again = vec![0xaa; end.saturating_sub(start)];
+        content.read_at(start.min(end) as u64, &mut again)?;
+        if again != bytes[start.min(end)..end] {
+            return Err(Error::damaged(format!("two reads of bytes {start}..{end} differ")));
+        }
+    }
+    Ok(bytes)
+}
+
+/// The node of a user's name with an extension, by its own name or the one that stands for it.
+pub fn find(folder: &dyn Folder, name: &str, extension: &str) -> Result<Option<Node>> {
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['%', '/']);
+    if plain
+        && !name.chars().any(char::is_control)
+        && let Some(node) = folder.lookup(&format!("{name}{extension}"))?
+    {
+        return Ok(Some(node));
+    }
+    for entry in folder.list()? {
+        let Some(stem) = entry.name.strip_suffix(extension) else { continue };
+        let cut = stem.split_once("%~").is_some_and(|(start, _)| name.starts_with(&decoded(start)));
+        if cut || decoded(stem) == name || (name.is_empty() && stem == "%") {
+            return folder.lookup(&entry.name);
+        }
+    }
+    if name.is_empty() { folder.lookup(&format!("data{extension}")) } else { Ok(None) }
+}
+
+/// A file name with its percent escapes undone.
+pub fn decoded(stem: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = stem.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()).filter(|_| first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+pub fn subfolder(folder: &dyn Folder, name: &str) -> Result<Arc<dyn Folder>> {
+    match folder.lookup(name)? {
+        Some(Node::Folder(found)) => Ok(found),
+        _ => Err(Error::NotFound { path: format!("{name}/") }),
+    }
+}
+
+/// The folder of a box of cells: `slice/LOW..HIGH,LOW..HIGH`.
+pub fn slice(root: &dyn Folder, schema: &Schema, ranges: &[(Value, Value)]) -> Result<Arc<dyn Folder>> {
+    let selection = selection(schema, ranges);
+    subfolder(&*subfolder(root, "slice")?, &selection)
+}
+
+/// A box as the path of a slice.
+pub fn selection(schema: &Schema, ranges: &[(Value, Value)]) -> String {
+    let ends = schema.dims.iter().zip(ranges).map(|(dim, (low, high))| {
+        let end = |value: &Value| match value {
+            Value::String(text) if dim.datatype == "STRING_ASCII" => {
+                // The manifests write bytes as Latin-1.
+                text.chars().map(|c| escaped(u32::from(c) as u8)).collect()
+            }
+            Value::String(special) => special.to_lowercase(),
+            number => number.to_string(),
+        };
+        format!("{}..{}", end(low), end(high))
+    });
+    ends.collect::<Vec<_>>().join(",")
+}
+
+fn escaped(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+}
