@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod dense;
+pub mod grammar;
 pub mod made;
 pub mod names;
 pub mod node;

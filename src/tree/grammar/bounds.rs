@@ -1,0 +1,118 @@
+//! What a selection needs to know of a dimension: its name, its type, and from where to where it goes.
+
+use crate::format::datatype::{Datatype, Kind};
+use crate::format::scalar::{Range, Scalar};
+use crate::format::schema::ArraySchema;
+use crate::tree::percent;
+
+/// A dimension as selections see it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DimensionBounds {
+    pub name: String,
+    pub datatype: Datatype,
+    /// Positions of dense arrays are counted from its low end. `None` for strings.
+    pub domain: Option<Range>,
+    /// What ranges are clipped to: the current domain where one is set, else the domain. Always within the domain.
+    pub limit: Option<Range>,
+    /// What is shown when nothing is selected, and what `first`, `last` and open ends mean; positions of `islice` are
+    /// counted from its low end. Always within the limit. `None` for no coordinate at all, and for strings, whose open
+    /// ends have no limit but `limit`.
+    pub shown: Option<Range>,
+}
+
+impl DimensionBounds {
+    /// The dimensions of a schema, all of which is shown.
+    pub fn of_schema(schema: &ArraySchema) -> Vec<Self> {
+        let current = schema.current_domain.as_deref().unwrap_or_default();
+        let limits = current.iter().map(Some).chain(std::iter::repeat(None));
+        let bounds = schema.dimensions.iter().zip(limits).map(|(dimension, current)| {
+            // Of strings, empty bounds mean none.
+            let empty = |text: &Scalar| matches!(text, Scalar::Text(bytes) if bytes.is_empty());
+            let current = current.filter(|range| !(empty(&range.low) && empty(&range.high)));
+            let limit = current.or(dimension.domain.as_ref()).cloned();
+            DimensionBounds {
+                name: dimension.name.clone(),
+                datatype: dimension.datatype,
+                domain: dimension.domain.clone(),
+                shown: limit.clone(),
+                limit,
+            }
+        });
+        bounds.collect()
+    }
+
+    /// Whether coordinates are counted: integers, dates, times.
+    pub(super) fn is_counted(&self) -> bool {
+        matches!(self.datatype.kind(), Kind::Signed | Kind::Unsigned)
+    }
+
+    /// The range that can be selected from, as one would type it.
+    pub(super) fn valid(&self) -> String {
+        match &self.limit {
+            Some(limit) => range_text(self.datatype, limit),
+            None => "any text".to_owned(),
+        }
+    }
+}
+
+/// The ends of a range of integers, dates or times.
+pub(super) fn integer_ends(range: &Range) -> Option<(i128, i128)> {
+    integer(&range.low).zip(integer(&range.high))
+}
+
+/// An integer, date or time.
+pub(super) fn integer(scalar: &Scalar) -> Option<i128> {
+    match scalar {
+        Scalar::Signed(value) => Some(i128::from(*value)),
+        Scalar::Unsigned(value) => Some(i128::from(*value)),
+        _ => None,
+    }
+}
+
+/// A range as one types it: `0..99`.
+pub fn range_text(datatype: Datatype, range: &Range) -> String {
+    format!("{}..{}", coordinate_text(datatype, &range.low), coordinate_text(datatype, &range.high))
+}
+
+/// A coordinate as one types it: dates and times as counts of their unit, text with percent escapes. It selects this very
+/// coordinate.
+pub fn coordinate_text(datatype: Datatype, coordinate: &Scalar) -> String {
+    match coordinate {
+        Scalar::Signed(count) => format!("{count}{}", datatype.time_unit().unwrap_or_default()),
+        Scalar::Text(bytes) => escaped(bytes),
+        Scalar::Unsigned(value) => value.to_string(),
+        // With an exponent where that is shorter.
+        Scalar::Float32(value) => format!("{value:?}"),
+        Scalar::Float64(value) => format!("{value:?}"),
+    }
+}
+
+/// Text as it stands in a selection.
+fn escaped(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "%".to_owned();
+    }
+    let mut out = String::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let valid = match std::str::from_utf8(rest) {
+            Ok(text) => text,
+            // What is before the first byte that is no text.
+            Err(error) => std::str::from_utf8(&rest[..error.valid_up_to()]).unwrap_or_default(),
+        };
+        for character in valid.chars() {
+            // A dot may stand alone; next to another, or at an end, it would be taken for a range.
+            if character.is_control() || ",+=%/.".contains(character) {
+                percent::escape(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut out);
+            } else {
+                out.push(character);
+            }
+        }
+        rest = &rest[valid.len()..];
+        if let Some((byte, after)) = rest.split_first() {
+            percent::escape(&[*byte], &mut out);
+            rest = after;
+        }
+    }
+    out
+}

@@ -1,0 +1,171 @@
+//! What is wrong with a selection, where in its text, and how to show that to whoever typed it.
+
+use std::fmt;
+
+use super::syntax::Piece;
+use crate::error::Error;
+
+/// Longer selections are shown only around the place of the error.
+const WIDTH: usize = 76;
+
+/// What kind of thing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelectionErrorKind {
+    /// The text does not parse, or makes no sense for this array's dimensions.
+    Syntax,
+    /// A range selects nothing within the dimension.
+    Outside,
+    /// More cells than a file can hold.
+    TooLarge,
+}
+
+/// Why a selection has no folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelectionError {
+    pub kind: SelectionErrorKind,
+    /// The place in the selection's text, in bytes.
+    pub at: usize,
+    /// How many bytes there are wrong; 0 where something is missing.
+    pub length: usize,
+    pub message: String,
+    /// The range that could be selected from, as one would type it.
+    pub valid: Option<String>,
+}
+
+pub type Result<T> = std::result::Result<T, SelectionError>;
+
+impl SelectionError {
+    /// A piece that does not parse.
+    pub(super) fn syntax(piece: Piece<'_>, message: impl Into<String>) -> Self {
+        Self::of(SelectionErrorKind::Syntax, piece, message)
+    }
+
+    /// A piece that lies outside of its dimension.
+    pub(super) fn outside(piece: Piece<'_>, message: impl Into<String>) -> Self {
+        Self::of(SelectionErrorKind::Outside, piece, message)
+    }
+
+    pub(super) fn of(kind: SelectionErrorKind, piece: Piece<'_>, message: impl Into<String>) -> Self {
+        SelectionError { kind, at: piece.at, length: piece.text.len(), message: message.into(), valid: None }
+    }
+
+    /// The same, with the range that could be selected from.
+    pub(super) fn with_valid(mut self, valid: impl FnOnce() -> String) -> Self {
+        self.valid.get_or_insert_with(valid);
+        self
+    }
+
+    /// The library's error for a selection that has no folder.
+    pub fn into_error(self, selection: &str) -> Error {
+        Error::usage(format!("selection {}: {self}", excerpt(selection, self.at, self.length).0))
+    }
+}
+
+/// The message and the valid range, without the place.
+impl fmt::Display for SelectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        match &self.valid {
+            Some(valid) => write!(f, " (valid: {valid})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for SelectionError {}
+
+/// The selection with a caret under the place of the error, the message, and the valid range: lines for people, each
+/// with its line break.
+pub fn explain(selection: &str, error: &SelectionError) -> String {
+    let (line, before, marked) = excerpt(selection, error.at, error.length);
+    let carets = "^".repeat(marked.max(1));
+    let mut text = format!("{line}\n{:before$}{carets}\n{}\n", "", error.message);
+    if let Some(valid) = &error.valid {
+        text.push_str(&format!("valid: {valid}\n"));
+    }
+    text
+}
+
+/// One line of the text around a place; the columns before the place, and those of the place that are shown.
+fn excerpt(text: &str, at: usize, length: usize) -> (String, usize, usize) {
+    let shown = |text: &str| -> String { text.chars().map(|c| if c.is_control() { '?' } else { c }).collect() };
+    let at = floor(text, at);
+    let end = floor(text, at.saturating_add(length)).max(at);
+    let (before, place, after) = (&text[..at], &text[at..end], &text[end..]);
+    let columns = |text: &str| text.chars().count();
+    if columns(before) + columns(place) + columns(after) <= WIDTH {
+        return (shown(text), columns(before), columns(place));
+    }
+    let third = WIDTH / 3;
+    let mut line = String::new();
+    if columns(before) > third {
+        line.push_str("...");
+        let skipped = columns(before) - third;
+        line.extend(before.chars().skip(skipped));
+    } else {
+        line.push_str(before);
+    }
+    let start = columns(&line);
+    let marked = columns(place).min(third);
+    line.extend(place.chars().take(third));
+    if columns(place) > third || columns(after) > third {
+        line.extend(if columns(place) > third { "" } else { after }.chars().take(third));
+        line.push_str("...");
+    } else {
+        line.push_str(after);
+    }
+    (shown(&line), start, marked)
+}
+
+/// The last place of a character at or before a byte.
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn error(at: usize, length: usize) -> SelectionError {
+        SelectionError {
+            kind: SelectionErrorKind::Outside,
+            at,
+            length,
+            message: "x has no such coordinates".into(),
+            valid: Some("0..99".into()),
+        }
+    }
+
+    #[test]
+    fn the_caret_is_under_the_place() {
+        let text = "10..19,200..300";
+        let shown = "10..19,200..300\n       ^^^^^^^^\nx has no such coordinates\nvalid: 0..99\n";
+        assert_eq!(explain(text, &error(7, 8)), shown);
+        assert_eq!(explain("größe=7", &error(8, 1)).lines().nth(1), Some("      ^"));
+        assert_eq!(explain("1..2..", &error(6, 0)).lines().nth(1), Some("      ^"));
+    }
+
+    #[test]
+    fn long_selections_are_cut() {
+        let text = format!("{}777{}", "1+".repeat(5000), "+2".repeat(5000));
+        let shown = explain(&text, &error(10_000, 3));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[0].len() < 100 && lines[0].starts_with("...") && lines[0].ends_with("..."));
+        assert_eq!(lines[0].find("777"), lines[1].find("^^^"));
+        assert!(error(10_000, 3).into_error(&text).to_string().len() < 200);
+    }
+
+    proptest! {
+        #[test]
+        fn any_place_of_any_text_has_one_line(text in "\\PC{0,300}|.{0,20}", at in 0usize..400, length in 0usize..400) {
+            let shown = explain(&text, &error(at, length));
+            prop_assert_eq!(shown.matches('\n').count(), 4);
+            prop_assert!(shown.lines().all(|line| line.chars().count() <= WIDTH + 6));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The grammar of selections: the names of folders in `slice/` and `islice/`, and what they select.
+//!
+//! ```text
+//! selection := one per dimension, separated by ','; with a name in any order; those left out are whole
+//! dimension := [ name '=' ] range ( '+' range )*
+//! range     := v | v..v | v.. | ..v | ..   each of the last four with [..step]; both ends included
+//!            | a:b[:step]                  half-open, as TileDB-Py has it; integers only
+//! v         := integer | float | date | time | text | first | last | last-9
+//! ```
+//!
+//! * In names and values `%` begins an escape. `,` `+` `=` `%` `/` and `..` are always escaped in them; a lone `%` is
+//!   the empty text.
+//! * Dimensions without a name come first and are told by their place.
+//! * A negative step goes down, and then the upper end comes first. On sparse arrays only the set counts.
+//! * Dates are ISO 8601 and stand for the time that they span: see [`moment`].
+//! * Ranges are clipped to the domain; a range that selects nothing of it is an error. Only half-open ranges may be
+//!   empty.
+//! * In dense arrays cells come in the order in which they are selected, and as often; of sparse arrays each selected
+//!   cell comes once, in the array's own order.
+//! * In `islice/` numbers are positions by NumPy's rules: see [`position`].
+
+pub mod bounds;
+pub mod error;
+pub mod moment;
+pub mod position;
+mod progression;
+mod resolve;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use crate::array::dense::{AxisRange, AxisSelection, Selection};
+use crate::format::datatype::{Datatype, Kind};
+use crate::format::scalar::{Range, Scalar};
+
+pub use bounds::{DimensionBounds, coordinate_text, range_text};
+use bounds::{integer, integer_ends};
+use error::Result;
+pub use error::{SelectionError, SelectionErrorKind, explain};
+use progression::Progression;
+use resolve::{Selected, resolve};
+use syntax::Piece;
+
+/// What the numbers of a selection are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// TileDB's coordinates: `slice/`.
+    Coordinate,
+    /// 0-based positions: `islice/`.
+    Position,
+}
+
+/// Coordinates of one dimension of a sparse array, both ends included.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoordinateRange {
+    /// `None` where nothing limits it, which only happens to strings.
+    pub low: Option<Scalar>,
+    pub high: Option<Scalar>,
+    /// Of integers, dates and times: every so many coordinates from `low` on. 1 is all of them.
+    pub step: u64,
+}
+
+impl CoordinateRange {
+    pub fn contains(&self, coordinate: &Scalar) -> bool {
+        self.low.as_ref().is_none_or(|low| low.compare(coordinate).is_le())
+            && self.high.as_ref().is_none_or(|high| high.compare(coordinate).is_ge())
+            && (self.step == 1
+                || self.low.as_ref().and_then(|low| coordinate.distance_above(low)).is_some_and(|d| d % self.step == 0))
+    }
+
+    /// Whether any coordinate of another range may be selected.
+    pub fn overlaps(&self, range: &Range) -> bool {
+        self.low.as_ref().is_none_or(|low| low.compare(&range.high).is_le())
+            && self.high.as_ref().is_none_or(|high| high.compare(&range.low).is_ge())
+    }
+}
+
+/// The cells of a dense array that a selection selects, in its order.
+///
+/// # Errors
+/// Where the text does not parse, a range lies outside, or there are more cells than a file can hold.
+pub fn dense(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Selection> {
+    let all = Piece { text, at: 0 };
+    let too_large = || SelectionError::of(SelectionErrorKind::TooLarge, all, "more cells than a file can hold");
+    let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
+    let mut axes = Vec::with_capacity(dimensions.len());
+    for (selected, bounds) in selected.into_iter().zip(dimensions) {
+        let domain = bounds.domain.as_ref().and_then(integer_ends);
+        let (Selected::Counted(progressions), Some((low, high))) = (selected, domain) else {
+            let message = format!("dimension {} has no positions", bounds.name);
+            return Err(SelectionError::syntax(all, message));
+        };
+        let size = u64::try_from(high - low + 1).map_err(|_| too_large())?;
+        let ranges = progressions.into_iter().flat_map(|progression| positions(progression, low));
+        axes.push(AxisSelection::new(ranges, size).map_err(|_| too_large())?);
+    }
+    Selection::new(axes).map_err(|_| too_large())
+}
+
+/// The coordinates of each dimension of a sparse array that a selection selects: ascending, none twice but where
+/// steps cross. A cell is selected where each dimension has a range that contains its coordinate.
+///
+/// # Errors
+/// Where the text does not parse, or a range lies outside.
+pub fn sparse(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Vec<CoordinateRange>>> {
+    let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
+    let of_dimension = |(selected, bounds): (Selected, &DimensionBounds)| match selected {
+        Selected::Counted(progressions) => joined_progressions(progressions, bounds.datatype),
+        Selected::Ranges(ranges) => joined_ranges(ranges),
+    };
+    Ok(selected.into_iter().zip(dimensions).map(of_dimension).collect())
+}
+
+/// A progression as positions from the low end of the domain, in which it lies.
+fn positions(progression: Progression, low: i128) -> impl Iterator<Item = AxisRange> {
+    let Progression { first, step, count } = progression;
+    let first = (first - low) as u64;
+    let (pieces, range) = match (i64::try_from(step), u64::try_from(count)) {
+        (Ok(step), Ok(count)) => (1, AxisRange { first, step, count }),
+        // Steps that wide are two or three.
+        _ => (count, AxisRange { first, step: 1, count: 1 }),
+    };
+    (0..pieces).map(move |piece| AxisRange { first: (i128::from(first) + step * piece as i128) as u64, ..range })
+}
+
+fn joined_progressions(progressions: Vec<Progression>, datatype: Datatype) -> Vec<CoordinateRange> {
+    let mut progressions: Vec<Progression> = progressions.into_iter().map(Progression::ascending).collect();
+    progressions.sort_unstable_by_key(|one| (one.step != 1, one.first));
+    let mut joined: Vec<Progression> = Vec::new();
+    for next in progressions {
+        match joined.last_mut() {
+            Some(last) if last.step == 1 && next.step == 1 && next.first <= last.last() + 1 => {
+                let end = last.last().max(next.last());
+                last.count = (end - last.first) as u128 + 1;
+            }
+            _ => joined.push(next),
+        }
+    }
+    joined.sort_by_key(|one| one.first);
+    let scalar = |value: i128| match datatype.kind() {
+        Kind::Signed => Scalar::Signed(value as i64),
+        _ => Scalar::Unsigned(value as u64),
+    };
+    let range = |one: Progression| CoordinateRange {
+        low: Some(scalar(one.first)),
+        high: Some(scalar(one.last())),
+        step: one.step as u64,
+    };
+    joined.into_iter().map(range).collect()
+}
+
+fn joined_ranges(mut ranges: Vec<(Option<Scalar>, Option<Scalar>)>) -> Vec<CoordinateRange> {
+    ranges.sort_by(|(a, _), (b, _)| match (a, b) {
+        (Some(a), Some(b)) => a.compare(b),
+        _ => a.is_some().cmp(&b.is_some()),
+    });
+    let mut joined: Vec<CoordinateRange> = Vec::new();
+    for (low, high) in ranges {
+        if let Some(last) = joined.last_mut() {
+            let meets = match (&last.high, &low) {
+                (Some(end), Some(low)) => end.compare(low).is_ge(),
+                _ => true,
+            };
+            if meets {
+                let further = match (&last.high, &high) {
+                    (Some(end), Some(high)) => high.compare(end).is_gt(),
+                    (end, _) => end.is_some(),
+                };
+                if further {
+                    last.high = high;
+                }
+                continue;
+            }
+        }
+        joined.push(CoordinateRange { low, high, step: 1 });
+    }
+    joined
+}

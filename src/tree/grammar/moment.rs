@@ -1,0 +1,460 @@
+//! Dates and times as one types them, ISO 8601, in counts of the unit that a dimension has.
+//!
+//! A text stands for the time that it spans: `2024-01` for all of January, whatever the unit. Of a unit that is
+//! coarser than the text it stands for the one that holds it, as when NumPy converts.
+//!
+//! * Dates: `2024`, `2024-01`, `2024-01-31`, `2024-01-31T10`, `2024-01-31T10:15`, `2024-01-31T10:15:00.250`; without
+//!   colons `20240131`, `20240131T1015`, `20240131T101500.25`. A `Z` may follow a time of day: everything is UTC. Years
+//!   before 0 and after 9999 have a sign (`-0044`, `+12024`).
+//! * Times of the `TIME` types: `10`, `10:15`, `10:15:00.250`; without colons `T1015`. There may be a sign, and more
+//!   than 24 hours.
+//! * Both: a count of the dimension's unit with NumPy's name of it, since 1970 or midnight: `19753D`, `-5ms`.
+
+use crate::export::calendar;
+use crate::format::datatype::Datatype;
+
+/// Counts beyond this are far outside any domain; arithmetic stops here.
+pub const FAR: i128 = 1 << 100;
+
+const SECONDS_OF_DAY: i128 = 86_400;
+
+/// Attoseconds in a second: the finest unit there is.
+const ATTO: i128 = 1_000_000_000_000_000_000;
+
+/// The first and last count of a date or time dimension that a text stands for.
+///
+/// # Errors
+/// What is wrong, as part of a sentence.
+pub fn parse(datatype: Datatype, text: &str) -> Result<(i128, i128), String> {
+    let unit = datatype.time_unit().unwrap_or_default();
+    if let Some(count) = count(text, unit)? {
+        return Ok((count, count));
+    }
+    let (low, high) = match datatype.is_datetime() {
+        true => date(text)?.in_unit(unit),
+        false => time(text, unit)?,
+    };
+    Ok((low.clamp(-FAR, FAR), high.clamp(-FAR, FAR)))
+}
+
+/// Digits as a number, which stops growing when it is far outside of everything.
+pub fn saturating_digits(digits: &str) -> i128 {
+    digits.bytes().fold(0, |sum, digit| (sum * 10 + i128::from(digit - b'0')).min(FAR))
+}
+
+/// `19753D`: digits and letters, where the letters are the unit.
+fn count(text: &str, unit: &str) -> Result<Option<i128>, String> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let letters = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = &digits[..digits.len() - letters.len()];
+    if digits.is_empty() || letters.is_empty() || !letters.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return Ok(None);
+    }
+    if letters != unit {
+        return Err(format!("counts of this dimension are in its unit, {unit}, as in 100{unit}"));
+    }
+    let count = saturating_digits(digits);
+    Ok(Some(if negative { -count } else { count }))
+}
+
+/// A moment since 1970 or midnight: seconds, and what is left of one in attoseconds, which is never negative.
+#[derive(Clone, Copy)]
+struct Moment {
+    seconds: i128,
+    attoseconds: i128,
+}
+
+impl Moment {
+    /// The unit, of an hour or less, that holds the moment.
+    fn in_unit(self, unit: &str) -> i128 {
+        let ticks = match unit {
+            "h" => return self.seconds.div_euclid(3600),
+            "m" => return self.seconds.div_euclid(60),
+            "s" => return self.seconds,
+            "ms" => 1_000,
+            "us" => 1_000_000,
+            "ns" => 1_000_000_000,
+            "ps" => 1_000_000_000_000,
+            "fs" => 1_000_000_000_000_000,
+            _ => ATTO,
+        };
+        self.seconds.saturating_mul(ticks).saturating_add(self.attoseconds / (ATTO / ticks))
+    }
+}
+
+/// A span of time.
+enum Span {
+    /// A year.
+    Year(i128),
+    /// A year, and a month of it from 0.
+    Month(i128, i128),
+    /// A day since 1970.
+    Day(i128),
+    /// The first and last moment of something shorter.
+    Moments(Moment, Moment),
+}
+
+impl Span {
+    /// The first and last of the units that share time with the span.
+    fn in_unit(&self, unit: &str) -> (i128, i128) {
+        if unit == "Y" || unit == "M" {
+            let (year, first, last) = match *self {
+                Span::Year(year) => (year, 0, 11),
+                Span::Month(year, month) => (year, month, month),
+                Span::Day(_) | Span::Moments(..) => {
+                    let (year, month) = year_and_month(self.days().0);
+                    (year, month, month)
+                }
+            };
+            let years = year - 1970;
+            return if unit == "Y" { (years, years) } else { (years * 12 + first, years * 12 + last) };
+        }
+        let (first, last) = self.days();
+        match (unit, self) {
+            ("W", _) => (first.div_euclid(7), last.div_euclid(7)),
+            ("D", _) => (first, last),
+            (_, Span::Moments(first, last)) => (first.in_unit(unit), last.in_unit(unit)),
+            _ => {
+                let begin = Moment { seconds: first * SECONDS_OF_DAY, attoseconds: 0 };
+                let end = Moment { seconds: (last + 1) * SECONDS_OF_DAY - 1, attoseconds: ATTO - 1 };
+                (begin.in_unit(unit), end.in_unit(unit))
+            }
+        }
+    }
+
+    /// The first and last day.
+    fn days(&self) -> (i128, i128) {
+        match *self {
+            Span::Year(year) => (first_day(year, 0), first_day(year + 1, 0) - 1),
+            Span::Month(year, month) => (first_day(year, month), first_day(year, month + 1) - 1),
+            Span::Day(day) => (day, day),
+            Span::Moments(first, last) => {
+                (first.seconds.div_euclid(SECONDS_OF_DAY), last.seconds.div_euclid(SECONDS_OF_DAY))
+            }
+        }
+    }
+}
+
+/// Days in 400 years, after which the calendar repeats.
+const DAYS_OF_CYCLE: i128 = 146_097;
+
+/// The first day of a month (0 to 12) of any year, counted from 1970.
+fn first_day(year: i128, month: i128) -> i128 {
+    let (cycles, year) = (year.div_euclid(400), year.rem_euclid(400));
+    // The year is one of 0 to 399 now, and the result that of a small number.
+    let days = calendar::days_of_months(((year - 1970) * 12 + month) as i64).unwrap_or_default();
+    cycles * DAYS_OF_CYCLE + i128::from(days)
+}
+
+/// The year and the month (from 0) of a day since 1970.
+fn year_and_month(day: i128) -> (i128, i128) {
+    let (cycles, day) = (day.div_euclid(DAYS_OF_CYCLE), day.rem_euclid(DAYS_OF_CYCLE));
+    let (year, month, _) = calendar::civil(day as i64);
+    (cycles * 400 + i128::from(year), i128::from(month) - 1)
+}
+
+const DATE: &str = "not a date; write 2024, 2024-01, 2024-01-31 or 2024-01-31T10:15:00.5";
+
+fn date(text: &str) -> Result<Span, String> {
+    let mut rest = Rest { text };
+    let sign = rest.sign();
+    let digits = rest.digits();
+    let basic = sign.is_none() && digits.len() == 8;
+    if !basic && sign.is_none() && digits.len() > 4 {
+        return Err("years beyond 9999 have a sign, as in %2B12024".into());
+    }
+    if digits.len() < 4 {
+        return Err(DATE.into());
+    }
+    let (year, month, day) = if basic {
+        let (year, month, day) = (&digits[..4], &digits[4..6], &digits[6..]);
+        (saturating_digits(year), saturating_digits(month), saturating_digits(day))
+    } else {
+        // A cycle of the calendar may be added to a year without leaving the range of the arithmetic.
+        let year = saturating_digits(digits).min(FAR >> 20);
+        let year = if sign == Some('-') { -year } else { year };
+        if rest.is_empty() {
+            return Ok(Span::Year(year));
+        }
+        let month = rest.after('-').and_then(Rest::two).ok_or(DATE)?;
+        if !(1..=12).contains(&month) {
+            return Err("there is no such month".into());
+        }
+        if rest.is_empty() {
+            return Ok(Span::Month(year, month - 1));
+        }
+        (year, month, rest.after('-').and_then(Rest::two).ok_or(DATE)?)
+    };
+    if !(1..=12).contains(&month) || day == 0 || day > first_day(year, month) - first_day(year, month - 1) {
+        return Err("there is no such day".into());
+    }
+    let day = first_day(year, month - 1) + day - 1;
+    if rest.is_empty() {
+        return Ok(Span::Day(day));
+    }
+    if !rest.skip('T') && !rest.skip('t') && !rest.skip(' ') {
+        return Err(DATE.into());
+    }
+    let hour = rest.two().ok_or(DATE)?;
+    let clock = clock(&mut rest, hour, !basic).ok_or(DATE)?;
+    let _ = rest.skip('Z') || rest.skip('z');
+    match rest.text.as_bytes() {
+        [] => {}
+        [b'+' | b'-', ..] => return Err("only UTC is understood, without an offset".into()),
+        _ => return Err(DATE.into()),
+    }
+    if hour > 23 {
+        return Err("there is no such time of day".into());
+    }
+    let (mut first, mut last) = clock?;
+    first.seconds += day * SECONDS_OF_DAY;
+    last.seconds += day * SECONDS_OF_DAY;
+    Ok(Span::Moments(first, last))
+}
+
+const TIME: &str = "not a time; write 07, 07:30 or 07:30:00.5";
+
+fn time(text: &str, unit: &str) -> Result<(i128, i128), String> {
+    let mut rest = Rest { text };
+    let sign = rest.sign();
+    let basic = rest.skip('T') && !rest.text.contains(':');
+    let hour = match basic {
+        true => rest.two().ok_or(TIME)?,
+        false => saturating_digits(Some(rest.digits()).filter(|digits| digits.len() >= 2).ok_or(TIME)?),
+    };
+    let (first, last) = clock(&mut rest, hour, !basic).ok_or(TIME)??;
+    if !rest.is_empty() {
+        return Err(TIME.into());
+    }
+    // The sign is of the whole text, and those that begin like it are further from midnight.
+    let (first, last) = (first.in_unit(unit), last.in_unit(unit));
+    Ok(if sign == Some('-') { (-last, -first) } else { (first, last) })
+}
+
+/// The first and last moment of a time of day whose hour was read; `None` for what has another form.
+fn clock(rest: &mut Rest<'_>, hour: i128, colons: bool) -> Option<Result<(Moment, Moment), String>> {
+    let next = |rest: &mut Rest<'_>| match colons {
+        true if rest.skip(':') => rest.two().map(Some),
+        false if rest.text.starts_with(|c: char| c.is_ascii_digit()) => rest.two().map(Some),
+        _ => Some(None),
+    };
+    let spanning = |seconds: i128, length: i128| {
+        let last = Moment { seconds: seconds + length - 1, attoseconds: ATTO - 1 };
+        Some(Ok((Moment { seconds, attoseconds: 0 }, last)))
+    };
+    let Some(minute) = next(rest)? else { return spanning(hour * 3600, 3600) };
+    let second = next(rest)?;
+    if minute > 59 || second.is_some_and(|second| second > 59) {
+        return Some(Err("there is no such time of day".into()));
+    }
+    let Some(second) = second else { return spanning(hour * 3600 + minute * 60, 60) };
+    let seconds = hour * 3600 + minute * 60 + second;
+    if !rest.skip('.') {
+        return spanning(seconds, 1);
+    }
+    let digits = rest.digits();
+    if !(1..=18).contains(&digits.len()) {
+        return Some(Err("a fraction of a second has 1 to 18 digits".into()));
+    }
+    let length = 10i128.pow(18 - digits.len() as u32);
+    let attoseconds = saturating_digits(digits) * length;
+    Some(Ok((Moment { seconds, attoseconds }, Moment { seconds, attoseconds: attoseconds + length - 1 })))
+}
+
+/// What is still to be read of a text.
+struct Rest<'a> {
+    text: &'a str,
+}
+
+impl<'a> Rest<'a> {
+    fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    fn skip(&mut self, character: char) -> bool {
+        let rest = self.text.strip_prefix(character);
+        self.text = rest.unwrap_or(self.text);
+        rest.is_some()
+    }
+
+    fn after(&mut self, character: char) -> Option<&mut Self> {
+        self.skip(character).then_some(self)
+    }
+
+    fn sign(&mut self) -> Option<char> {
+        let sign = self.text.chars().next().filter(|sign| ['+', '-'].contains(sign))?;
+        self.text = &self.text[1..];
+        Some(sign)
+    }
+
+    /// All digits that come next.
+    fn digits(&mut self) -> &'a str {
+        let rest = self.text.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = &self.text[..self.text.len() - rest.len()];
+        self.text = rest;
+        digits
+    }
+
+    /// Two digits.
+    fn two(&mut self) -> Option<i128> {
+        let (digits, rest) = self.text.split_at_checked(2)?;
+        self.text = rest;
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| saturating_digits(digits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Datatype::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_text_stands_for_the_time_that_it_spans() {
+        for (datatype, text, low, high) in [
+            (DateTimeYear, "2024", 54, 54),
+            (DateTimeYear, "2024-06-15", 54, 54),
+            (DateTimeYear, "-0001", -1971, -1971),
+            (DateTimeYear, "+10000", 8030, 8030),
+            (DateTimeMonth, "2024", 648, 659),
+            (DateTimeMonth, "1969-12", -1, -1),
+            (DateTimeMonth, "2024-01-31T10", 648, 648),
+            (DateTimeWeek, "1970-01-07", 0, 0),
+            (DateTimeWeek, "1970-01-08", 1, 1),
+            (DateTimeWeek, "1970-01", 0, 4),
+            (DateTimeDay, "2024-01", 19_723, 19_753),
+            (DateTimeDay, "2024-02", 19_754, 19_782),
+            (DateTimeDay, "2024", 19_723, 20_088),
+            (DateTimeDay, "20240131", 19_753, 19_753),
+            (DateTimeDay, "2024-01-31T23:59", 19_753, 19_753),
+            (DateTimeHr, "1970-01-01", 0, 23),
+            (DateTimeHr, "1969-12-31T23", -1, -1),
+            (DateTimeMin, "1970-01-01T01", 60, 119),
+            (DateTimeSec, "1970-01-01T00:01", 60, 119),
+            (DateTimeSec, "19700101T000100Z", 60, 60),
+            (DateTimeMs, "1970-01-01T00:00:01.5", 1500, 1599),
+            (DateTimeMs, "1970-01-01T00:00:01.5009", 1500, 1500),
+            (DateTimeUs, "1970-01-01 00:00:01", 1_000_000, 1_999_999),
+            (DateTimeNs, "1970-01-01T00:00:00.000000001", 1, 1),
+            (DateTimeAs, "1970-01-01T00:00:00.000000000000000001", 1, 1),
+            (DateTimeDay, "19753D", 19_753, 19_753),
+            (DateTimeMs, "-5ms", -5, -5),
+            (TimeHr, "10", 10, 10),
+            (TimeHr, "10:59", 10, 10),
+            (TimeMin, "10:15", 615, 615),
+            (TimeSec, "10:15", 36_900, 36_959),
+            (TimeSec, "T101501", 36_901, 36_901),
+            (TimeSec, "T10:15:01", 36_901, 36_901),
+            (TimeSec, "100:00:00", 360_000, 360_000),
+            (TimeSec, "-00:01", -119, -60),
+            (TimeNs, "00:00:00.25", 250_000_000, 259_999_999),
+            (TimeAs, "3as", 3, 3),
+        ] {
+            assert_eq!(parse(datatype, text), Ok((low, high)), "{text} in {}", datatype.name());
+        }
+    }
+
+    #[test]
+    fn what_is_neither_date_nor_time_is_refused() {
+        for text in [
+            "",
+            "-",
+            "1",
+            "20",
+            "202",
+            "20240",
+            "202401",
+            "2024-1",
+            "2024-13",
+            "2024-00",
+            "2024-02-30",
+            "2023-02-29",
+            "2024-01-00",
+            "2024-01-31T",
+            "2024-01-31T1",
+            "2024-01-31T24",
+            "2024-01-31T10:60",
+            "2024-01-31T10:1",
+            "2024-01-31T1015",
+            "20240131T10:15",
+            "2024-01-31T10:15:60",
+            "2024-01-31T10:15:00.",
+            "20240230",
+            "2024-01-31T10:15:00.1234567890123456789",
+            "2024-01-31T10+02:00",
+            "2024-01-31Z",
+            "now",
+            "2024-01-31x",
+            "5h",
+            "5Days",
+            "2024é",
+            "é",
+            "-é",
+            "٢٠٢٤",
+            "2024-01-31T10:15ZZ",
+        ] {
+            assert!(parse(DateTimeDay, text).is_err(), "{text}");
+        }
+        for text in
+            ["", "1", "1:00", "10:", "10:6", "10:60", "T1", "T10:1", "2024-01-01", "10:15Z", "T101", "10é", "5D"]
+        {
+            assert!(parse(TimeSec, text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn far_away_is_not_an_overflow() {
+        let digits = "9".repeat(60);
+        for number in DateTimeYear as u8..=TimeAs as u8 {
+            let datatype = Datatype::from_number(number).unwrap();
+            let text = if datatype.is_datetime() { format!("+{digits}-12-31T23") } else { format!("{digits}:00:00") };
+            let (low, high) = parse(datatype, &text).unwrap();
+            assert!(low > i128::from(u64::MAX) && high >= low && high <= FAR, "{}", datatype.name());
+            let (low, high) = parse(datatype, &format!("-{}", text.trim_start_matches('+'))).unwrap();
+            assert!(high < i128::from(i64::MIN) && high >= low && low >= -FAR, "{}", datatype.name());
+            let count = format!("-{digits}{}", datatype.time_unit().unwrap());
+            assert_eq!(parse(datatype, &count), Ok((-FAR, -FAR)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(text in "[0-9TZ:. +-]{0,24}|\\PC{0,20}", number in 18u8..40) {
+            if let Ok((low, high)) = parse(Datatype::from_number(number).unwrap(), &text) {
+                prop_assert!(low <= high);
+            }
+        }
+
+        /// The spans of finer texts follow each other and together are that of the coarser text.
+        #[test]
+        fn months_make_years(year in 0i64..9999, number in 19u8..31) {
+            let datatype = Datatype::from_number(number).unwrap();
+            let (low, high) = parse(datatype, &format!("{year:04}")).unwrap();
+            let mut next = low;
+            for month in 1..=12 {
+                let (first, last) = parse(datatype, &format!("{year:04}-{month:02}")).unwrap();
+                // Weeks may belong to two months.
+                prop_assert!(first == next || datatype == DateTimeWeek && first + 1 == next);
+                next = last + 1;
+            }
+            prop_assert_eq!(next, high + 1);
+        }
+
+        #[test]
+        fn seconds_make_minutes(minute in 0i128..2_000_000_000, number in 24u8..31) {
+            let datatype = Datatype::from_number(number).unwrap();
+            let (year, month) = year_and_month(minute / 1440);
+            let day = minute / 1440 - first_day(year, month) + 1;
+            let text = format!("{year:04}-{:02}-{day:02}T{:02}:{:02}", month + 1, minute / 60 % 24, minute % 60);
+            let (low, high) = parse(datatype, &text).unwrap();
+            let units = 60 * 10i128.pow(3 * u32::from(number - DateTimeSec as u8));
+            prop_assert_eq!((low, high), (minute * units, (minute + 1) * units - 1));
+            let (first, _) = parse(datatype, &format!("{text}:00")).unwrap();
+            let (_, last) = parse(datatype, &format!("{text}:59")).unwrap();
+            prop_assert_eq!((low, high), (first, last));
+        }
+    }
+}

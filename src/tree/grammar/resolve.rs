@@ -1,0 +1,247 @@
+//! What a selection that was taken apart selects of each dimension.
+
+use std::collections::HashMap;
+
+use super::bounds::{DimensionBounds, integer_ends};
+use super::error::{Result, SelectionError};
+use super::progression::Progression;
+use super::syntax::{DimensionText, Piece, RangeForm, RangeText};
+use super::{By, position, value};
+use crate::format::datatype::Kind;
+use crate::format::scalar::{Range, Scalar};
+
+/// What is selected of one dimension, range after range as typed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Selected {
+    /// Coordinates of integers, dates and times. All lie within the limit.
+    Counted(Vec<Progression>),
+    /// Ranges of floats or text. An end is `None` where nothing limits it.
+    Ranges(Vec<(Option<Scalar>, Option<Scalar>)>),
+}
+
+/// What the text selects of each dimension, in their order.
+///
+/// # Errors
+/// The first thing that is wrong, from left to right.
+pub fn resolve(texts: &[DimensionText<'_>], by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
+    let mut selected: Vec<Option<Selected>> = vec![None; dimensions.len()];
+    let mut numbers = HashMap::new();
+    for (place, text) in texts.iter().enumerate() {
+        let number = match text.name {
+            None if place > 0 && texts[place - 1].name.is_some() => {
+                let message = "ranges without a name come before those with one";
+                return Err(SelectionError::syntax(text.whole, message));
+            }
+            None if place >= dimensions.len() => {
+                let count = dimensions.len();
+                let dimensions = if count == 1 { "one dimension".to_owned() } else { format!("{count} dimensions") };
+                return Err(SelectionError::syntax(text.whole, format!("the array has only {dimensions}")));
+            }
+            None => place,
+            Some(name) => {
+                if numbers.is_empty() {
+                    numbers.extend(dimensions.iter().enumerate().map(|(number, one)| (one.name.as_str(), number)));
+                }
+                let known = numbers.get(&*value::decoded(name)?).copied();
+                known.ok_or_else(|| unknown_dimension(name, dimensions))?
+            }
+        };
+        let (Some(bounds), Some(slot)) = (dimensions.get(number), selected.get_mut(number)) else { continue };
+        if slot.is_some() {
+            let message = format!("{} has its ranges already; several are joined by '+'", called(bounds, number));
+            return Err(SelectionError::syntax(text.whole, message));
+        }
+        *slot = Some(of_dimension(text, by, bounds).map_err(|error| SelectionError {
+            message: format!("dimension {}: {}", called(bounds, number), error.message),
+            ..error
+        })?);
+    }
+    Ok(selected.into_iter().zip(dimensions).map(|(one, bounds)| one.unwrap_or_else(|| whole(bounds))).collect())
+}
+
+fn unknown_dimension(name: Piece<'_>, dimensions: &[DimensionBounds]) -> SelectionError {
+    let mut names: Vec<&str> = dimensions.iter().take(10).map(|one| one.name.as_str()).collect();
+    if dimensions.len() > names.len() {
+        names.push("...");
+    }
+    SelectionError::syntax(name, format!("no such dimension; there are: {}", names.join(", ")))
+}
+
+fn called(bounds: &DimensionBounds, number: usize) -> String {
+    if bounds.name.is_empty() { format!("number {number}") } else { bounds.name.clone() }
+}
+
+/// All that is shown of a dimension.
+fn whole(bounds: &DimensionBounds) -> Selected {
+    if !bounds.is_counted() {
+        let range = match bounds.datatype.kind() {
+            Kind::Bytes => bounds.limit.as_ref(),
+            _ => bounds.shown.as_ref(),
+        };
+        return Selected::Ranges(match range {
+            Some(Range { low, high }) => vec![(Some(low.clone()), Some(high.clone()))],
+            None if bounds.datatype.kind() == Kind::Bytes => vec![(None, None)],
+            None => Vec::new(),
+        });
+    }
+    let shown = bounds.shown.as_ref().and_then(integer_ends);
+    Selected::Counted(shown.and_then(|(low, high)| Progression::between(low, high, 1)).into_iter().collect())
+}
+
+fn of_dimension(text: &DimensionText<'_>, by: By, bounds: &DimensionBounds) -> Result<Selected> {
+    let valid = |error: SelectionError| match by {
+        By::Coordinate => error.with_valid(|| bounds.valid()),
+        By::Position => error.with_valid(|| position::valid(bounds)),
+    };
+    if bounds.is_counted() {
+        let mut progressions = Vec::with_capacity(text.ranges.len());
+        for range in &text.ranges {
+            let progression = match by {
+                By::Coordinate => counted(range, bounds),
+                By::Position => position::range(range, bounds),
+            };
+            progressions.extend(progression.map_err(valid)?);
+        }
+        return Ok(Selected::Counted(progressions));
+    }
+    if by == By::Position {
+        return Err(SelectionError::syntax(text.whole, "it has no positions, only coordinates: use slice/"));
+    }
+    let mut ranges = Vec::with_capacity(text.ranges.len());
+    for range in &text.ranges {
+        ranges.push(uncounted(range, bounds).map_err(valid)?);
+    }
+    Ok(Selected::Ranges(ranges))
+}
+
+/// A range of a dimension of integers, dates or times; `None` where it is empty, as `5:5` is.
+fn counted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
+    let limit = bounds.limit.as_ref().and_then(integer_ends);
+    let (lowest, highest) = limit.ok_or_else(|| SelectionError::syntax(range.whole, "it has no domain"))?;
+    let wanted = match range.form {
+        RangeForm::One(one) if is_half_open(one, bounds) => half_open(one, bounds)?,
+        RangeForm::One(one) => {
+            let (low, high) = value::counted(one, bounds)?;
+            Progression::between(low, high, 1)
+        }
+        RangeForm::Span { from, to, step } => span(range.whole, from, to, step, bounds)?,
+    };
+    let Some(wanted) = wanted else { return Ok(None) };
+    match wanted.clipped(lowest, highest) {
+        Some(progression) => Ok(Some(progression)),
+        None => Err(SelectionError::outside(range.whole, "nothing of this lies within the domain")),
+    }
+}
+
+/// `from..to..step`, both ends included.
+fn span(
+    whole: Piece<'_>,
+    from: Piece<'_>,
+    to: Piece<'_>,
+    step: Option<Piece<'_>>,
+    bounds: &DimensionBounds,
+) -> Result<Option<Progression>> {
+    if let Some(colon) = [from, to].into_iter().find(|piece| is_half_open(*piece, bounds)) {
+        return Err(SelectionError::syntax(colon, "either a..b, with both ends, or a:b, without the last; not both"));
+    }
+    let step = step.map_or(Ok(1), value::step)?;
+    let end = |piece: Piece<'_>| if piece.is_empty() { Ok(None) } else { value::counted(piece, bounds).map(Some) };
+    let (typed_from, typed_to) = (end(from)?, end(to)?);
+    let shown = bounds.shown.as_ref().and_then(integer_ends);
+    // A date that is less precise than the dimension counts as a whole, at either end.
+    let (first, last) = match step > 0 {
+        true => (typed_from.or(shown).map(|ends| ends.0), typed_to.or(shown).map(|ends| ends.1)),
+        false => (typed_from.or(shown).map(|ends| ends.1), typed_to.or(shown).map(|ends| ends.0)),
+    };
+    let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
+    match Progression::between(first, last, step) {
+        Some(progression) => Ok(Some(progression)),
+        None if typed_from.is_none() || typed_to.is_none() => {
+            Err(SelectionError::outside(whole, "nothing that is shown lies there; give both ends"))
+        }
+        None if step > 0 => {
+            let message = format!("the ends are the wrong way round; backwards is {}..{}..-{step}", from.text, to.text);
+            Err(SelectionError::syntax(whole, message))
+        }
+        None => Err(SelectionError::syntax(whole, "with a negative step the upper end comes first")),
+    }
+}
+
+/// Colons are part of dates and times, and of integers in the half-open form.
+fn is_half_open(piece: Piece<'_>, bounds: &DimensionBounds) -> bool {
+    bounds.datatype.time_unit().is_none() && piece.text.contains(':')
+}
+
+/// `a:b:step` as NumPy and TileDB-Py have it, but negative numbers are coordinates.
+fn half_open(text: Piece<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
+    let (from, to, step) = colons(text)?;
+    let step = step.map_or(Ok(1), value::step)?;
+    let end =
+        |piece: Piece<'_>| if piece.is_empty() { Ok(None) } else { value::counted(piece, bounds).map(|v| Some(v.0)) };
+    let (from, to) = (end(from)?, end(to)?);
+    let Some((low, high)) = bounds.shown.as_ref().and_then(integer_ends) else {
+        return Ok(from.zip(to).and_then(|(from, to)| Progression::between(from, to - step.signum(), step)));
+    };
+    let (first, past) = match step > 0 {
+        true => (from.unwrap_or(low), to.unwrap_or(high + 1)),
+        false => (from.unwrap_or(high), to.unwrap_or(low - 1)),
+    };
+    Ok(Progression::between(first, past - step.signum(), step))
+}
+
+/// The two or three parts between colons; the last may be left out or empty.
+pub(super) fn colons(text: Piece<'_>) -> Result<(Piece<'_>, Piece<'_>, Option<Piece<'_>>)> {
+    let parts: Vec<Piece<'_>> = text.split(':').take(4).collect();
+    match *parts.as_slice() {
+        [from, to] => Ok((from, to, None)),
+        [from, to, step] => Ok((from, to, Some(step).filter(|step| !step.is_empty()))),
+        _ => Err(SelectionError::syntax(text, "a half-open range is a:b or a:b:step")),
+    }
+}
+
+/// A range of a dimension of floats or strings.
+fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<Scalar>, Option<Scalar>)> {
+    let is_text = bounds.datatype.kind() == Kind::Bytes;
+    let read = |piece: Piece<'_>| match is_text {
+        true => value::text(piece).map(Scalar::Text),
+        false if piece.text.contains(':') => {
+            Err(SelectionError::syntax(piece, "the half-open form is for integers; write a..b, with both ends"))
+        }
+        false => value::float(piece, bounds),
+    };
+    let (low, high) = match range.form {
+        RangeForm::One(one) => {
+            let value = read(one)?;
+            (Some(value.clone()), Some(value))
+        }
+        RangeForm::Span { step: Some(step), .. } => {
+            return Err(SelectionError::syntax(step, "steps are for integers, dates and times"));
+        }
+        RangeForm::Span { from, to, step: None } => {
+            let end = |piece: Piece<'_>| if piece.is_empty() { Ok(None) } else { read(piece).map(Some) };
+            (end(from)?, end(to)?)
+        }
+    };
+    let open = if is_text { &bounds.limit } else { &bounds.shown };
+    let is_typed = low.is_some() && high.is_some();
+    let low = low.or_else(|| open.as_ref().map(|open| open.low.clone()));
+    let high = high.or_else(|| open.as_ref().map(|open| open.high.clone()));
+    if let (Some(low), Some(high)) = (&low, &high)
+        && low.compare(high).is_gt()
+    {
+        return Err(match is_typed {
+            true => SelectionError::syntax(range.whole, "the ends are the wrong way round"),
+            false => SelectionError::outside(range.whole, "nothing that is shown lies there; give both ends"),
+        });
+    }
+    clip(low, high, bounds.limit.as_ref())
+        .ok_or_else(|| SelectionError::outside(range.whole, "nothing of this lies within the domain"))
+}
+
+/// The part of a range that lies within the limit.
+fn clip(low: Option<Scalar>, high: Option<Scalar>, limit: Option<&Range>) -> Option<(Option<Scalar>, Option<Scalar>)> {
+    let Some(limit) = limit else { return Some((low, high)) };
+    let low = low.filter(|low| low.compare(&limit.low).is_gt()).unwrap_or_else(|| limit.low.clone());
+    let high = high.filter(|high| high.compare(&limit.high).is_lt()).unwrap_or_else(|| limit.high.clone());
+    low.compare(&high).is_le().then_some((Some(low), Some(high)))
+}

@@ -1,0 +1,38 @@
+//! What the tests of the grammar share: dimensions, and selections as lists of coordinates.
+
+mod properties;
+mod tables;
+
+use super::*;
+
+fn counted(name: &str, datatype: Datatype, low: i128, high: i128) -> DimensionBounds {
+    let scalar = |value: i128| match datatype.kind() {
+        Kind::Unsigned => Scalar::Unsigned(value as u64),
+        _ => Scalar::Signed(value as i64),
+    };
+    let range = Some(Range { low: scalar(low), high: scalar(high) });
+    DimensionBounds { name: name.to_owned(), datatype, domain: range.clone(), limit: range.clone(), shown: range }
+}
+
+fn floats(name: &str, low: f64, high: f64) -> DimensionBounds {
+    let range = Some(Range { low: Scalar::Float64(low), high: Scalar::Float64(high) });
+    let (domain, limit, shown) = (range.clone(), range.clone(), range);
+    DimensionBounds { name: name.to_owned(), datatype: Datatype::Float64, domain, limit, shown }
+}
+
+fn strings(name: &str) -> DimensionBounds {
+    let datatype = Datatype::StringAscii;
+    DimensionBounds { name: name.to_owned(), datatype, domain: None, limit: None, shown: None }
+}
+
+/// The coordinates that a selection selects along each axis of a dense array.
+fn coordinates(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Vec<i128>>> {
+    let selection = dense(text, by, dimensions)?;
+    let axes = selection.axes().iter().zip(dimensions);
+    Ok(axes
+        .map(|(axis, bounds)| {
+            let (low, _) = integer_ends(bounds.domain.as_ref().unwrap()).unwrap();
+            (0..axis.len()).map(|index| low + i128::from(axis.position(index).unwrap())).collect()
+        })
+        .collect())
+}

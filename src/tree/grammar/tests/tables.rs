@@ -1,0 +1,322 @@
+//! Every form of a selection, every error with its place.
+
+use super::*;
+
+fn along_one(text: &str, by: By, bounds: DimensionBounds) -> Vec<i128> {
+    coordinates(text, by, &[bounds]).unwrap_or_else(|error| panic!("{}", explain(text, &error))).remove(0)
+}
+
+/// A dense array of -5..14.
+fn axis() -> DimensionBounds {
+    counted("x", Datatype::Int32, -5, 14)
+}
+
+#[test]
+fn every_form_of_a_range_of_integers() {
+    for (text, wanted) in [
+        ("5", vec![5]),
+        ("-5", vec![-5]),
+        ("007", vec![7]),
+        ("first", vec![-5]),
+        ("last", vec![14]),
+        ("last-9", vec![5]),
+        ("1..4", vec![1, 2, 3, 4]),
+        ("-2..1", vec![-2, -1, 0, 1]),
+        ("11..", vec![11, 12, 13, 14]),
+        ("..-4", vec![-5, -4]),
+        ("first..-4", vec![-5, -4]),
+        ("last-1..last", vec![13, 14]),
+        ("..", (-5..=14).collect()),
+        ("0..10..5", vec![0, 5, 10]),
+        ("0..9..5", vec![0, 5]),
+        ("....7", vec![-5, 2, 9]),
+        ("10....2", vec![10, 12, 14]),
+        ("..-1..2", vec![-5, -3, -1]),
+        ("4..1..-1", vec![4, 3, 2, 1]),
+        ("....-9", vec![14, 5, -4]),
+        ("4....-5", vec![4, -1]),
+        // Clipped, and the steps go on as before.
+        ("13..99", vec![13, 14]),
+        ("-99..-4", vec![-5, -4]),
+        ("-12..99..10", vec![-2, 8]),
+        ("20..0..-7", vec![13, 6]),
+        ("-99999999999999999999999999999999999999999..99999999999999999999999999999999999999999", (-5..=14).collect()),
+        ("0..99999999999999999999999999999999999999999..99999999999999999999999999999999", vec![0]),
+        // Lists keep their order and what is there twice.
+        ("3+1..2+3", vec![3, 1, 2, 3]),
+        ("last+first", vec![14, -5]),
+        ("first+..-3", vec![-5, -5, -4, -3]),
+        // Half-open.
+        ("1:4", vec![1, 2, 3]),
+        ("-2:1", vec![-2, -1, 0]),
+        (":", (-5..=14).collect()),
+        ("12:", vec![12, 13, 14]),
+        (":-3", vec![-5, -4]),
+        ("0:10:5", vec![0, 5]),
+        ("::7", vec![-5, 2, 9]),
+        ("1:4:", vec![1, 2, 3]),
+        ("4:1:-1", vec![4, 3, 2]),
+        ("::-9", vec![14, 5, -4]),
+        ("5:5", vec![]),
+        ("7:5", vec![]),
+        ("5:5+6", vec![6]),
+        ("13:99", vec![13, 14]),
+        ("last-1:", vec![13, 14]),
+        // Escapes of anything.
+        ("%35", vec![5]),
+    ] {
+        assert_eq!(along_one(text, By::Coordinate, axis()), wanted, "{text}");
+    }
+}
+
+#[test]
+fn every_form_of_a_range_of_positions() {
+    for (text, wanted) in [
+        ("0", vec![-5]),
+        ("-1", vec![14]),
+        ("19", vec![14]),
+        ("0:3", vec![-5, -4, -3]),
+        ("0..3", vec![-5, -4, -3]),
+        ("..2", vec![-5, -4]),
+        ("-2..", vec![13, 14]),
+        ("-2:", vec![13, 14]),
+        ("18:99", vec![13, 14]),
+        ("-99:2", vec![-5, -4]),
+        ("::-10", vec![14, 4]),
+        ("....-10", vec![14, 4]),
+        ("2::-1", vec![-3, -4, -5]),
+        ("-1:-4:-1", vec![14, 13, 12]),
+        ("99::-15", vec![14, -1]),
+        ("4:4", vec![]),
+        ("50:60", vec![]),
+        ("3:1", vec![]),
+        ("0+-1+0", vec![-5, 14, -5]),
+    ] {
+        assert_eq!(along_one(text, By::Position, axis()), wanted, "{text}");
+    }
+}
+
+#[test]
+fn dimensions_by_place_and_by_name() {
+    let dimensions = [counted("y", Datatype::UInt8, 0, 9), counted("x=1", Datatype::Int16, -3, 3), axis()];
+    let select = |text| coordinates(text, By::Coordinate, &dimensions).unwrap();
+    let [y, x, z]: [Vec<i128>; 3] = [(0..10).collect(), (-3..4).collect(), (-5..15).collect()];
+    assert_eq!(select("5"), [vec![5], x.clone(), z.clone()]);
+    assert_eq!(select("..,1"), [y.clone(), vec![1], z.clone()]);
+    assert_eq!(select("x=-5,y=2..3"), [vec![2, 3], x.clone(), vec![-5]]);
+    assert_eq!(select("7,x%3D1=3,x=0"), [vec![7], vec![3], vec![0]]);
+    assert_eq!(select("x=1:2"), [y, x, vec![1]]);
+}
+
+#[test]
+fn dates_and_times() {
+    let days = |text| along_one(text, By::Coordinate, counted("t", Datatype::DateTimeDay, 19_723, 20_088));
+    assert_eq!(days("2024-01"), (19_723..=19_753).collect::<Vec<_>>());
+    assert_eq!(days("2024-01-31"), [19_753]);
+    assert_eq!(days("2024-12..2025"), (20_058..=20_088).collect::<Vec<_>>());
+    assert_eq!(days("2024-01-01..2024-02-01..31"), [19_723, 19_754]);
+    assert_eq!(days("2024-01-02..2024-01..-1"), [19_724, 19_723]);
+    assert_eq!(days("2023..2024-01-02"), [19_723, 19_724]);
+    assert_eq!(days("last-1.."), [20_087, 20_088]);
+    assert_eq!(days("19725D+first"), [19_725, 19_723]);
+    let seconds = |text| along_one(text, By::Coordinate, counted("t", Datatype::TimeSec, 0, 86_399));
+    assert_eq!(seconds("10:15"), (36_900..36_960).collect::<Vec<_>>());
+    assert_eq!(seconds("10:15:00..10:15:02"), [36_900, 36_901, 36_902]);
+    assert_eq!(seconds("00..23..3600").len(), 24);
+    let hours = |text| along_one(text, By::Coordinate, counted("t", Datatype::DateTimeHr, -1_000_000, 1_000_000));
+    assert_eq!(hours("1969-12-31T23..1970-01-01T00"), [-1, 0]);
+    // By position there are no dates.
+    let hours = counted("t", Datatype::DateTimeHr, 5, 9);
+    assert_eq!(along_one("1..3", By::Position, hours.clone()), [6, 7]);
+    assert!(dense("1970-01-01", By::Position, &[hours]).is_err());
+}
+
+#[test]
+fn floats_and_strings() {
+    let dimensions = [floats("x", -10.0, 10.0), strings("name")];
+    let select = |text: &str| {
+        let mut ranges = sparse(text, By::Coordinate, &dimensions).unwrap_or_else(|e| panic!("{}", explain(text, &e)));
+        let show = |end: &Option<Scalar>| end.as_ref().map_or("*".to_owned(), Scalar::to_string);
+        let show = |ranges: Vec<CoordinateRange>| -> Vec<String> {
+            ranges.iter().map(|range| format!("{}..{}", show(&range.low), show(&range.high))).collect()
+        };
+        let text = show(ranges.pop().unwrap()).join(" ");
+        (show(ranges.pop().unwrap()).join(" "), text)
+    };
+    let one = |text: &str| select(text).0;
+    assert_eq!(one("1.5"), "1.5..1.5");
+    assert_eq!(one("-2.5e-1..1e0"), "-0.25..1");
+    assert_eq!(one("1e1"), "10..10");
+    assert_eq!(one("1e%2B1"), "10..10");
+    assert_eq!(one(".."), "-10..10");
+    assert_eq!(one("9..1e999"), "9..10");
+    assert_eq!(one("last-0.5.."), "9.5..10");
+    assert_eq!(one("..first"), "-10..-10");
+    assert_eq!(one("3..4+1..2+1.5..3.5+7"), "1..4 7..7");
+    let two = |text: &str| select(&format!("name={text}")).1;
+    assert_eq!(two("abc"), "abc..abc");
+    assert_eq!(two(".."), "*..*");
+    assert_eq!(two("b.."), "b..*");
+    assert_eq!(two("..b"), "*..b");
+    assert_eq!(two("a b..c"), "a b..c");
+    assert_eq!(two("first..last-9"), "first..last-9");
+    assert_eq!(two("chr1:5"), "chr1:5..chr1:5");
+    assert_eq!(two("%"), "..");
+    assert_eq!(two("%FF%2C"), "\\xff,..\\xff,");
+    assert_eq!(two("1.5"), "1.5..1.5");
+    assert_eq!(two("%2E%2E"), "......");
+    assert_eq!(two("x..+a..b+..c+d"), "*..c d..d x..*");
+    assert_eq!(select("..,q"), ("-10..10".to_owned(), "q..q".to_owned()));
+}
+
+#[test]
+fn errors_say_what_and_where() {
+    use SelectionErrorKind::{Outside, Syntax, TooLarge};
+    let dense_dimensions = [counted("y", Datatype::UInt8, 0, 9), axis()];
+    let large = [counted("y", Datatype::UInt64, 0, 1 << 40), counted("x", Datatype::UInt64, 0, 1 << 40)];
+    let sparse_dimensions = [floats("f", 0.0, 1.0), strings("s"), counted("t", Datatype::DateTimeDay, 0, 99)];
+    for (text, kind, at, length, message) in [
+        ("", Syntax, 0, 0, "missing"),
+        ("10", Outside, 0, 2, "within the domain"),
+        ("5,15..20", Outside, 2, 6, "within the domain"),
+        ("5,3+-9..-8+99", Outside, 4, 6, "within the domain"),
+        ("5..3", Syntax, 0, 4, "backwards is 5..3..-1"),
+        ("1..2..-1", Syntax, 0, 8, "upper end comes first"),
+        ("1..2..0", Syntax, 6, 1, "step of 0"),
+        ("1..2..x", Syntax, 6, 1, "step is an integer"),
+        ("a", Syntax, 0, 1, "not an integer"),
+        ("1.5", Syntax, 0, 3, "not an integer"),
+        ("1e3", Syntax, 0, 3, "not an integer"),
+        ("1..b", Syntax, 3, 1, "not an integer"),
+        ("+1", Syntax, 0, 0, "missing"),
+        ("--1", Syntax, 0, 3, "not an integer"),
+        ("-", Syntax, 0, 1, "not an integer"),
+        ("last-", Syntax, 0, 5, "last-9"),
+        ("last-x", Syntax, 0, 6, "last-9"),
+        ("lastly", Syntax, 0, 6, "not an integer"),
+        ("1,2,3", Syntax, 4, 1, "only 2 dimensions"),
+        ("x=1,2", Syntax, 4, 1, "without a name"),
+        ("x=1,x=2", Syntax, 4, 3, "has its ranges already"),
+        ("1,y=2", Syntax, 2, 3, "has its ranges already"),
+        ("z=1", Syntax, 0, 1, "there are: y, x"),
+        ("%zz=1", Syntax, 0, 3, "hexadecimal"),
+        ("5%", Syntax, 1, 1, "hexadecimal"),
+        ("5,1%4", Syntax, 3, 2, "hexadecimal"),
+        ("%FF", Syntax, 0, 3, "UTF-8"),
+        ("1:2..3", Syntax, 0, 3, "not both"),
+        ("1..2:3", Syntax, 3, 3, "not both"),
+        ("1:2:3:4", Syntax, 0, 7, "a:b:step"),
+        ("1:2:0", Syntax, 4, 1, "step of 0"),
+        ("20:30", Outside, 0, 5, "within the domain"),
+    ] {
+        let error = dense(text, By::Coordinate, &dense_dimensions).expect_err(text);
+        assert_eq!((error.kind, error.at, error.length), (kind, at, length), "{text}: {error}");
+        assert!(error.message.contains(message), "{text}: {error}");
+    }
+    let error = dense("..", By::Coordinate, &large).unwrap_err();
+    assert_eq!(error.kind, TooLarge);
+    for (text, kind, at, length, message) in [
+        ("1.5", Outside, 0, 3, "within the domain"),
+        ("0..1..2", Syntax, 6, 1, "steps are for integers"),
+        ("0:1", Syntax, 0, 3, "half-open form is for integers"),
+        ("inf", Syntax, 0, 3, "not a number"),
+        ("nan", Syntax, 0, 3, "not a number"),
+        ("1e+0", Syntax, 0, 2, "write 1e5"),
+        ("0.7..0.1", Syntax, 0, 8, "wrong way round"),
+        ("last-x", Syntax, 0, 6, "last-0.5"),
+        ("s=b..a", Syntax, 2, 4, "wrong way round"),
+        ("s=a%2", Syntax, 3, 2, "hexadecimal"),
+        ("s=a..b..2", Syntax, 8, 1, "steps are for integers"),
+        ("t=1970-01-32", Syntax, 2, 10, "no such day"),
+        ("t=1980", Outside, 2, 4, "within the domain"),
+        ("t=5s", Syntax, 2, 2, "its unit, D"),
+    ] {
+        let error = sparse(text, By::Coordinate, &sparse_dimensions).expect_err(text);
+        assert_eq!((error.kind, error.at, error.length), (kind, at, length), "{text}: {error}");
+        assert!(error.message.contains(message), "{text}: {error}");
+    }
+    for (text, kind, at, length, message) in [
+        ("20", Outside, 0, 2, "20 positions"),
+        ("-21", Outside, 0, 3, "20 positions"),
+        ("last", Syntax, 0, 4, "-1 the last"),
+        ("0:5:0", Syntax, 4, 1, "step of 0"),
+        ("0:5..7", Syntax, 0, 3, "not a position"),
+    ] {
+        let error = dense(text, By::Position, &[axis()]).expect_err(text);
+        assert_eq!((error.kind, error.at, error.length), (kind, at, length), "{text}: {error}");
+        assert!(error.message.contains(message), "{text}: {error}");
+    }
+    let error = sparse("0.5", By::Position, &sparse_dimensions).unwrap_err();
+    assert!(error.message.contains("use slice/"));
+}
+
+#[test]
+fn explanations_name_the_dimension_and_its_range() {
+    let dimensions = [counted("y", Datatype::UInt8, 0, 9), counted("time", Datatype::DateTimeDay, 19_723, 20_088)];
+    let text = "5,2023-05..2023-06";
+    let error = dense(text, By::Coordinate, &dimensions).unwrap_err();
+    assert_eq!(
+        explain(text, &error),
+        "5,2023-05..2023-06\n  ^^^^^^^^^^^^^^^^\ndimension time: nothing of this lies within the domain\n\
+         valid: 19723D..20088D\n"
+    );
+    let error = dense("99", By::Position, &dimensions).unwrap_err();
+    assert_eq!(error.valid.as_deref(), Some("positions 0 to 9, or -10 to -1"));
+}
+
+#[test]
+fn what_is_shown_may_be_less_than_what_can_be_selected() {
+    let ends = |low, high| Some(Range { low: Scalar::Signed(low), high: Scalar::Signed(high) });
+    let bounds = DimensionBounds { limit: ends(0, 14), shown: ends(3, 6), ..axis() };
+    let select = |text: &str| along_one(text, By::Coordinate, bounds.clone());
+    assert_eq!(select(".."), [3, 4, 5, 6]);
+    assert_eq!(select("first+last"), [3, 6]);
+    assert_eq!(select("1..4"), [1, 2, 3, 4]);
+    assert_eq!(select("1.."), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(select("-5..1"), [0, 1]);
+    assert_eq!(along_one("0", By::Position, bounds.clone()), [3]);
+    assert_eq!(along_one("99::-1", By::Position, bounds.clone()), [6, 5, 4, 3]);
+    let error = dense("9..", By::Coordinate, &[bounds.clone()]).unwrap_err();
+    assert_eq!(error.kind, SelectionErrorKind::Outside);
+    let nothing = DimensionBounds { shown: None, ..bounds };
+    assert_eq!(along_one("..", By::Coordinate, nothing.clone()), []);
+    assert_eq!(along_one("2", By::Coordinate, nothing.clone()), [2]);
+    assert_eq!(along_one(":", By::Position, nothing.clone()), []);
+    assert!(dense("first", By::Coordinate, &[nothing.clone()]).is_err());
+    assert!(dense("0", By::Position, &[nothing]).is_err());
+}
+
+#[test]
+fn domains_as_wide_as_their_type() {
+    let whole = counted("x", Datatype::UInt64, 0, i128::from(u64::MAX));
+    let all = &sparse("..", By::Coordinate, std::slice::from_ref(&whole)).unwrap()[0];
+    let wide = CoordinateRange { low: Some(Scalar::Unsigned(0)), high: Some(Scalar::Unsigned(u64::MAX)), step: 1 };
+    assert_eq!(all, &[wide]);
+    assert!(dense("..", By::Coordinate, &[whole]).is_err());
+    let most = counted("x", Datatype::UInt64, 1, i128::from(u64::MAX));
+    assert_eq!(along_one("1....18446744073709551613", By::Coordinate, most.clone()), [1, (1 << 64) - 2]);
+    assert_eq!(along_one("last", By::Coordinate, most.clone()), [(1 << 64) - 1]);
+    assert_eq!(along_one("-1", By::Position, most), [(1 << 64) - 1]);
+    let signed = counted("x", Datatype::Int64, i128::from(i64::MIN), i128::from(i64::MAX) - 1);
+    assert_eq!(along_one("-9223372036854775808", By::Coordinate, signed.clone()), [i128::from(i64::MIN)]);
+    assert_eq!(along_one("0", By::Coordinate, signed), [0]);
+}
+
+#[test]
+fn a_hundred_thousand_ranges_take_linear_time() {
+    let bounds = [counted("x", Datatype::UInt64, 0, 1 << 40), counted("y", Datatype::UInt64, 0, 9)];
+    let text =
+        |count: u64| (0..count).map(|n| format!("{}..{}", n * 7 % 99_991, n + 99_991)).collect::<Vec<_>>().join("+");
+    let time = |text: &str| {
+        let start = std::time::Instant::now();
+        let selection = dense(text, By::Coordinate, &bounds).unwrap();
+        let ranges = sparse(text, By::Coordinate, &bounds).unwrap();
+        assert_eq!(ranges[0].len(), 1);
+        (start.elapsed(), selection.axes()[0].ranges().len())
+    };
+    let (short, _) = (time(&text(10_000)), time(&text(10_000)));
+    let (long, ranges) = time(&text(100_000));
+    assert_eq!(ranges, 100_000);
+    // Ten times as long, with room for a busy machine; a quadratic parser takes a hundred times.
+    assert!(long < short.0 * 40 + std::time::Duration::from_millis(200), "{short:?} {long:?}");
+}

@@ -1,0 +1,131 @@
+//! One value of a selection, as its dimension understands it.
+
+use std::borrow::Cow;
+
+use super::bounds::{DimensionBounds, integer_ends};
+use super::error::{Result, SelectionError};
+use super::moment::{self, saturating_digits};
+use super::syntax::Piece;
+use crate::format::datatype::Datatype;
+use crate::format::scalar::Scalar;
+use crate::tree::percent;
+
+/// The first and last coordinate that a value of an integer, date or time dimension stands for: the same but for
+/// dates that are less precise than the dimension. Values far outside of every type are brought to [`moment::FAR`].
+pub fn counted(piece: Piece<'_>, bounds: &DimensionBounds) -> Result<(i128, i128)> {
+    if let Some((end, offset)) = keyword(piece) {
+        let shown = bounds.shown.as_ref().and_then(integer_ends);
+        let (low, high) = shown.ok_or_else(|| SelectionError::outside(piece, "the array holds nothing"))?;
+        let value = integer_text(offset).ok_or_else(|| offset_error(piece, "9"))?;
+        let value = if end == End::First { low - value } else { high - value };
+        return Ok((value, value));
+    }
+    let text = decoded(piece)?;
+    if bounds.datatype.time_unit().is_some() {
+        return moment::parse(bounds.datatype, &text).map_err(|reason| SelectionError::syntax(piece, reason));
+    }
+    match signed_text(&text) {
+        Some(value) => Ok((value, value)),
+        None => Err(SelectionError::syntax(piece, "not an integer")),
+    }
+}
+
+/// A value of a dimension of floats.
+pub fn float(piece: Piece<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
+    if let Some((end, offset)) = keyword(piece) {
+        let shown = bounds.shown.as_ref().ok_or_else(|| SelectionError::outside(piece, "the array holds nothing"))?;
+        let offset: f64 = decimal(offset).ok_or_else(|| offset_error(piece, "0.5"))?;
+        return Ok(match if end == End::First { &shown.low } else { &shown.high } {
+            Scalar::Float32(value) => Scalar::Float32((f64::from(*value) - offset) as f32),
+            Scalar::Float64(value) => Scalar::Float64(value - offset),
+            other => other.clone(),
+        });
+    }
+    let text = decoded(piece)?;
+    let value = match bounds.datatype {
+        Datatype::Float32 => decimal(&text).map(Scalar::Float32),
+        _ => decimal(&text).map(Scalar::Float64),
+    };
+    value.ok_or_else(|| {
+        // `1e+5` was cut at its plus sign.
+        let hint = if text.ends_with(['e', 'E']) { "; '+' joins ranges: write 1e5 for 1e+5" } else { "" };
+        SelectionError::syntax(piece, format!("not a number{hint}"))
+    })
+}
+
+/// A value of a string dimension: any text is one, the words `first` and `last` too.
+pub fn text(piece: Piece<'_>) -> Result<Vec<u8>> {
+    percent::unescape(piece.text).map_err(|place| broken_escape(piece, place))
+}
+
+/// A step: any integer but 0.
+pub fn step(piece: Piece<'_>) -> Result<i128> {
+    match signed_text(piece.text) {
+        Some(0) => Err(SelectionError::syntax(piece, "a step of 0 selects nothing")),
+        Some(step) => Ok(step),
+        None => Err(SelectionError::syntax(piece, "a step is an integer: how many coordinates to go on")),
+    }
+}
+
+/// A position, negative ones counted from the end.
+pub fn position(piece: Piece<'_>) -> Result<i128> {
+    signed_text(piece.text)
+        .ok_or_else(|| SelectionError::syntax(piece, "not a position; 0 is the first one and -1 the last"))
+}
+
+/// A name or other text, its escapes undone.
+pub fn decoded(piece: Piece<'_>) -> Result<Cow<'_, str>> {
+    if !piece.text.contains('%') {
+        return Ok(Cow::Borrowed(piece.text));
+    }
+    match String::from_utf8(text(piece)?) {
+        Ok(text) => Ok(Cow::Owned(text)),
+        Err(_) => Err(SelectionError::syntax(piece, "its escapes make no UTF-8")),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    First,
+    Last,
+}
+
+/// `first`, `last`, `last-9`: which end, and the offset without its sign (`0` for none).
+fn keyword(piece: Piece<'_>) -> Option<(End, &str)> {
+    let (end, rest) = match piece.text.strip_prefix("last") {
+        Some(rest) => (End::Last, rest),
+        None => (End::First, piece.text.strip_prefix("first")?),
+    };
+    match rest.strip_prefix('-') {
+        Some(offset) => Some((end, offset)),
+        None => rest.is_empty().then_some((end, "0")),
+    }
+}
+
+fn offset_error(piece: Piece<'_>, example: &str) -> SelectionError {
+    SelectionError::syntax(piece, format!("after 'last-' comes a number, as in last-{example}"))
+}
+
+fn signed_text(text: &str) -> Option<i128> {
+    match text.strip_prefix('-') {
+        Some(digits) => integer_text(digits).map(|value| -value),
+        None => integer_text(text),
+    }
+}
+
+fn integer_text(digits: &str) -> Option<i128> {
+    let is_integer = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_integer.then(|| saturating_digits(digits))
+}
+
+/// A decimal number with or without exponent, but none of the words that Rust also takes.
+fn decimal<F: std::str::FromStr>(text: &str) -> Option<F> {
+    let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    if is_decimal { text.parse().ok() } else { None }
+}
+
+fn broken_escape(piece: Piece<'_>, place: usize) -> SelectionError {
+    let rest = piece.part(place, piece.text.len());
+    let end = rest.text.char_indices().nth(3).map_or(rest.text.len(), |(end, _)| end);
+    SelectionError::syntax(rest.part(0, end), "'%' comes before two hexadecimal digits; itself it is written %25")
+}
