@@ -132,6 +132,12 @@ pub struct Column {
     pub bounds: Option<(i128, i128)>,
 }
 
+impl fmt::Debug for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Column").field("field", &self.field).field("shape", &self.shape).finish_non_exhaustive()
+    }
+}
+
 impl Column {
     /// A column whose cells all have the same size. `values` holds as many cells as `shape` says.
     pub fn fixed(field: Field, shape: Vec<u64>, values: Arc<dyn Content>) -> Self {

@@ -15,6 +15,7 @@ pub mod raster;
 pub mod raw;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod text;
 
 pub use column::{Column, Columns, Exported, Field, Fit, Labels, Metadatum, Misfit};
 pub use content::Content;

@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn every_type_has_a_place() {
         let two = |v: i64| [7i64.to_le_bytes(), v.to_le_bytes()].concat();
-        let cases: [(Datatype, Vec<u8>, (NcType, Vec<u8>), (NcType, Vec<u8>)); 7] = [
+        type Value = (NcType, Vec<u8>);
+        let cases: [(Datatype, Vec<u8>, Value, Value); 7] = [
             (
                 Datatype::Int64,
                 two(-2),

@@ -104,7 +104,7 @@ fn read(content: &dyn Content) -> Read {
             let is_record = shape.iter().any(|(_, length)| *length == 0);
             assert!(is_record || vsize == length.next_multiple_of(4) as u64);
             let begin = reader.u64() as usize;
-            assert!(begin % 4 == 0);
+            assert!(begin.is_multiple_of(4));
             // Records have a section of their own, at the end.
             if is_record {
                 assert!(begin >= last_record && begin >= bytes.len());

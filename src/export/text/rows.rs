@@ -1,0 +1,267 @@
+//! Rows of text: the place of every row is computed from its number and the offsets of its texts, so any
+//! byte is found without a scan.
+//!
+//! A column writes each element of a cell (a number, or a byte of text) in a fixed number of characters.
+//! The place of a row is therefore linear in its number and in the offsets of the variable-length columns,
+//! and the row at a place is found by bisection.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::batch::Batch;
+use super::value::{Printer, Style};
+use crate::error::{Error, Locate, Result};
+use crate::export::column::{Column, Field, Fit, Misfit};
+use crate::export::content::{Content, check_range};
+use crate::export::element::Converted;
+use crate::export::number;
+use crate::format::datatype::Datatype;
+
+/// Rows are written in batches of this many, so that all columns of a batch stay in the processor's cache.
+const BATCH: u64 = 1024;
+
+/// A column and how its cells become text.
+pub struct TextColumn {
+    name: String,
+    pub(super) printer: Printer,
+    /// Bytes of an element and characters of its text, a leading space included.
+    pub(super) size: u64,
+    pub(super) width: u64,
+    /// Whether a space stands before each element: where there may be several numbers.
+    pub(super) spaced: bool,
+    /// Whether a cell stands in quotes.
+    pub(super) quoted: bool,
+    count: Count,
+    pub(super) values: Arc<dyn Content>,
+    pub(super) validity: Option<Arc<dyn Content>>,
+}
+
+/// How many elements a cell has.
+enum Count {
+    Each(u64),
+    /// Where the offsets say.
+    Offsets(Arc<dyn Content>),
+}
+
+impl TextColumn {
+    /// Whether a field has a text form, and if not why.
+    pub fn check(field: &Field, style: Style) -> Fit<()> {
+        Printer::new(field, style, false).map(drop)
+    }
+
+    /// The column in a style, with labels or codes where it is an enumeration.
+    pub fn new(column: &Column, style: Style, labels: bool) -> Fit<Self> {
+        let field = &column.field;
+        let printer = Printer::new(field, style, labels)?;
+        let spaced = !printer.is_run() && field.values_per_cell != Some(1);
+        let count = match (field.values_per_cell, &column.offsets) {
+            (Some(values), _) => Count::Each(u64::from(values)),
+            (None, Some(offsets)) => Count::Offsets(offsets.clone()),
+            (None, None) => return Err(Misfit::new(format!("{}: it has no offsets", field.name))),
+        };
+        Ok(TextColumn {
+            name: field.name.clone(),
+            size: field.datatype.size() as u64,
+            width: printer.width() as u64 + u64::from(spaced),
+            spaced,
+            quoted: style == Style::Csv && printer.is_text(),
+            count,
+            values: column.values.clone(),
+            validity: column.validity.clone(),
+            printer,
+        })
+    }
+
+    /// Integer coordinates as positions, counted from 1 at `first`, as wide as `length` needs. A coordinate
+    /// that lies outside is an error when it is read.
+    pub fn counted_from(column: &Column, first: i128, length: u64) -> Fit<Self> {
+        let datatype = column.field.datatype;
+        let size = datatype.size();
+        let positions = Converted::new(column.values.clone(), size, 8, move |from, to| {
+            for (from, to) in from.chunks_exact(size).zip(to.as_chunks_mut().0) {
+                let position = number::integer(datatype, from).map(|value| value - first + 1);
+                let position = position.and_then(|position| u64::try_from(position).ok());
+                let inside = position.filter(|position| (1..=length).contains(position));
+                *to = inside.ok_or_else(|| Error::damaged("a coordinate outside the domain"))?.to_le_bytes();
+            }
+            Ok(())
+        });
+        let field = Field::new(column.field.name.clone(), Datatype::UInt64);
+        TextColumn::new(&Column::fixed(field, column.shape.clone(), Arc::new(positions)), Style::Lines, false)
+    }
+
+    /// Characters of all cells, without what separates them.
+    fn total(&self, rows: u64) -> Option<u64> {
+        let elements = match &self.count {
+            Count::Each(count) => rows.checked_mul(*count)?,
+            Count::Offsets(_) => self.values.len() / self.size,
+        };
+        elements.checked_mul(self.width)?.checked_add(rows.checked_mul(2 * u64::from(self.quoted))?)
+    }
+
+    /// Whether the place of a row depends on offsets.
+    pub(super) fn varies(&self) -> bool {
+        matches!(self.count, Count::Offsets(_))
+    }
+
+    /// The number of the first element of each of `count` rows from `first`, and of the row after them.
+    pub(super) fn elements(&self, first: u64, count: u64, out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        let offsets = match &self.count {
+            Count::Each(each) => {
+                out.extend((first..=first + count).map(|row| row * each));
+                return Ok(());
+            }
+            Count::Offsets(offsets) => offsets,
+        };
+        let mut bytes = [0; 8 * 128];
+        let (mut before, mut row) = (0, first);
+        while row <= first + count {
+            let part = bytes.len().min((first + count + 1 - row) as usize * 8);
+            offsets.read_at(row * 8, &mut bytes[..part])?;
+            for offset in bytes[..part].as_chunks().0 {
+                let offset = u64::from_le_bytes(*offset);
+                if offset < before || offset > self.values.len() || !offset.is_multiple_of(self.size) {
+                    return Err(Error::damaged(format!("the offset {offset} of a value")).in_field(&self.name));
+                }
+                out.push(offset / self.size);
+                before = offset;
+            }
+            row += part as u64 / 8;
+        }
+        Ok(())
+    }
+}
+
+/// Lines of text made of columns.
+pub struct Rows {
+    pub(super) header: Vec<u8>,
+    pub(super) columns: Vec<TextColumn>,
+    rows: u64,
+    pub(super) separator: u8,
+    /// So many rows are one line; the others end with the separator too.
+    pub(super) rows_of_line: u64,
+    /// Characters of each row that do not depend on offsets.
+    pub(super) fixed: u64,
+    length: u64,
+    /// A row and its place: where the last read ended, which is where the next one usually begins.
+    last: Mutex<(u64, u64)>,
+}
+
+impl Rows {
+    /// All columns have `rows` cells, and `rows` is a multiple of `rows_of_line`.
+    pub fn new(header: Vec<u8>, columns: Vec<TextColumn>, rows: u64, separator: u8, rows_of_line: u64) -> Fit<Self> {
+        let too_long = || Misfit::new("the text would be longer than 2^63 bytes");
+        let total = columns.iter().try_fold(header.len() as u64, |total, column| {
+            // One more for the separator or line break after each cell.
+            total.checked_add(column.total(rows)?)?.checked_add(rows)
+        });
+        let length = total.filter(|&length| length <= i64::MAX as u64).ok_or_else(too_long)?;
+        let fixed = columns.iter().map(|column| match column.count {
+            Count::Each(count) => count * column.width + 2 * u64::from(column.quoted) + 1,
+            Count::Offsets(_) => 2 * u64::from(column.quoted) + 1,
+        });
+        let fixed = fixed.sum();
+        let last = Mutex::new((0, header.len() as u64));
+        Ok(Rows { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
+    }
+
+    /// The place of a row's first character.
+    fn place(&self, row: u64) -> Result<u64> {
+        let mut place = self.header.len() as u64 + row * self.fixed;
+        let mut elements = Vec::new();
+        for column in self.columns.iter().filter(|column| column.varies()) {
+            column.elements(row, 0, &mut elements)?;
+            place += elements.first().copied().unwrap_or(0) * column.width;
+        }
+        Ok(place)
+    }
+
+    /// The row that the character at `place` belongs to, and that row's place.
+    fn row_at(&self, place: u64) -> Result<(u64, u64)> {
+        let header = self.header.len() as u64;
+        if !self.columns.iter().any(TextColumn::varies) {
+            let row = (place - header) / self.fixed;
+            return Ok((row, header + row * self.fixed));
+        }
+        let (mut low, mut low_place) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut high = self.rows;
+        if place < low_place {
+            (low, low_place, high) = (0, header, low);
+        } else {
+            // Usually it is near: try ever longer steps.
+            let mut step = 1;
+            while low + step < high {
+                let tried = self.place(low + step)?;
+                if tried > place {
+                    high = low + step;
+                    break;
+                }
+                (low, low_place) = (low + step, tried);
+                step *= 2;
+            }
+        }
+        // The row is in low..high.
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            let middle_place = self.place(middle)?;
+            if middle_place > place {
+                high = middle;
+            } else {
+                (low, low_place) = (middle, middle_place);
+            }
+        }
+        Ok((low, low_place))
+    }
+}
+
+impl Content for Rows {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(self.length, offset, buf.len())?;
+        let from_header = usize::try_from(offset).ok().and_then(|start| self.header.get(start..)).unwrap_or(&[]);
+        let (head, rest) = buf.split_at_mut(from_header.len().min(buf.len()));
+        head.copy_from_slice(&from_header[..head.len()]);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let offset = offset + head.len() as u64;
+        let end = offset + rest.len() as u64;
+        let (mut row, mut place) = self.row_at(offset)?;
+        let mut batch = Batch::new(offset, rest);
+        loop {
+            let count = BATCH.min(self.rows - row).min((end - place).div_ceil(self.fixed));
+            if count == 0 {
+                return Err(Error::damaged("the offsets of the values end too early"));
+            }
+            batch.lay_out(self, row, count, place)?;
+            batch.write(self, row)?;
+            let at_end = batch.reaches_end();
+            // Of the last batch the row that the next read begins in.
+            (row, place) = batch.next(row);
+            if at_end {
+                break;
+            }
+        }
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (row, place);
+        Ok(())
+    }
+
+    fn prepare(&self, offset: u64, length: u64) {
+        // In proportion: exact for fixed widths, near enough for texts.
+        let part = |content: &dyn Content| {
+            let scale = |at: u64| (u128::from(at) * u128::from(content.len()) / u128::from(self.length.max(1))) as u64;
+            let (start, end) = (scale(offset.min(self.length)), scale(offset.saturating_add(length).min(self.length)));
+            content.prepare(start, end - start);
+        };
+        for column in &self.columns {
+            part(&column.values);
+            if let Count::Offsets(offsets) = &column.count {
+                part(offsets);
+            }
+            column.validity.iter().for_each(|validity| part(validity));
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Text against a plain second writer, which formats cell after cell.
+
+use super::matrix_market::{self, MatrixDomain, matrix_market};
+use super::*;
+use crate::export::compose::Repeat;
+use crate::export::testing::{assert_random_access, read_all};
+use crate::format::datatype::Datatype;
+use proptest::prelude::*;
+
+fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
+    Arc::new(values.into_iter().flatten().collect::<Vec<u8>>())
+}
+
+fn text_of(content: &dyn Content) -> String {
+    String::from_utf8(read_all(content)).unwrap()
+}
+
+fn strings(name: &str, datatype: Datatype, values: &[&[u8]]) -> Column {
+    let field = Field::new(name, datatype).with_values_per_cell(None);
+    let mut offsets = vec![0u64];
+    values.iter().for_each(|value| offsets.push(offsets[offsets.len() - 1] + value.len() as u64));
+    Column::variable(
+        field,
+        vec![values.len() as u64],
+        Arc::new(values.concat()),
+        le(offsets.iter().map(|o| o.to_le_bytes())),
+    )
+}
+
+#[test]
+fn a_grid_has_a_line_for_each_row() {
+    let field = Field::new("a", Datatype::Int8);
+    let column = Column::fixed(field.clone(), vec![2, 3], Arc::new(vec![1, 0xff, 0x80, 4, 5, 127]));
+    assert_eq!(text_of(&grid(&column).unwrap()), "   1   -1 -128\n   4    5  127\n");
+    let column = Column::fixed(field.clone(), vec![3], Arc::new(vec![1, 2, 3]));
+    assert_eq!(text_of(&grid(&column).unwrap()), "   1\n   2\n   3\n");
+    let column = Column::fixed(field.with_values_per_cell(Some(2)), vec![1, 2], Arc::new(vec![1, 2, 3, 4]));
+    assert_eq!(text_of(&grid(&column).unwrap()), "    1    2     3    4\n");
+    let words = Field::new("a", Datatype::StringAscii).with_values_per_cell(Some(3));
+    let column = Column::fixed(words, vec![2, 2], Arc::new(b"abcd\nfghijkl".to_vec()));
+    assert_eq!(text_of(&grid(&column).unwrap()), "abc d f\nghi jkl\n");
+}
+
+#[test]
+fn nulls_are_readable() {
+    let valid = || Arc::new(vec![1u8, 0]) as Arc<dyn Content>;
+    let int = Column::fixed(Field::new("a", Datatype::UInt8), vec![2], Arc::new(vec![7, 8])).with_validity(valid());
+    assert_eq!(text_of(&grid(&int).unwrap()), "  7\n NA\n");
+    let float = Column::fixed(Field::new("a", Datatype::Float32), vec![2], le([1f32, 2.0].map(f32::to_le_bytes)));
+    let text = text_of(&grid(&float.with_validity(valid())).unwrap());
+    assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["1.0", "NaN"]);
+    let names = strings("a", Datatype::StringUtf8, &[b"x", b"yz"]).with_validity(valid());
+    assert_eq!(text_of(&lines(&names).unwrap()), "x\n  \n");
+}
+
+#[test]
+fn lines_have_the_bytes_of_the_values_and_one_more_each() {
+    let column = strings("a", Datatype::StringUtf8, &[b"one", b"", b"t\nw\ro", "drü".as_bytes()]);
+    let content = lines(&column).unwrap();
+    assert_eq!(text_of(&content), "one\n\nt w o\ndrü\n");
+    assert_eq!(content.len(), column.values.len() + 4);
+    assert!(lines(&strings("a", Datatype::Blob, &[b"x"])).is_err());
+    assert!(lines(&strings("a", Datatype::StringUtf16, &[b"x\0"])).is_err());
+    assert_eq!(text_of(&lines(&strings("a", Datatype::StringAscii, &[])).unwrap()), "");
+}
+
+fn sample() -> Vec<Column> {
+    let labels = Labels {
+        name: "l".into(),
+        datatype: Datatype::StringUtf8,
+        ordered: false,
+        values: vec![b"T, \"cell\"".to_vec(), b"B".to_vec()],
+    };
+    let day =
+        Column::fixed(Field::new("day", Datatype::DateTimeDay), vec![2], le([0i64, 19_753].map(i64::to_le_bytes)));
+    let kind = Field::new("ki,nd", Datatype::Int8).with_labels(Arc::new(labels));
+    vec![
+        day,
+        Column::fixed(kind, vec![2], Arc::new(vec![0, 1])),
+        strings("name", Datatype::StringUtf8, &[b"a\tb\"c\"", b"\n"]),
+        strings("blob", Datatype::Blob, &[&[0xde, 0xad], &[]]),
+        strings("wide", Datatype::StringUtf16, &[b"", b""]),
+    ]
+}
+
+#[test]
+fn tables_have_a_header_and_say_what_they_left_out() {
+    let made = table(&sample(), Style::Tsv).unwrap();
+    let day = |text| format!("{text:>24}");
+    let expected = format!(
+        "day\tki,nd\tname\tblob\n{}\tT, \"cell\"\ta b\"c\"\tdead\n{}\t        B\t \t\n",
+        day("1970-01-01"),
+        day("2024-01-31")
+    );
+    assert_eq!(text_of(&made.content), expected);
+    assert_eq!(made.left_out[0].0, "wide");
+    let made = table(&sample(), Style::Csv).unwrap();
+    let expected = format!(
+        "day,\"ki,nd\",name,blob\n{},\"T, \"\"cell\"\"\",\"a\tb'c'\",dead\n{},            B,\" \",\n",
+        day("1970-01-01"),
+        day("2024-01-31")
+    );
+    assert_eq!(text_of(&made.content), expected);
+    assert!(table(&[], Style::Tsv).is_err());
+}
+
+#[test]
+fn labels_are_one_a_line() {
+    let text = labels(&Labels {
+        name: "l".into(),
+        datatype: Datatype::StringAscii,
+        ordered: true,
+        values: vec![b"a\nb".to_vec(), b"".to_vec(), b"c".to_vec()],
+    });
+    assert_eq!(text, b"a b\n\nc\n");
+}
+
+#[test]
+fn matrix_market_counts_from_one() {
+    let dimension = |name, values: [i64; 3]| {
+        Column::fixed(Field::new(name, Datatype::Int64), vec![3], le(values.map(i64::to_le_bytes)))
+    };
+    let values =
+        Column::fixed(Field::new("v", Datatype::Float32), vec![3], le([1f32, -2.5, 1e30].map(f32::to_le_bytes)));
+    let domain = MatrixDomain { first: [-1, 0], lengths: [5, 100] };
+    let (rows, columns) = (dimension("r", [-1, 0, 3]), dimension("c", [0, 99, 5]));
+    let text = text_of(&matrix_market(&rows, &columns, &values, domain).unwrap());
+    let words: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(words[0], ["%%MatrixMarket", "matrix", "coordinate", "real", "general"]);
+    assert_eq!(words[1], ["5", "100", "3"]);
+    assert_eq!(words[2..], [["1", "1", "1.0"], ["2", "100", "-2.5"], ["5", "6", "1e+30"]]);
+    let outside = MatrixDomain { first: [0, 0], lengths: [5, 100] };
+    let content = matrix_market(&rows, &columns, &values, outside).unwrap();
+    assert!(content.read_at(0, &mut vec![0; content.len() as usize]).is_err());
+    let dates = Field::new("v", Datatype::DateTimeDay);
+    assert!(matrix_market::check(&rows.field, &columns.field, &dates).is_err());
+}
+
+#[test]
+fn wrong_offsets_are_errors_and_nothing_else() {
+    let with = |offsets: &[u64], shape: u64| {
+        let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
+        let offsets = le(offsets.iter().map(|offset| offset.to_le_bytes()));
+        lines(&Column::variable(field, vec![shape], Arc::new(b"abcdef".to_vec()), offsets)).unwrap()
+    };
+    for offsets in [[0, 3, 2, 6], [0, 1, 2, 5], [1, 2, 3, 6], [0, u64::MAX, 3, 6], [0, 7, 7, 7]] {
+        let content = with(&offsets, 3);
+        let mut all = vec![0; content.len() as usize];
+        assert!(content.read_at(0, &mut all).is_err(), "{offsets:?}");
+        for at in 0..all.len() {
+            let _ = content.read_at(at as u64, &mut all[at..]);
+        }
+    }
+}
+
+#[test]
+fn huge_texts_and_cells_cost_what_is_read_of_them() {
+    let field = Field::new("a", Datatype::Float32);
+    let column = Column::fixed(field.clone(), vec![1 << 20, 1 << 20], Arc::new(Repeat::zeros(4 << 40)));
+    let content = grid(&column).unwrap();
+    assert_eq!(content.len(), 17 << 40);
+    let mut line_end = [0; 8];
+    content.read_at((17 << 40) - 8, &mut line_end).unwrap();
+    assert_eq!(&line_end, b"    0.0\n");
+    // One cell of 2^40 bytes between two short ones.
+    let long = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
+    let offsets = [0, 1, 1 + (1u64 << 40), 2 + (1u64 << 40)];
+    let values = Arc::new(Repeat::new(*b"x", 2 + (1 << 40)));
+    let content = lines(&Column::variable(long, vec![3], values, le(offsets.map(u64::to_le_bytes)))).unwrap();
+    let mut middle = [0; 1000];
+    content.read_at(1 << 39, &mut middle).unwrap();
+    assert_eq!(middle, [b'x'; 1000]);
+    let mut end = [0; 5];
+    content.read_at(content.len() - 5, &mut end).unwrap();
+    assert_eq!(&end, b"xx\nx\n");
+    let many = field.with_values_per_cell(Some(u32::MAX));
+    let values = Arc::new(Repeat::zeros(4 * u64::from(u32::MAX)));
+    let content = grid(&Column::fixed(many, vec![1], values)).unwrap();
+    content.read_at(1 << 35, &mut middle).unwrap();
+    assert!(middle.iter().all(|byte| b" 0.".contains(byte)));
+}
+
+/// The text of one cell, written the plain way.
+fn plain_cell(column: &Column, row: usize, values: &[u8], offsets: &[u64], valid: bool, style: Style) -> Vec<u8> {
+    let size = column.field.datatype.size();
+    let (from, to) = match column.field.values_per_cell {
+        Some(count) => (row * count as usize * size, (row + 1) * count as usize * size),
+        None => (offsets[row] as usize, offsets[row + 1] as usize),
+    };
+    let one = column.field.values_per_cell == Some(1);
+    let mut text = Vec::new();
+    for value in values[from..to].chunks(size) {
+        let printer = value::Printer::new(&column.field, style, true).unwrap();
+        let mut out = vec![0; printer.width()];
+        if valid {
+            printer.print(value, &mut out)
+        } else {
+            printer.print_null(&mut out)
+        }
+        if !one && !printer.is_run() {
+            text.push(b' ');
+        }
+        text.extend(out);
+    }
+    if style == Style::Csv && column.field.datatype.is_string() {
+        text = [b"\"", &text[..], b"\""].concat();
+    }
+    text
+}
+
+fn any_column(rows: usize) -> impl Strategy<Value = (Column, Vec<u8>, Vec<u64>, Vec<u8>)> {
+    let types = [
+        Datatype::Int16,
+        Datatype::Float64,
+        Datatype::StringUtf8,
+        Datatype::Blob,
+        Datatype::DateTimeMs,
+        Datatype::UInt8,
+    ];
+    let lengths = proptest::collection::vec(0u64..6, rows);
+    (prop::sample::select(types.to_vec()), 0u32..4, lengths, any::<u64>(), any::<bool>()).prop_map(
+        move |(datatype, count, lengths, seed, nullable)| {
+            let size = datatype.size() as u64;
+            let mut offsets = vec![0];
+            for length in lengths {
+                let length = if count == 0 { length } else { u64::from(count) };
+                offsets.push(offsets[offsets.len() - 1] + length * size);
+            }
+            let mut state = seed | 1;
+            let values: Vec<u8> = (0..offsets[rows])
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    (state >> 40) as u8 & if datatype.is_string() { 0x7f } else { 0xff }
+                })
+                .collect();
+            let validity: Vec<u8> = (0..rows).map(|row| (!nullable || seed >> (row % 64) & 1 == 1).into()).collect();
+            let field = Field::new("c", datatype).with_values_per_cell((count > 0).then_some(count));
+            let content: Arc<dyn Content> = Arc::new(values.clone());
+            let mut column = match count {
+                0 => Column::variable(field, vec![rows as u64], content, le(offsets.iter().map(|o| o.to_le_bytes()))),
+                _ => Column::fixed(field, vec![rows as u64], content),
+            };
+            if nullable {
+                column = column.with_validity(Arc::new(validity.clone()));
+            }
+            (column, values, offsets, validity)
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn tables_are_what_a_plain_writer_makes(
+        columns in (0usize..30).prop_flat_map(|rows| proptest::collection::vec(any_column(rows), 1..5)),
+        csv: bool,
+    ) {
+        let style = if csv { Style::Csv } else { Style::Tsv };
+        let rows = columns[0].3.len();
+        let separator = if csv { b',' } else { b'\t' };
+        let mut expected = vec![b"c".to_vec(); columns.len()].join(&separator);
+        expected.push(b'\n');
+        for row in 0..rows {
+            let cells: Vec<Vec<u8>> = columns
+                .iter()
+                .map(|(column, values, offsets, validity)| plain_cell(column, row, values, offsets, validity[row] != 0, style))
+                .collect();
+            expected.extend(cells.join(&separator));
+            expected.push(b'\n');
+        }
+        let all: Vec<Column> = columns.into_iter().map(|(column, ..)| column).collect();
+        let content = table(&all, style).unwrap().content;
+        let found = read_all(&content);
+        prop_assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(&expected));
+        assert_random_access(&content);
+    }
+}
+
+#[test]
+fn many_batches_join_without_a_seam() {
+    let values: Vec<String> = (0..5000).map(|i| "x".repeat(i % 17)).collect();
+    let slices: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
+    let numbers = Column::fixed(Field::new("n", Datatype::UInt16), vec![5000], le((0..5000u16).map(u16::to_le_bytes)));
+    let content = table(&[strings("s", Datatype::StringUtf8, &slices), numbers], Style::Tsv).unwrap().content;
+    let expected: String = values.iter().enumerate().map(|(i, value)| format!("{value}\t{i:>5}\n")).collect();
+    assert_eq!(text_of(&content), format!("s\tn\n{expected}"));
+    assert_random_access(&content);
+    // In sequence, as a reader does.
+    let mut parts = vec![0; content.len() as usize];
+    for (number, part) in parts.chunks_mut(777).enumerate() {
+        content.read_at(number as u64 * 777, part).unwrap();
+    }
+    assert_eq!(parts, read_all(&content));
+}
