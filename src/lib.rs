@@ -2,6 +2,7 @@
 //!
 //! The rooms, each using only the ones below it:
 //!
+//! * [`fuse`]: the tree as a mounted file system
 //! * [`tree`]: the virtual tree, names to nodes
 //! * [`export`]: cells as file bytes
 //! * [`array`]: one array as of one time
@@ -17,5 +18,6 @@ pub mod error;
 pub mod export;
 pub mod filter;
 pub mod format;
+pub mod fuse;
 pub mod storage;
 pub mod tree;

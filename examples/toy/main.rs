@@ -1,0 +1,61 @@
+//! Mounts a tree of one's own, in the foreground or (`--background`) in the background: what the library needs is a
+//! [`tilefs::tree::Folder`]. Also the program with which the tests try the life of a mount.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tilefs::error::Result;
+use tilefs::fuse::{Access, Mount, MountOptions, Signals, background, serve};
+
+mod tree;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    let Some(mountpoint) = arguments.iter().find(|argument| !argument.starts_with("--")) else {
+        eprintln!("usage: toy [--background] [--allow-other] [--direct-io] MOUNTPOINT");
+        return ExitCode::from(2);
+    };
+    env_logger::init();
+    if has("--background") && !background::is_server() {
+        return match background::start() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("toy: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let mut options = MountOptions::new(std::env::var("TOY_SOURCE").unwrap_or("/toy, for testing".into()));
+    options.access = if has("--allow-other") { Access::Everyone } else { Access::Owner };
+    options.direct_io = has("--direct-io");
+    for (name, option) in [("TOY_THREADS", &mut options.threads), ("TOY_WORKERS", &mut options.read_ahead_workers)] {
+        if let Some(value) = std::env::var(name).ok().and_then(|value| value.parse().ok()) {
+            *option = value;
+        }
+    }
+    match run(Path::new(mountpoint), &options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if background::is_server() {
+                background::report_failure(&error.to_string());
+            } else {
+                eprintln!("toy: {error}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mountpoint: &Path, options: &MountOptions) -> Result<()> {
+    if background::is_server() {
+        background::leave_terminal();
+    }
+    let signals = Signals::hold()?;
+    let mount = Mount::new(tree::root(&Arc::default()), mountpoint, options)?;
+    if background::is_server() && background::report_success().is_err() {
+        return Ok(());
+    }
+    serve(mount, signals)
+}

@@ -1,0 +1,176 @@
+//! Attaching a FUSE device to a folder: by mount(2) where this process may, else by the helper `fusermount3`.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::mount_table::KIND;
+use super::sys;
+
+const DEVICE: &str = "/dev/fuse";
+
+/// Who may use a mount.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Access {
+    /// Whoever mounted it.
+    #[default]
+    Owner,
+    /// Whoever mounted it, and root.
+    OwnerAndRoot,
+    /// Every user.
+    Everyone,
+}
+
+/// Attaches a new FUSE device at `mountpoint` (absolute, without links), read-only; gives the device, on which the
+/// kernel is about to say hello. `source` is what the mount table will name.
+///
+/// # Errors
+/// One line that says what is missing and how to get it.
+pub fn attach(mountpoint: &Path, source: &OsStr, access: Access) -> Result<OwnedFd, String> {
+    match File::options().read(true).write(true).open(DEVICE) {
+        Ok(device) => match attach_directly(&device, mountpoint, source, access) {
+            Ok(()) => return Ok(device.into()),
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && !sys::is_root() => {}
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
+                return Err(
+                    "this process may not mount; a container needs `--cap-add SYS_ADMIN --device /dev/fuse`".into()
+                );
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
+                return Err("the kernel has no FUSE; as root, load it with `modprobe fuse`".into());
+            }
+            Err(error) => return Err(format!("the kernel refuses the mount: {error}")),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(format!(
+                "{DEVICE} is missing; as root, load it with `modprobe fuse`, or give it to the container with \
+                 `--device {DEVICE} --cap-add SYS_ADMIN`"
+            ));
+        }
+        // The helper may open it where we may not.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) => return Err(format!("cannot open {DEVICE}: {error}")),
+    }
+    if access != Access::Owner && !others_may_be_allowed() {
+        return Err("--allow-other and --allow-root need the line `user_allow_other` in /etc/fuse.conf; as root, add \
+                    it with `echo user_allow_other >> /etc/fuse.conf`"
+            .into());
+    }
+    let helper = fusermount().ok_or(
+        "mounting without being root needs the program fusermount3; install the package fuse3 (`sudo apt-get install \
+         fuse3`)",
+    )?;
+    attach_with_helper(&helper, mountpoint, source, access)
+}
+
+/// Where the helper that mounts and unmounts for ordinary users is.
+pub fn fusermount() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Mount units run without a PATH.
+    let usual = ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from);
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|folder| folder.is_absolute()).chain(usual).collect();
+    ["fusermount3", "fusermount"]
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|program| program.is_file())
+}
+
+/// The last line of what the helper printed, without its name.
+pub fn complaint(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("fusermount3 failed without a reason");
+    let line = line.trim();
+    line.strip_prefix("fusermount3: ").or_else(|| line.strip_prefix("fusermount: ")).unwrap_or(line).to_owned()
+}
+
+fn attach_directly(device: &File, mountpoint: &Path, source: &OsStr, access: Access) -> io::Result<()> {
+    let (user, group) = sys::user_and_group();
+    let others = if access == Access::Owner { "" } else { ",allow_other" };
+    let data =
+        format!("fd={},rootmode=40000,user_id={user},group_id={group},default_permissions{others}", device.as_raw_fd());
+    let flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOATIME;
+    sys::mount(source, mountpoint, KIND, flags, &data)
+}
+
+/// The helper mounts and sends the open device through a socket, whose number it takes from the environment.
+fn attach_with_helper(helper: &Path, mountpoint: &Path, source: &OsStr, access: Access) -> Result<OwnedFd, String> {
+    let failed = |error: io::Error| format!("cannot run {}: {error}", helper.display());
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let child = Command::new(helper)
+        .arg("-o")
+        .arg(helper_options(source, access))
+        .arg("--")
+        .arg(mountpoint)
+        .env("_FUSE_COMMFD", "0")
+        .stdin(OwnedFd::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let device = sys::receive_descriptor(&ours);
+    let output = child.wait_with_output().map_err(failed)?;
+    match device {
+        Ok(Some(device)) => Ok(device),
+        Ok(None) => Err(complaint(&output.stderr)),
+        Err(error) => Err(format!("{}: {error}", complaint(&output.stderr))),
+    }
+}
+
+fn helper_options(source: &OsStr, access: Access) -> OsString {
+    let mut options = b"ro,nosuid,nodev,noatime,default_permissions,subtype=tilefs,".to_vec();
+    if access != Access::Owner {
+        options.extend_from_slice(b"allow_other,");
+    }
+    options.extend_from_slice(b"fsname=");
+    for &byte in source.as_bytes() {
+        // Options are separated by commas, and a backslash takes the meaning from both.
+        if byte == b',' || byte == b'\\' {
+            options.push(b'\\');
+        }
+        options.push(byte);
+    }
+    OsString::from_vec(options)
+}
+
+/// Whether /etc/fuse.conf lets users share their mounts.
+fn others_may_be_allowed() -> bool {
+    // Unreadable is for the helper to judge.
+    fs::read_to_string("/etc/fuse.conf").map_or(true, |text| allows_others(&text))
+}
+
+fn allows_others(configuration: &str) -> bool {
+    configuration.lines().any(|line| line.trim() == "user_allow_other")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_and_backslashes_of_the_source_are_no_options() {
+        assert_eq!(
+            helper_options(OsStr::new(r"/data/a,allow_other\"), Access::Owner),
+            r"ro,nosuid,nodev,noatime,default_permissions,subtype=tilefs,fsname=/data/a\,allow_other\\"
+        );
+        let shared = helper_options(OsStr::new("s"), Access::OwnerAndRoot);
+        assert!(shared.to_string_lossy().contains(",allow_other,fsname=s"));
+    }
+
+    #[test]
+    fn the_configuration_allows_others_only_on_a_line_of_its_own() {
+        assert!(allows_others("# hello\nmount_max = 10\nuser_allow_other\n"));
+        assert!(!allows_others("#user_allow_other\n# user_allow_other is a line\n"));
+    }
+
+    #[test]
+    fn complaints_lose_the_name_of_the_helper() {
+        assert_eq!(complaint(b"fusermount3: no access\n\n"), "no access");
+        assert_eq!(complaint(b""), "fusermount3 failed without a reason");
+    }
+}

@@ -1,0 +1,103 @@
+//! Errors on their way to the log: each distinct one once, its repeats counted, never a flood.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the repeats of an error stay silent.
+const QUIET: Duration = Duration::from_secs(60);
+
+/// How many distinct errors are written in one quiet period. A wholly damaged array has millions.
+const MAX_DISTINCT: usize = 200;
+
+/// Remembers what was written to the log.
+#[derive(Debug, Default)]
+pub struct ErrorLog {
+    written: Mutex<Written>,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    /// When each text was written, and how often it was met since.
+    texts: HashMap<String, (Instant, u64)>,
+    since: Option<Instant>,
+    unwritten: u64,
+}
+
+impl ErrorLog {
+    /// Writes the error to the log, with what was being done, unless the same error was written a moment ago.
+    pub fn report(&self, doing: &str, error: &str) {
+        let line = {
+            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.line(doing, error, Instant::now())
+        };
+        if let Some(line) = line {
+            log::error!("{line}");
+        }
+    }
+}
+
+impl Written {
+    /// The line to write now, if any.
+    fn line(&mut self, doing: &str, error: &str, now: Instant) -> Option<String> {
+        if self.since.is_none_or(|since| now.duration_since(since) >= QUIET) {
+            self.texts.retain(|_, (last, repeats)| *repeats > 0 || now.duration_since(*last) < QUIET);
+            if self.texts.len() >= MAX_DISTINCT {
+                self.texts.clear();
+            }
+            self.since = Some(now);
+            self.unwritten = 0;
+        }
+        if let Some((last, repeats)) = self.texts.get_mut(error) {
+            *repeats += 1;
+            if now.duration_since(*last) < QUIET {
+                return None;
+            }
+            let line = format!("{doing}: {error} ({repeats} times since it was last reported)");
+            (*last, *repeats) = (now, 0);
+            return Some(line);
+        }
+        if self.texts.len() >= MAX_DISTINCT {
+            self.unwritten += 1;
+            return (self.unwritten == 1).then(|| {
+                format!("{MAX_DISTINCT} different errors within {} s: further ones are not reported", QUIET.as_secs())
+            });
+        }
+        self.texts.insert(error.to_owned(), (now, 0));
+        Some(format!("{doing}: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_written_once_and_its_repeats_are_counted() {
+        let mut written = Written::default();
+        let start = Instant::now();
+        assert_eq!(written.line("read of a", "bad chunk", start).as_deref(), Some("read of a: bad chunk"));
+        for _ in 0..9 {
+            assert_eq!(written.line("read of a", "bad chunk", start), None);
+        }
+        assert!(written.line("read of a", "another", start).is_some());
+        assert_eq!(
+            written.line("read of b", "bad chunk", start + QUIET).as_deref(),
+            Some("read of b: bad chunk (10 times since it was last reported)")
+        );
+        assert_eq!(written.line("read of b", "bad chunk", start + QUIET), None);
+    }
+
+    #[test]
+    fn a_flood_of_different_errors_is_cut_and_memory_is_bounded() {
+        let mut written = Written::default();
+        let start = Instant::now();
+        for round in 0..5_u32 {
+            let now = start + QUIET * round;
+            let lines =
+                (0..10_000).filter(|n| written.line("read", &format!("bad chunk {round} {n}"), now).is_some()).count();
+            assert_eq!(lines, MAX_DISTINCT + 1);
+            assert!(written.texts.len() <= MAX_DISTINCT);
+        }
+    }
+}

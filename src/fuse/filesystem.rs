@@ -1,0 +1,454 @@
+//! The kernel's requests, answered from the tree: each handler finds the node, asks it, and replies.
+//!
+//! Nothing here knows of arrays. Everything is immutable, so the kernel is told to keep names, attributes and pages.
+
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fuser::{
+    AccessFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+};
+
+use super::error_log::ErrorLog;
+use super::handles::Handles;
+use super::inodes::{Inode, Inodes};
+use super::read_ahead::{ReadAhead, Stream};
+use super::sys;
+use crate::error::Error;
+use crate::tree::{EntryKind, Folder, Node};
+
+/// How long the kernel may rely on names and attributes without asking again.
+const FOREVER: Duration = Duration::from_secs(24 * 3600);
+
+/// The longest name that the kernel takes from a FUSE file system of any version.
+const MAX_NAME: usize = 1024;
+
+/// What programs are told to read at a time; `cat` and `cp` read at least this anyway.
+const BLOCK_SIZE: u32 = 128 << 10;
+
+/// The largest read the kernel may ask for, which bounds the reply buffer of each thread.
+const MAX_READ: u32 = 1 << 20;
+
+/// How many reads that nobody waits for yet (the kernel's read-ahead) may be under way.
+const MAX_BACKGROUND: u16 = 64;
+
+/// A tree as a file system.
+pub struct TreeFilesystem {
+    inodes: Inodes,
+    files: Handles<Stream>,
+    folders: Handles<Vec<Listed>>,
+    read_ahead: ReadAhead,
+    errors: ErrorLog,
+    owner: (u32, u32),
+    direct_io: bool,
+}
+
+/// One entry of an open folder.
+struct Listed {
+    number: u64,
+    kind: FileType,
+    name: String,
+}
+
+thread_local! {
+    /// Where a read is assembled, one for each thread: it is as large as the largest read that was asked for, and
+    /// its pages are not cleared and faulted in anew for every request.
+    static REPLY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+impl TreeFilesystem {
+    /// Serves this tree. With `direct_io` the kernel keeps no file contents, and files cannot be mapped on older
+    /// kernels.
+    pub fn new(root: Arc<dyn Folder>, read_ahead: ReadAhead, direct_io: bool) -> Self {
+        TreeFilesystem {
+            inodes: Inodes::new(root),
+            files: Handles::new(),
+            folders: Handles::new(),
+            read_ahead,
+            errors: ErrorLog::default(),
+            owner: sys::user_and_group(),
+            direct_io,
+        }
+    }
+
+    /// Does what a request needs. Errors and panics become an errno, and a line in the log.
+    fn attempt<T>(
+        &self,
+        doing: impl Fn() -> String,
+        work: impl FnOnce() -> std::result::Result<T, Failure>,
+    ) -> std::result::Result<T, Errno> {
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(Failure::Errno(errno))) => Err(errno),
+            Ok(Err(Failure::Error(error))) => {
+                let errno = error.errno();
+                if errno == libc::ENOENT {
+                    log::debug!("{}: {error}", doing());
+                } else {
+                    self.errors.report(&doing(), &error.to_string());
+                }
+                Err(Errno::from_i32(errno))
+            }
+            Err(panic) => {
+                let reason = panic
+                    .downcast_ref::<&str>()
+                    .copied()
+                    .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+                    .unwrap_or("no reason given");
+                self.errors.report(&doing(), &format!("internal error, please report it: {reason}"));
+                Err(Errno::EIO)
+            }
+        }
+    }
+
+    fn inode(&self, number: INodeNo) -> std::result::Result<Arc<Inode>, Failure> {
+        self.inodes.get(number.0).ok_or(Failure::Errno(Errno::ESTALE))
+    }
+
+    fn path_of(&self, number: INodeNo) -> String {
+        match self.inodes.get(number.0) {
+            Some(inode) => self.inodes.path(&inode),
+            None => format!("inode {}", number.0),
+        }
+    }
+
+    fn find(&self, parent: INodeNo, name: &OsStr) -> std::result::Result<Arc<Inode>, Failure> {
+        let name = name.to_str().ok_or(Failure::Errno(Errno::ENOENT))?;
+        if let Some(inode) = self.inodes.look_up(parent.0, name) {
+            return Ok(inode);
+        }
+        let parent = self.inode(parent)?;
+        let Node::Folder(folder) = &parent.node else {
+            return Err(Failure::Errno(Errno::ENOTDIR));
+        };
+        let node = folder.lookup(name)?.ok_or(Failure::Errno(Errno::ENOENT))?;
+        let size = match &node {
+            Node::Folder(_) => 0,
+            Node::File(file) => file.len()?,
+        };
+        Ok(self.inodes.insert(parent.number, name, node, size))
+    }
+
+    fn attributes(&self, inode: &Inode) -> FileAttr {
+        let (kind, perm, time) = match &inode.node {
+            Node::Folder(folder) => (FileType::Directory, 0o555, folder.modified()),
+            Node::File(file) => (FileType::RegularFile, 0o444, file.modified()),
+        };
+        FileAttr {
+            ino: INodeNo(inode.number),
+            size: inode.size,
+            blocks: inode.size.div_ceil(512),
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind,
+            perm,
+            // For a folder 1 says that its subfolders are not counted here, so that `find` does not rely on it.
+            nlink: 1,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            rdev: 0,
+            blksize: BLOCK_SIZE,
+            flags: 0,
+        }
+    }
+
+    fn list(&self, number: INodeNo) -> std::result::Result<Vec<Listed>, Failure> {
+        let inode = self.inode(number)?;
+        let Node::Folder(folder) = &inode.node else {
+            return Err(Failure::Errno(Errno::ENOTDIR));
+        };
+        let link = |number, name: &str| Listed { number, kind: FileType::Directory, name: name.to_owned() };
+        let mut listed = vec![link(inode.number, "."), link(inode.parent, "..")];
+        for entry in folder.list()? {
+            // The kernel would refuse the whole listing for one bad name.
+            if entry.name.is_empty() || entry.name.len() > MAX_NAME || entry.name.contains(['/', '\0']) {
+                let error = format!("{:?} cannot be the name of a file and is not listed", entry.name);
+                self.errors.report(&format!("list of {}", self.inodes.path(&inode)), &error);
+                continue;
+            }
+            listed.push(Listed {
+                number: self.inodes.number_of(inode.number, &entry.name),
+                kind: match entry.kind {
+                    EntryKind::Folder => FileType::Directory,
+                    EntryKind::File => FileType::RegularFile,
+                },
+                name: entry.name,
+            });
+        }
+        Ok(listed)
+    }
+
+    fn open_file(&self, number: INodeNo, flags: OpenFlags) -> std::result::Result<u64, Failure> {
+        if flags.acc_mode() != OpenAccMode::O_RDONLY || flags.0 & libc::O_TRUNC != 0 {
+            return Err(Failure::Errno(Errno::EROFS));
+        }
+        let inode = self.inode(number)?;
+        let Node::File(file) = &inode.node else {
+            return Err(Failure::Errno(Errno::EISDIR));
+        };
+        Ok(self.files.open(Arc::new(Stream::new(file.open()?))))
+    }
+
+    /// Fills `reply` with what there is of a range; gives how much that is.
+    fn read_into(
+        &self,
+        reply: &mut Vec<u8>,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+    ) -> std::result::Result<usize, Failure> {
+        let stream = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
+        let content = stream.content();
+        let length = content.len().saturating_sub(offset).min(u64::from(size));
+        let wanted = length as usize; // at most a u32
+        if wanted == 0 {
+            return Ok(0);
+        }
+        self.read_ahead.note(&stream, offset, length);
+        if reply.len() < wanted {
+            reply.resize(wanted, 0);
+        }
+        content.read_at(offset, &mut reply[..wanted])?;
+        Ok(wanted)
+    }
+
+    fn extended_attributes(&self, number: INodeNo) -> std::result::Result<Vec<(String, Vec<u8>)>, Failure> {
+        Ok(match &self.inode(number)?.node {
+            Node::Folder(folder) => folder.extended_attributes(),
+            Node::File(file) => file.extended_attributes(),
+        })
+    }
+}
+
+/// Why a request fails: an errno that is an everyday answer, or an error to be reported.
+enum Failure {
+    Errno(Errno),
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+/// Replies with an extended attribute or a list of them: its size where the kernel asks for that, else the bytes.
+fn reply_sized(reply: ReplyXattr, size: u32, bytes: &[u8]) {
+    match u32::try_from(bytes.len()) {
+        Ok(length) if size == 0 => reply.size(length),
+        Ok(length) if length <= size => reply.data(bytes),
+        _ => reply.error(Errno::ERANGE),
+    }
+}
+
+impl Filesystem for TreeFilesystem {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        for capability in [
+            InitFlags::FUSE_ASYNC_READ,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+            InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+        ] {
+            // Without one of them an older kernel is slower, not wrong.
+            let _ = config.add_capabilities(capability);
+        }
+        // These fail only for zero and for values above the limits of the library, which these are not.
+        let _ = config.set_max_write(MAX_READ);
+        let _ = config.set_max_background(MAX_BACKGROUND);
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let doing = || format!("look-up of {}/{}", self.path_of(parent), name.display());
+        match self.attempt(doing, || self.find(parent, name).map(|inode| self.attributes(&inode))) {
+            Ok(attributes) => reply.entry(&FOREVER, &attributes, Generation(0)),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
+        let doing = || format!("forgetting of inode {}", number.0);
+        // The kernel expects no answer.
+        let _ = self.attempt(doing, || {
+            self.inodes.forget(number.0, lookups);
+            Ok(())
+        });
+    }
+
+    fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        let doing = || format!("attributes of {}", self.path_of(number));
+        match self.attempt(doing, || Ok(self.attributes(&*self.inode(number)?))) {
+            Ok(attributes) => reply.attr(&FOREVER, &attributes),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let doing = || format!("open of {}", self.path_of(number));
+        match self.attempt(doing, || self.open_file(number, flags)) {
+            Ok(handle) => {
+                let caching = if self.direct_io { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::FOPEN_KEEP_CACHE };
+                reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH);
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let doing = || format!("read of {} at {offset}", self.path_of(number));
+        REPLY.with_borrow_mut(|buffer| match self.attempt(doing, || self.read_into(buffer, handle, offset, size)) {
+            Ok(length) => reply.data(buffer.get(..length).unwrap_or_default()),
+            Err(errno) => reply.error(errno),
+        });
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        number: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        let doing = || format!("close of {}", self.path_of(number));
+        // The kernel passes no error of a release on.
+        let _ = self.attempt(doing, || {
+            if let Some(stream) = self.files.close(handle.0) {
+                self.read_ahead.close(&stream);
+            }
+            Ok(())
+        });
+        reply.ok();
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let doing = || format!("list of {}", self.path_of(number));
+        match self.attempt(doing, || Ok(self.folders.open(Arc::new(self.list(number)?)))) {
+            Ok(handle) => {
+                reply.opened(FileHandle(handle), FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE);
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn readdir(&self, _request: &Request, number: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        let doing = || format!("list of {}", self.path_of(number));
+        let listed = self.attempt(doing, || self.folders.get(handle.0).ok_or(Failure::Errno(Errno::EBADF)));
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(errno) => return reply.error(errno),
+        };
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        // The offset of an entry says where the next one is.
+        for (entry, next) in listed.iter().skip(from).zip(offset.saturating_add(1)..) {
+            if reply.add(INodeNo(entry.number), next, entry.kind, &entry.name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.folders.close(handle.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
+        // No space and no files of its own: `df` leaves such file systems out, and nothing can be written anyway.
+        reply.statfs(0, 0, 0, 0, 0, BLOCK_SIZE, MAX_NAME as u32, BLOCK_SIZE);
+    }
+
+    fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let doing = || format!("extended attributes of {}", self.path_of(number));
+        let value = self.attempt(doing, || {
+            // `ls -l` asks every file for access lists and security labels.
+            let name = name.to_str().filter(|name| name.starts_with("user."));
+            let attributes = if name.is_some() { self.extended_attributes(number)? } else { Vec::new() };
+            let found = attributes.into_iter().find(|(known, _)| Some(known.as_str()) == name);
+            found.map(|(_, value)| value).ok_or(Failure::Errno(Errno::NO_XATTR))
+        });
+        match value {
+            Ok(value) => reply_sized(reply, size, &value),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let doing = || format!("extended attributes of {}", self.path_of(number));
+        let names = self.attempt(doing, || {
+            let attributes = self.extended_attributes(number)?;
+            Ok(attributes
+                .into_iter()
+                .flat_map(|(name, _)| name.into_bytes().into_iter().chain([0]))
+                .collect::<Vec<u8>>())
+        });
+        match names {
+            Ok(names) => reply_sized(reply, size, &names),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn access(&self, _request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        let doing = || format!("access to {}", self.path_of(number));
+        let allowed = self.attempt(doing, || {
+            let inode = self.inode(number)?;
+            match inode.node {
+                _ if mask.contains(AccessFlags::W_OK) => Err(Failure::Errno(Errno::EROFS)),
+                Node::File(_) if mask.contains(AccessFlags::X_OK) => Err(Failure::Errno(Errno::EACCES)),
+                _ => Ok(()),
+            }
+        });
+        match allowed {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    /// Unknown to us: the kernel then takes a file as one block of data without holes.
+    fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, _: i64, _: i32, reply: ReplyLseek) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+}

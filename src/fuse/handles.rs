@@ -1,0 +1,50 @@
+//! What is open: a number for the kernel to give back with each request, and what it stands for.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Open files, or open folders.
+pub struct Handles<T> {
+    open: RwLock<HashMap<u64, Arc<T>>>,
+    last: AtomicU64,
+}
+
+impl<T> Handles<T> {
+    pub fn new() -> Self {
+        Handles { open: RwLock::default(), last: AtomicU64::new(0) }
+    }
+
+    /// Opens; gives the number.
+    pub fn open(&self, what: Arc<T>) -> u64 {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        self.open.write().unwrap_or_else(PoisonError::into_inner).insert(number, what);
+        number
+    }
+
+    /// What a number stands for; `None` where it was closed or never opened.
+    pub fn get(&self, number: u64) -> Option<Arc<T>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
+    }
+
+    /// Closes; gives what the number stood for.
+    pub fn close(&self, number: u64) -> Option<Arc<T>> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_never_used_twice() {
+        let handles = Handles::new();
+        let first = handles.open(Arc::new("a"));
+        assert_eq!(handles.close(first).as_deref(), Some(&"a"));
+        let second = handles.open(Arc::new("b"));
+        assert_ne!(first, second);
+        assert!(handles.get(first).is_none() && handles.close(first).is_none());
+        assert_eq!(handles.get(second).as_deref(), Some(&"b"));
+    }
+}

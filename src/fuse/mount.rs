@@ -1,0 +1,240 @@
+//! A tree attached to a folder: mounting it, serving it on threads of its own, and taking it away again.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fuser::{Config, Session, SessionACL};
+
+use super::attach::{self, Access};
+use super::detach::{self, Detach, Refusal};
+use super::filesystem::TreeFilesystem;
+use super::read_ahead::{self, ReadAhead};
+use super::{mount_table, mountpoint};
+use crate::error::{Error, Result};
+use crate::tree::Folder;
+
+/// How far the kernel reads ahead, where we may tell it; its default is 128. More is no faster, since we read ahead
+/// ourselves, and makes random reads of mapped files slower, for which the kernel then fetches this much as well.
+const KERNEL_READ_AHEAD_KIB: u64 = 256;
+
+/// How long a dropped mount waits for its threads.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How to mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountOptions {
+    /// What is mounted, as the mount table shall name it: the absolute path of the array or group.
+    pub source: PathBuf,
+    /// Who may use the mount.
+    pub access: Access,
+    /// Have the kernel keep no file contents. Single large reads get faster, everything else slower.
+    pub direct_io: bool,
+    /// How many requests are served at the same time.
+    pub threads: usize,
+    /// How many pieces are read ahead at the same time.
+    pub read_ahead_workers: usize,
+    /// How many bytes each open file is read ahead at most; well below the budget of the cache.
+    pub read_ahead_window: u64,
+}
+
+impl MountOptions {
+    /// The usual options.
+    pub fn new(source: impl Into<PathBuf>) -> Self {
+        let cores = thread::available_parallelism().map_or(2, usize::from);
+        MountOptions {
+            source: source.into(),
+            access: Access::Owner,
+            direct_io: false,
+            threads: default_threads(cores),
+            read_ahead_workers: cores.clamp(2, 16),
+            read_ahead_window: read_ahead::MAX_WINDOW,
+        }
+    }
+}
+
+/// Threads mostly wait, for the kernel or for a decode that all cores share. There are more than cores, so that a
+/// few slow reads leave threads for requests that need no work.
+fn default_threads(cores: usize) -> usize {
+    (2 * cores).clamp(8, 32)
+}
+
+/// A mounted tree. Dropping it unmounts, lazily where it is in use.
+pub struct Mount {
+    mountpoint: PathBuf,
+    /// The device number in the mount table; `None` where there is no table to be read.
+    device: Option<String>,
+    session: Arc<SessionEnd>,
+}
+
+/// Where the threads of a session say that they have ended.
+#[derive(Default)]
+struct SessionEnd {
+    result: Mutex<Option<std::result::Result<(), String>>>,
+    reached: Condvar,
+}
+
+impl Mount {
+    /// Mounts a tree on an empty folder. When this returns, the mount answers.
+    ///
+    /// # Errors
+    /// [`Error::Mount`], in one line with what to do; nothing is left mounted then.
+    pub fn new(root: Arc<dyn Folder>, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
+        let path = mountpoint::check(mountpoint, &options.source)?;
+        let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
+        let device = attach::attach(&path, &source_name(&options.source), options.access).map_err(fail)?;
+        // From here on every way out unmounts: by the drop of this.
+        let mount = Mount {
+            device: mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device),
+            mountpoint: path,
+            session: Arc::default(),
+        };
+        let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
+        let filesystem = TreeFilesystem::new(root, read_ahead, options.direct_io);
+        let mut config = Config::default();
+        config.n_threads = Some(options.threads.max(1));
+        config.acl = match options.access {
+            Access::Owner => SessionACL::Owner,
+            Access::OwnerAndRoot => SessionACL::RootAndOwner,
+            Access::Everyone => SessionACL::All,
+        };
+        let acl = config.acl;
+        let session = Session::from_fd(filesystem, device, acl, config)
+            .map_err(|error| fail(format!("the kernel does not answer: {error}")))?;
+        let end = Arc::clone(&mount.session);
+        let started = thread::Builder::new()
+            .name("mount".into())
+            .spawn(move || end.set(session.run().map_err(|error| error.to_string())));
+        if let Err(error) = started {
+            mount.session.set(Ok(()));
+            return Err(fail(format!("cannot start a thread: {error}")));
+        }
+        if let Some(device) = &mount.device {
+            raise_kernel_read_ahead(device);
+        }
+        Ok(mount)
+    }
+
+    /// Where it is mounted: an absolute path without links.
+    pub fn mountpoint(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// Waits until the mount is gone, whoever unmounted it.
+    ///
+    /// # Errors
+    /// [`Error::Mount`] where the connection to the kernel broke.
+    pub fn wait(&self) -> Result<()> {
+        let mut result = self.session.result.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(result) = &*result {
+                return result.clone().map_err(|reason| self.error(reason));
+            }
+            result = self.session.reached.wait(result).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Whether a file system with our device number is attached at our place.
+    fn is_attached(&self) -> bool {
+        match &self.device {
+            Some(device) => mount_table::holds(&self.mountpoint, device),
+            None => !self.session.is_reached(),
+        }
+    }
+
+    /// Takes the mount away. Does nothing where it is gone already, even if something else is mounted there now.
+    ///
+    /// # Errors
+    /// [`Refusal`] where it is in use, or the system does not let us.
+    pub(super) fn detach(&self, how: Detach) -> std::result::Result<(), Refusal> {
+        // Once the session has ended the kernel gives its device number to the next file system, which may be a new
+        // mount on this same folder. Of ours only a dead name can be left, where the connection was aborted.
+        let ours = self.is_attached() && (!self.session.is_reached() || mountpoint::is_dead(&self.mountpoint));
+        if ours { detach::detach(&self.mountpoint, how) } else { Ok(()) }
+    }
+
+    pub(super) fn error(&self, reason: String) -> Error {
+        Error::Mount { mountpoint: self.mountpoint.display().to_string(), reason }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if self.detach(Detach::WhenIdle).is_ok() {
+            // The threads of the session still hold the tree; what its owner drops next may rely on their end.
+            self.session.wait_for(PATIENCE);
+        } else if let Err(refusal) = self.detach(Detach::Lazily) {
+            log::error!("cannot unmount {}: {refusal:?}", self.mountpoint.display());
+        }
+    }
+}
+
+impl SessionEnd {
+    fn set(&self, result: std::result::Result<(), String>) {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(result);
+        self.reached.notify_all();
+    }
+
+    fn is_reached(&self) -> bool {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn wait_for(&self, patience: Duration) {
+        let deadline = Instant::now() + patience;
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        while result.is_none() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            result = self.reached.wait_timeout(result, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// The name of the source in the mount table. It must not look like a device, which systemd would wait for and
+/// then unmount.
+fn source_name(source: &Path) -> OsString {
+    if source.starts_with("/dev") {
+        let mut name = OsString::from("tilefs:");
+        name.push(source);
+        name
+    } else {
+        source.as_os_str().to_owned()
+    }
+}
+
+/// Has the kernel read further ahead, if we may.
+fn raise_kernel_read_ahead(device: &str) {
+    let path = format!("/sys/class/bdi/{device}/read_ahead_kb");
+    let current = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    if current.is_some_and(|current| current < KERNEL_READ_AHEAD_KIB) {
+        match fs::write(&path, KERNEL_READ_AHEAD_KIB.to_string()) {
+            Ok(()) => log::debug!("kernel read-ahead raised to {KERNEL_READ_AHEAD_KIB} KiB"),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => log::debug!("{path}: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_source_looks_like_a_device() {
+        assert_eq!(source_name(Path::new("/dev/shm/array")), "tilefs:/dev/shm/array");
+        assert_eq!(source_name(Path::new("/data/a,b")), "/data/a,b");
+    }
+
+    #[test]
+    fn there_are_threads_to_spare() {
+        assert_eq!(default_threads(1), 8);
+        assert_eq!(default_threads(12), 24);
+        assert_eq!(default_threads(128), 32);
+    }
+}

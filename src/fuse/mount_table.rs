@@ -1,0 +1,121 @@
+//! What is mounted where: the lines of `/proc/self/mountinfo` (its form is described in proc(5)).
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The file system type of our mounts.
+pub const KIND: &str = "fuse.tilefs";
+
+/// One mounted file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mounted {
+    /// Major and minor number of the device, as the kernel prints it: `0:52`.
+    pub device: String,
+    /// Where it is attached.
+    pub mountpoint: PathBuf,
+    /// The type: `ext4`, `fuse.tilefs`.
+    pub kind: String,
+    /// What is mounted, as whoever mounted it named it.
+    pub source: String,
+}
+
+impl Mounted {
+    /// Whether this is one of ours.
+    pub fn is_tilefs(&self) -> bool {
+        self.kind == KIND
+    }
+}
+
+/// Everything that is mounted, in the order in which it was; empty where there is no `/proc`.
+pub fn read() -> Vec<Mounted> {
+    fs::read("/proc/self/mountinfo").map_or_else(|_| Vec::new(), |text| parse(&text))
+}
+
+/// The topmost mount at exactly this path, which must be absolute and free of links. A place where an automounter
+/// waits counts as free.
+pub fn at(mountpoint: &Path) -> Option<Mounted> {
+    read().into_iter().rfind(|mounted| mounted.mountpoint == mountpoint && mounted.kind != "autofs")
+}
+
+/// Whether a file system with this device number is attached at this path.
+pub fn holds(mountpoint: &Path, device: &str) -> bool {
+    read().iter().any(|mounted| mounted.mountpoint == mountpoint && mounted.device == device)
+}
+
+fn parse(text: &[u8]) -> Vec<Mounted> {
+    text.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
+}
+
+/// `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`; before the `-` any number of optional fields.
+fn parse_line(line: &[u8]) -> Option<Mounted> {
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+    let separator = fields.iter().skip(6).position(|&field| field == b"-")? + 6;
+    let text = |index: usize| Some(String::from_utf8_lossy(&unescape(fields.get(index)?)).into_owned());
+    Some(Mounted {
+        device: text(2)?,
+        mountpoint: PathBuf::from(OsString::from_vec(unescape(fields.get(4)?))),
+        kind: text(separator + 1)?,
+        source: text(separator + 2)?,
+    })
+}
+
+/// Undoes the octal escapes of space, tab, line break, backslash and `#`.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal = (first == b'\\')
+            .then(|| tail.get(..3))
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match octal {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_understood_and_escapes_undone() {
+        let table = parse(
+            b"22 1 0:20 / /proc rw,nosuid - proc proc rw\n\
+              40 22 0:52 / /mnt/my\\040array ro,nosuid shared:5 master:1 - fuse.tilefs /data/a\\134b,c ro,user_id=0\n\
+              broken line\n\n",
+        );
+        assert_eq!(table.len(), 2);
+        assert_eq!(
+            table[1],
+            Mounted {
+                device: "0:52".into(),
+                mountpoint: "/mnt/my array".into(),
+                kind: "fuse.tilefs".into(),
+                source: "/data/a\\b,c".into(),
+            }
+        );
+        assert!(table[1].is_tilefs() && !table[0].is_tilefs());
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        assert_eq!(unescape(b"a\\040b\\9\\04"), b"a b\\9\\04");
+        assert_eq!(unescape(b"\\777"), b"\\777");
+    }
+
+    #[test]
+    fn the_table_of_this_machine_has_a_root() {
+        assert!(at(Path::new("/")).is_some_and(|root| holds(Path::new("/"), &root.device)));
+    }
+}

@@ -1,0 +1,144 @@
+//! Is this a place to mount on? If not, say why and what to do.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::mount_table;
+use crate::error::{Error, Result};
+
+/// The mount point as an absolute path without links, if one can mount there. `source` is what will be mounted.
+///
+/// # Errors
+/// [`Error::Mount`] where it is missing, no folder, not empty, mounted already, or overlaps the source.
+pub fn check(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
+    let refuse = |reason: String| Err(Error::Mount { mountpoint: mountpoint.display().to_string(), reason });
+    let path = match absolute(mountpoint) {
+        Ok(path) => path,
+        Err(error) => return refuse(unusable(&error, mountpoint)),
+    };
+    // Before anything touches the folder itself: where a server died, every touch is an error.
+    if let Some(mounted) = mount_table::at(&path) {
+        let what = match (&mounted, fs::metadata(&path)) {
+            (_, Err(error)) if says_dead(&error) => {
+                return refuse(format!(
+                    "a mount whose process has died is still here; clean it up with `{}`",
+                    unmount_command(mounted.is_tilefs(), &path)
+                ));
+            }
+            (mounted, _) if mounted.is_tilefs() => format!("{} is mounted here already", mounted.source),
+            (mounted, _) => format!("a file system of type {} is mounted here already", mounted.kind),
+        };
+        return refuse(format!("{what}; unmount it with `{}`", unmount_command(mounted.is_tilefs(), &path)));
+    }
+    match fs::metadata(&path) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => return refuse("not a folder; mount on an empty folder".into()),
+        Err(error) => return refuse(unusable(&error, mountpoint)),
+    }
+    if let Ok(source) = fs::canonicalize(source) {
+        if path.starts_with(&source) {
+            return refuse(format!("this is inside {}; mount outside of what is mounted", source.display()));
+        }
+        if source.starts_with(&path) {
+            return refuse(format!("this would hide {} itself; mount somewhere else", source.display()));
+        }
+    }
+    match fs::read_dir(&path).map(|mut entries| entries.next().is_some()) {
+        Ok(false) => Ok(path),
+        Ok(true) => refuse("not empty, and a mount would hide what is in it; mount on an empty folder".into()),
+        Err(error) => refuse(unusable(&error, mountpoint)),
+    }
+}
+
+/// The absolute path without links, found without touching the last part of it, which may be a dead mount.
+///
+/// # Errors
+/// Where a folder on the way is missing or closed.
+pub fn absolute(mountpoint: &Path) -> io::Result<PathBuf> {
+    match (mountpoint.parent(), mountpoint.file_name()) {
+        (Some(parent), Some(name)) if !mountpoint.is_symlink() => {
+            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            Ok(fs::canonicalize(parent)?.join(name))
+        }
+        _ => fs::canonicalize(mountpoint),
+    }
+}
+
+/// Whether the process behind the FUSE mount at this path is gone.
+pub fn is_dead(path: &Path) -> bool {
+    fs::metadata(path).is_err_and(|error| says_dead(&error))
+}
+
+fn says_dead(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
+}
+
+fn unusable(error: &io::Error, mountpoint: &Path) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            format!("no such folder; create it with `mkdir -p {}`", quoted(mountpoint))
+        }
+        io::ErrorKind::PermissionDenied => "no permission to use this folder; mount on one of your own".into(),
+        io::ErrorKind::NotADirectory => "not a folder; mount on an empty folder".into(),
+        _ => error.to_string(),
+    }
+}
+
+fn unmount_command(tilefs: bool, path: &Path) -> String {
+    format!("{} {}", if tilefs { "tilefs umount" } else { "umount" }, quoted(path))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+:@,=".contains(&byte)) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn reason(mountpoint: &Path, source: &Path) -> String {
+        match check(mountpoint, source) {
+            Err(Error::Mount { reason, .. }) => reason,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_unfit_place_is_refused_with_its_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("array/inside")).unwrap();
+        fs::create_dir(at("empty")).unwrap();
+        fs::write(at("file"), "").unwrap();
+        symlink(at("empty"), at("link")).unwrap();
+        let array = at("array");
+
+        assert!(reason(&at("missing dir"), &array).ends_with(&format!("`mkdir -p '{}'`", at("missing dir").display())));
+        assert!(reason(&at("missing/deeper"), &array).starts_with("no such folder"));
+        assert!(reason(&at("file"), &array).starts_with("not a folder"));
+        assert!(reason(&at("file/below"), &array).starts_with("not a folder"));
+        assert!(reason(&at("array"), &array).starts_with("this is inside"));
+        assert!(reason(&at("array/inside"), &array).starts_with("this is inside"));
+        assert!(reason(folder.path(), &array).starts_with("this would hide"));
+        assert!(reason(folder.path(), Path::new("/nonexistent")).starts_with("not empty"));
+        assert!(reason(Path::new("/proc"), &array).contains("of type proc is mounted here already"));
+        let empty = fs::canonicalize(at("empty")).unwrap();
+        for good in ["empty", "link", "empty/.", "array/../empty"] {
+            assert_eq!(check(&at(good), &array).unwrap(), empty);
+        }
+    }
+
+    #[test]
+    fn quotes_survive_a_shell() {
+        assert_eq!(quoted(Path::new("/mnt/a-b_c.d")), "/mnt/a-b_c.d");
+        assert_eq!(quoted(Path::new("it's here")), r"'it'\''s here'");
+    }
+}
