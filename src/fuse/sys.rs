@@ -60,6 +60,7 @@ pub fn unmount(target: &Path, lazy: bool) -> io::Result<()> {
 ///
 /// # Errors
 /// What recvmsg(2) says, or `InvalidData` where a message came without a descriptor.
+#[allow(clippy::unnecessary_cast, reason = "lengths of control messages have other types in other C libraries")]
 pub fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0_u8; 1];
     let mut parts = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: byte.len() };
