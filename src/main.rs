@@ -1,1 +1,9 @@
-fn main() {}
+//! The command line: parse it, run one command, turn an error into one line and an exit status.
+
+use std::process::ExitCode;
+
+mod cli;
+
+fn main() -> ExitCode {
+    cli::run(std::env::args_os().collect())
+}

@@ -21,9 +21,9 @@ fn main() -> ExitCode {
     if has("--background") && !background::is_server() {
         return match background::start() {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
+            Err((status, error)) => {
                 eprintln!("toy: {error}");
-                ExitCode::FAILURE
+                ExitCode::from(status)
             }
         };
     }
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             if background::is_server() {
-                background::report_failure(&error.to_string());
+                background::report_failure(1, &error.to_string());
             } else {
                 eprintln!("toy: {error}");
             }

@@ -1,0 +1,242 @@
+//! The short forms of `tilefs mount`: without its name, as mount(8) runs it, and with options after `-o`. All are
+//! brought into the long form before they are parsed, so that every option has one meaning and one check.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::failure::Failure;
+
+/// The commands; anything else in the first place is an array to be mounted, or an option of that.
+const COMMANDS: [&str; 8] = ["mount", "umount", "info", "ls", "cat", "verify", "completions", "help"];
+
+/// Options of mount(8) that say what is so anyway, or are meant for mount(8) itself.
+const IGNORED: [&str; 31] = [
+    "ro",
+    "rw",
+    "defaults",
+    "auto",
+    "noauto",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "_netdev",
+    "nofail",
+    "dev",
+    "nodev",
+    "suid",
+    "nosuid",
+    "exec",
+    "noexec",
+    "atime",
+    "noatime",
+    "diratime",
+    "nodiratime",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "sync",
+    "async",
+    "dirsync",
+    "default_permissions",
+    "silent",
+];
+
+/// Options that are flags of ours without a value.
+const FLAGS: [&str; 4] = ["allow_other", "allow_root", "direct_io", "foreground"];
+
+/// Options that are flags of ours with a value.
+const VALUES: [&str; 9] =
+    ["cache_size", "threads", "at", "from", "key_file", "slice", "extent", "log_level", "log_file"];
+
+/// What the command line comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// The arguments in their long form, with the name of the program first.
+    Run(Vec<OsString>),
+    /// mount(8) only wants to know whether it would be done.
+    NothingToDo,
+}
+
+/// Brings arguments, the first of which is the name of the program, into the long form.
+///
+/// # Errors
+/// An option after `-o` that is unknown.
+pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
+    let mut arguments = arguments.into_iter();
+    let program = arguments.next().unwrap_or_else(|| "tilefs".into());
+    let name = Path::new(&program).file_name().unwrap_or_default();
+    let rest: Vec<OsString> = arguments.collect();
+    if name.as_bytes().starts_with(b"mount.") {
+        return expand_helper(rest);
+    }
+    let is_mount = match rest.first() {
+        None => false,
+        Some(first) if first == "mount" => true,
+        Some(first) => {
+            let asks = ["-h", "--help", "-V", "--version"];
+            !COMMANDS.iter().chain(&asks).any(|known| first == known)
+        }
+    };
+    let mut expanded = vec![OsString::from("tilefs")];
+    if is_mount {
+        expanded.push("mount".into());
+        let rest = if rest.first().is_some_and(|first| first == "mount") { &rest[1..] } else { &rest[..] };
+        expanded.extend(expand_options(rest)?);
+    } else {
+        expanded.extend(rest);
+    }
+    Ok(Arguments::Run(expanded))
+}
+
+/// As mount(8) runs its helpers: `mount.tilefs SOURCE MNT [-sfnv] [-N namespace] [-t type] [-o options]`.
+fn expand_helper(rest: Vec<OsString>) -> Result<Arguments, Failure> {
+    let mut kept = Vec::new();
+    let mut rest = rest.into_iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_bytes() {
+            b"-f" => return Ok(Arguments::NothingToDo),
+            b"-s" | b"-n" | b"-v" | b"-r" | b"-w" => {}
+            b"-N" | b"-t" => {
+                rest.next();
+            }
+            _ => kept.push(argument),
+        }
+    }
+    let mut expanded: Vec<OsString> = vec!["tilefs".into(), "mount".into()];
+    expanded.extend(expand_options(&kept)?);
+    Ok(Arguments::Run(expanded))
+}
+
+/// Replaces `-o a,b=c` by `--a --b=c`.
+fn expand_options(arguments: &[OsString]) -> Result<Vec<OsString>, Failure> {
+    let mut expanded = Vec::new();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if argument == "--" {
+            expanded.push(argument.clone());
+            expanded.extend(rest.cloned());
+            break;
+        }
+        match argument.as_bytes().strip_prefix(b"-o") {
+            Some(b"") => {
+                let list = rest.next().ok_or_else(|| Failure::usage("-o needs a list of options"))?;
+                expand_list(list.as_bytes(), &mut expanded)?;
+            }
+            Some(list) => expand_list(list, &mut expanded)?,
+            None => expanded.push(argument.clone()),
+        }
+    }
+    Ok(expanded)
+}
+
+fn expand_list(list: &[u8], expanded: &mut Vec<OsString>) -> Result<(), Failure> {
+    for option in split(list) {
+        let equals = option.iter().position(|&byte| byte == b'=');
+        let (name, value) = match equals {
+            Some(place) => (&option[..place], Some(&option[place + 1..])),
+            None => (option.as_slice(), None),
+        };
+        let name = String::from_utf8_lossy(name);
+        let has = |names: &[&str]| names.contains(&name.as_ref());
+        let is_remark = ["x-", "X-", "comment"].iter().any(|start| name.starts_with(start));
+        match value {
+            None if has(&IGNORED) || name.is_empty() => {}
+            _ if is_remark || has(&["fsname", "subtype"]) => {}
+            None if has(&FLAGS) => expanded.push(format!("--{}", name.replace('_', "-")).into()),
+            Some(value) if has(&VALUES) => {
+                let mut flag = OsString::from(format!("--{}=", name.replace('_', "-")));
+                flag.push(OsStr::from_bytes(value));
+                expanded.push(flag);
+            }
+            None if has(&VALUES) => return Err(Failure::usage(format!("the mount option {name} needs a value"))),
+            _ => {
+                return Err(Failure::usage(format!(
+                    "unknown mount option '{}'; known are {}, {}",
+                    String::from_utf8_lossy(&option),
+                    FLAGS.join(", "),
+                    VALUES.map(|name| format!("{name}=…")).join(", ")
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Splits at commas; a backslash takes the meaning from the next byte.
+fn split(list: &[u8]) -> Vec<Vec<u8>> {
+    let mut options = vec![Vec::new()];
+    let mut bytes = list.iter();
+    while let Some(&byte) = bytes.next() {
+        let byte = match byte {
+            b',' => {
+                options.push(Vec::new());
+                continue;
+            }
+            b'\\' => *bytes.next().unwrap_or(&b'\\'),
+            byte => byte,
+        };
+        if let Some(option) = options.last_mut() {
+            option.push(byte);
+        }
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(line: &[&str]) -> Vec<String> {
+        match expand(line.iter().map(OsString::from).collect()) {
+            Ok(Arguments::Run(arguments)) => {
+                arguments.into_iter().map(|argument| argument.into_string().unwrap()).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn commands_stay_and_the_rest_is_mounted() {
+        assert_eq!(expanded(&["./tilefs", "ls", "-o", "a"]), ["tilefs", "ls", "-o", "a"]);
+        assert_eq!(expanded(&["tilefs", "--help"]), ["tilefs", "--help"]);
+        assert_eq!(expanded(&["tilefs"]), ["tilefs"]);
+        assert_eq!(expanded(&["tilefs", "info.tdb", "m"]), ["tilefs", "mount", "info.tdb", "m"]);
+        assert_eq!(expanded(&["tilefs", "--", "info", "m"]), ["tilefs", "mount", "--", "info", "m"]);
+    }
+
+    #[test]
+    fn options_of_mount_become_flags() {
+        assert_eq!(
+            expanded(&["tilefs", "a", "m", "-o", "ro,nosuid,x-systemd.automount,allow_other,cache_size=1G", "-oat=5"]),
+            ["tilefs", "mount", "a", "m", "--allow-other", "--cache-size=1G", "--at=5"]
+        );
+        assert_eq!(
+            expanded(&["tilefs", "a", "m", "-o", r"slice=corner=0..9\,0..9,comment=hello,fsname=x"]),
+            ["tilefs", "mount", "a", "m", "--slice=corner=0..9,0..9"]
+        );
+        assert_eq!(expanded(&["tilefs", "--", "a", "-oro"]), ["tilefs", "mount", "--", "a", "-oro"]);
+    }
+
+    #[test]
+    fn mount_may_run_it_as_a_helper() {
+        assert_eq!(
+            expanded(&["/sbin/mount.tilefs", "/data/info", "/mnt", "-s", "-n", "-t", "tilefs", "-o", "rw,at=5"]),
+            ["tilefs", "mount", "/data/info", "/mnt", "--at=5"]
+        );
+        let fake = ["mount.tilefs", "a", "m", "-f"].map(OsString::from).to_vec();
+        assert_eq!(expand(fake), Ok(Arguments::NothingToDo));
+    }
+
+    #[test]
+    fn unknown_options_are_named() {
+        for (list, part) in [("ro,bogus", "'bogus'"), ("cache_size", "needs a value"), ("ro=1", "'ro=1'")] {
+            let failure = expand(["tilefs", "a", "m", "-o", list].map(OsString::from).to_vec()).unwrap_err();
+            assert!(failure.message.contains(part), "{}", failure.message);
+        }
+        assert!(expand(["tilefs", "a", "m", "-o"].map(OsString::from).to_vec()).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! What the commands ask of arrays, in one place.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::failure::Failure;
+use tilefs::error::Error;
+use tilefs::tree::{self, Folder, Node, OpenOptions};
+
+/// The root of the tree of an array or a group.
+pub fn open(array: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>, Failure> {
+    Ok(tree::open(array, options)?)
+}
+
+/// What a path in the tree leads to; an empty path is the root.
+pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
+    let mut node = Node::Folder(Arc::clone(root));
+    for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
+        let found = match &node {
+            Node::Folder(folder) => folder.lookup(name)?,
+            Node::File(_) => None,
+        };
+        node = found.ok_or_else(|| Error::NotFound { path: path.to_owned() })?;
+    }
+    Ok(node)
+}
+
+/// What a selection means for this array, or why it means nothing, in lines for people.
+pub fn explain_slice(_array: &Path, _options: &OpenOptions, _selection: &str) -> Result<String, Failure> {
+    Err(Error::unsupported("explaining slices").into())
+}
+
+/// Reads everything that is stored and compares all checksums; prints what is wrong.
+pub fn verify(_array: &Path, _options: &OpenOptions) -> Result<(), Failure> {
+    Err(Error::unsupported("verifying arrays").into())
+}

@@ -1,0 +1,61 @@
+//! `tilefs cat`: the bytes of files in the tree, without mounting it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::failure::{Failure, complain};
+use super::options::{Logging, NamedSlices, Opening};
+use super::{array, output};
+use tilefs::tree::Node;
+
+const EXAMPLES: &str = "\
+Examples:
+  tilefs cat dem.tdb elevation.f32 > elevation.f32
+  tilefs cat dem.tdb slice/0..99,0..99/elevation.f32 | od -A d -t f4 | head";
+
+/// Print the bytes of files, without mounting
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Cat {
+    /// The folder of the array or group
+    array: PathBuf,
+
+    /// Files, as `tilefs ls` shows them
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<String>,
+
+    #[command(flatten)]
+    slices: NamedSlices,
+
+    #[command(flatten)]
+    opening: Opening,
+
+    #[command(flatten)]
+    logging: Logging,
+}
+
+impl Cat {
+    pub fn run(&self) -> Result<(), Failure> {
+        self.logging.start();
+        let options = self.opening.options(self.slices.as_slice())?;
+        let root = array::open(&self.array, &options)?;
+        let mut result = Ok(());
+        for path in &self.paths {
+            let copied = array::find(&root, path).and_then(|node| match node {
+                Node::File(file) => output::copy(file.open()?, options.threads, options.cache_size),
+                Node::Folder(_) => Err(Failure::failed("this is a folder; see `tilefs ls`")),
+            });
+            match copied {
+                Ok(()) => {}
+                // The reader has seen enough.
+                Err(failure) if failure.status == 0 => return Ok(()),
+                Err(failure) => {
+                    complain(&format!("{path}: {}", failure.message));
+                    result = Err(Failure::told());
+                }
+            }
+        }
+        result
+    }
+}

@@ -1,0 +1,47 @@
+//! `tilefs info`: what an array is, without mounting it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::options::{Logging, Opening};
+use super::{array, output};
+use tilefs::tree::Node;
+
+/// Show what an array or a group is: shape, types, filters
+#[derive(Debug, Args)]
+pub struct Info {
+    /// The folder of the array or group
+    array: PathBuf,
+
+    /// Print it as JSON
+    #[arg(long, conflicts_with = "slice")]
+    json: bool,
+
+    /// Say what this selection means, or why it means nothing
+    #[arg(long, value_name = "SELECTION")]
+    slice: Option<String>,
+
+    #[command(flatten)]
+    opening: Opening,
+
+    #[command(flatten)]
+    logging: Logging,
+}
+
+impl Info {
+    pub fn run(&self) -> Result<(), Failure> {
+        self.logging.start();
+        let options = self.opening.options(&[])?;
+        if let Some(selection) = &self.slice {
+            return output::print(&array::explain_slice(&self.array, &options, selection)?);
+        }
+        let root = array::open(&self.array, &options)?;
+        let name = if self.json { "schema.json" } else { "schema.txt" };
+        match array::find(&root, name)? {
+            Node::File(file) => output::copy(file.open()?, 0, 0),
+            Node::Folder(_) => Err(Failure::failed(format!("{name} is a folder here"))),
+        }
+    }
+}

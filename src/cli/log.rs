@@ -1,0 +1,114 @@
+//! Where the log goes: to standard error, to a file, or to the system's log once there is no terminal.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use log::{Level, LevelFilter};
+
+/// The socket of the system's log (syslog or journald).
+const SYSTEM_LOG: &str = "/dev/log";
+
+/// The facility of daemons in the priority of a message to the system's log.
+const DAEMON: u8 = 3 << 3;
+
+enum Destination {
+    StandardError,
+    File(File),
+    System(UnixDatagram),
+    Nowhere,
+}
+
+static DESTINATION: Mutex<Destination> = Mutex::new(Destination::StandardError);
+
+/// Starts the log, on standard error. The variable TILEFS_LOG, in the form of the crate env_logger, can say more
+/// finely what is reported.
+pub fn start(level: LevelFilter) {
+    let library = if level >= LevelFilter::Debug { level } else { LevelFilter::Off };
+    let mut builder = env_logger::Builder::new();
+    builder
+        .filter_module("tilefs", level)
+        // What it reports at lower levels are requests that were interrupted.
+        .filter_module("fuser", library)
+        .parse_env("TILEFS_LOG")
+        .target(env_logger::Target::Pipe(Box::new(Log)))
+        .format(|line, record| {
+            let text = record.args().to_string().replace('\n', " ");
+            match &*DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) {
+                Destination::StandardError => writeln!(line, "tilefs: {}{text}", prefix(record.level())),
+                Destination::File(_) => {
+                    writeln!(line, "{} {:5} {text}", line.timestamp_millis(), record.level())
+                }
+                Destination::System(_) => {
+                    let priority = DAEMON | severity(record.level());
+                    write!(line, "<{priority}>tilefs[{}]: {text}", std::process::id())
+                }
+                Destination::Nowhere => Ok(()),
+            }
+        });
+    // It was started before only where a test does so.
+    let _ = builder.try_init();
+}
+
+/// Sends the log to this file from now on, at its end.
+///
+/// # Errors
+/// Where the file cannot be written.
+pub fn to_file(path: &Path) -> io::Result<()> {
+    go_to(Destination::File(File::options().create(true).append(true).open(path)?));
+    Ok(())
+}
+
+/// Once standard error is gone: sends the log to the system's log, unless it goes to a file.
+pub fn leave_standard_error() {
+    let socket = UnixDatagram::unbound().and_then(|socket| socket.connect(SYSTEM_LOG).map(|()| socket));
+    let mut destination = DESTINATION.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Destination::StandardError = *destination {
+        *destination = socket.map_or(Destination::Nowhere, Destination::System);
+    }
+}
+
+fn go_to(destination: Destination) {
+    *DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) = destination;
+}
+
+/// Writes to whatever the destination is at the time.
+struct Log;
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        match &mut *DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) {
+            Destination::StandardError => io::stderr().write_all(line)?,
+            Destination::File(file) => file.write_all(line)?,
+            Destination::System(socket) => {
+                socket.send(line)?;
+            }
+            Destination::Nowhere => {}
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn prefix(level: Level) -> &'static str {
+    match level {
+        Level::Error => "",
+        Level::Warn => "warning: ",
+        Level::Info => "",
+        Level::Debug | Level::Trace => "debug: ",
+    }
+}
+
+fn severity(level: Level) -> u8 {
+    match level {
+        Level::Error => 3,
+        Level::Warn => 4,
+        Level::Info => 6,
+        Level::Debug | Level::Trace => 7,
+    }
+}

@@ -1,0 +1,168 @@
+//! `tilefs ls`: the names in the tree, without mounting it.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+
+use super::failure::{Failure, complain};
+use super::options::{Logging, NamedSlices, Opening};
+use super::{array, output};
+use tilefs::tree::{self, Folder, Node};
+
+const EXAMPLES: &str = "\
+Examples:
+  tilefs ls dem.tdb
+  tilefs ls -l dem.tdb slice/0..99,0..99
+  tilefs ls -a dem.tdb .history";
+
+/// List files and folders, without mounting
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Ls {
+    /// The folder of the array or group
+    array: PathBuf,
+
+    /// A folder or a file of it; the top if not given
+    #[arg(default_value = "")]
+    path: String,
+
+    /// One line each: mode, size in bytes, time (UTC) and name
+    #[arg(short = 'l')]
+    long: bool,
+
+    /// Folders within folders as well
+    #[arg(short = 'R')]
+    recursive: bool,
+
+    /// Names that start with a dot as well
+    #[arg(short = 'a')]
+    all: bool,
+
+    #[command(flatten)]
+    slices: NamedSlices,
+
+    #[command(flatten)]
+    opening: Opening,
+
+    #[command(flatten)]
+    logging: Logging,
+}
+
+/// What was found out about the folders that could not be listed, and the files without a size.
+struct Listing<'a> {
+    command: &'a Ls,
+    has_errors: bool,
+}
+
+impl Ls {
+    pub fn run(&self) -> Result<(), Failure> {
+        self.logging.start();
+        let options = self.opening.options(self.slices.as_slice())?;
+        let root = array::open(&self.array, &options)?;
+        let mut listing = Listing { command: self, has_errors: false };
+        let shown = match array::find(&root, &self.path)? {
+            Node::Folder(folder) => listing.folder(&folder, self.path.trim_matches('/')),
+            file @ Node::File(_) => {
+                let line = listing.line(&self.path, Some(&file));
+                output::print(&line)
+            }
+        };
+        match shown {
+            Ok(()) if listing.has_errors => Err(Failure::told()),
+            Err(failure) if failure.status == 0 => Ok(()),
+            shown => shown,
+        }
+    }
+}
+
+impl Listing<'_> {
+    fn folder(&mut self, folder: &Arc<dyn Folder>, path: &str) -> Result<(), Failure> {
+        let entries = match folder.list() {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.complain(path, &error.to_string());
+                return Ok(());
+            }
+        };
+        if self.command.recursive {
+            output::print(&format!("{}:\n", if path.is_empty() { "." } else { path }))?;
+        }
+        let mut within = Vec::new();
+        for entry in entries {
+            if entry.name.starts_with('.') && !self.command.all {
+                continue;
+            }
+            let is_folder = entry.kind == tree::EntryKind::Folder;
+            let node = if self.command.long || (self.command.recursive && is_folder) {
+                match folder.lookup(&entry.name) {
+                    Ok(Some(node)) => Some(node),
+                    Ok(None) => None,
+                    Err(error) => {
+                        self.complain(&join(path, &entry.name), &error.to_string());
+                        None
+                    }
+                }
+            } else {
+                None
+            };
+            let line = self.line(&entry.name, node.as_ref());
+            output::print(&line)?;
+            if let (Some(Node::Folder(folder)), true) = (node, self.command.recursive) {
+                within.push((folder, join(path, &entry.name)));
+            }
+        }
+        for (folder, path) in within {
+            output::print("\n")?;
+            self.folder(&folder, &path)?;
+        }
+        Ok(())
+    }
+
+    /// The line of one name.
+    fn line(&mut self, name: &str, node: Option<&Node>) -> String {
+        let mut line = String::new();
+        if self.command.long {
+            let (mode, size, time) = match node {
+                Some(Node::Folder(folder)) => ("dr-xr-xr-x", "0".to_owned(), format_time(folder.modified())),
+                Some(Node::File(file)) => {
+                    let size = file.len().map_or_else(
+                        |error| {
+                            self.complain(name, &error.to_string());
+                            "?".to_owned()
+                        },
+                        |size| size.to_string(),
+                    );
+                    ("-r--r--r--", size, format_time(file.modified()))
+                }
+                None => ("?---------", "?".to_owned(), "?".to_owned()),
+            };
+            // Writing to a string does not fail.
+            let _ = write!(line, "{mode} {size:>14} {time:<20} ");
+        }
+        line.push_str(&name.replace('\n', "?"));
+        line.push('\n');
+        line
+    }
+
+    fn complain(&mut self, path: &str, error: &str) {
+        complain(&format!("{path}: {error}"));
+        self.has_errors = true;
+    }
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+}
+
+/// To the second: `2024-01-31T10:15:00Z`.
+fn format_time(time: SystemTime) -> String {
+    let milliseconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let text = tree::time::extended(milliseconds);
+    match text.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => text,
+    }
+}

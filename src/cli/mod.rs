@@ -1,0 +1,188 @@
+//! The commands of `tilefs`, one file each, and what they share.
+//!
+//! * [`arguments`]: the short forms of `tilefs mount`, brought into the long one
+//! * [`options`]: the options that say how an array is opened, and about the log
+//! * [`array`]: what the commands ask of arrays
+//! * [`failure`]: one line for people, one exit status for scripts
+
+mod arguments;
+mod array;
+mod cat;
+mod completions;
+mod failure;
+mod info;
+mod log;
+mod ls;
+mod memory;
+mod mount;
+mod options;
+mod output;
+mod size;
+mod umount;
+mod verify;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use arguments::Arguments;
+use failure::Failure;
+use tilefs::fuse::background;
+
+const EXAMPLES: &str = "\
+Examples:
+  tilefs ARRAY MNT                      mount; ls MNT, cat MNT/temp.f32, numpy.memmap all work
+  tilefs umount MNT                     unmount
+  tilefs info ARRAY                     shape, types, filters
+  tilefs ls -l ARRAY                    the files, without mounting
+  tilefs cat ARRAY temp.f32 > temp.f32  the bytes of one file, without mounting
+  tilefs ARRAY MNT --at 2024-01-31      as it was at that time (UTC)
+
+Exit status: 0 done, 1 failed, 2 wrong usage. `man tilefs` tells more.";
+
+/// Mounts a TileDB array or group as a read-only folder of plain files.
+///
+/// Every attribute becomes a flat file that any program can read, every slice a path.
+#[derive(Debug, Parser)]
+#[command(name = "tilefs", version, after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Mount(mount::Mount),
+    Umount(umount::Umount),
+    Info(info::Info),
+    Ls(ls::Ls),
+    Cat(cat::Cat),
+    Verify(verify::Verify),
+    Completions(completions::Completions),
+}
+
+/// Runs the command of these arguments, the first of which is the name of the program.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    report_panics_in_the_log();
+    match parse(arguments).and_then(|command| match command {
+        None => Ok(()),
+        Some(Command::Mount(mount)) => mount.run(),
+        Some(Command::Umount(umount)) => umount.run(),
+        Some(Command::Info(info)) => info.run(),
+        Some(Command::Ls(ls)) => ls.run(),
+        Some(Command::Cat(cat)) => cat.run(),
+        Some(Command::Verify(verify)) => verify.run(),
+        Some(Command::Completions(completions)) => completions.run(),
+    }) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if background::is_server() {
+                background::report_failure(failure.status, &failure.message);
+            } else {
+                failure.tell();
+            }
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+/// The command to run; `None` where everything asked for is done.
+fn parse(arguments: Vec<OsString>) -> Result<Option<Command>, Failure> {
+    let arguments = match arguments::expand(arguments)? {
+        Arguments::Run(arguments) => arguments,
+        Arguments::NothingToDo => return Ok(None),
+    };
+    match CommandLine::try_parse_from(arguments) {
+        Ok(line) => Ok(Some(line.command)),
+        Err(error) if !error.use_stderr() => {
+            // Help or the version; a closed pipe is nobody's problem.
+            let _ = error.print();
+            Ok(None)
+        }
+        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            Err(Failure { status: failure::WRONG_USAGE, message: String::new() })
+        }
+        Err(error) => Err(Failure::usage(failure::one_line(&error.render().to_string()))),
+    }
+}
+
+/// A panic is a mistake of ours; it ends one request, not the program, and must be found in the log.
+fn report_panics_in_the_log() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
+        let reason = panic.payload_as_str().unwrap_or("no reason given");
+        ::log::error!("internal error{place}, please report it: {reason}");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(line: &str) -> Result<Option<Command>, Failure> {
+        parse(line.split_whitespace().map(OsString::from).collect())
+    }
+
+    fn mount(line: &str) -> mount::Mount {
+        match command(line) {
+            Ok(Some(Command::Mount(mount))) => mount,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory;
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn all_forms_of_mounting_are_one() {
+        for line in [
+            "tilefs mount a m -f",
+            "tilefs a m -f",
+            "tilefs -f a m",
+            "tilefs a --mount m -f",
+            "tilefs --mount=m a -f",
+            "tilefs a m -o ro,noatime,foreground",
+            "/usr/sbin/mount.tilefs a m -o rw,foreground",
+        ] {
+            let mount = mount(line);
+            assert_eq!((mount.array(), mount.mountpoint()), ("a".as_ref(), "m".as_ref()), "{line}");
+            assert!(mount.is_foreground(), "{line}");
+        }
+        assert!(!mount("tilefs a m").is_foreground());
+    }
+
+    #[test]
+    fn wrong_usage_is_one_line_and_status_2() {
+        for (line, part) in [
+            ("tilefs mount a", "MNT"),
+            ("tilefs mount", "ARRAY"),
+            ("tilefs a m x", "unexpected argument 'x'"),
+            ("tilefs a m --mount n", "cannot be used with"),
+            ("tilefs a m --nonsense", "--nonsense"),
+            ("tilefs a m --cache-size 12Q", "12Q"),
+            ("tilefs a m --at yesterday", "yesterday"),
+            ("tilefs a m --slice nothing", "NAME=SELECTION"),
+            ("tilefs a m --extent all", "all"),
+            ("tilefs a m -o bogus", "bogus"),
+            ("tilefs umount", "MNT"),
+            ("tilefs cat a", "PATH"),
+        ] {
+            let failure = command(line).expect_err(line);
+            assert_eq!(failure.status, 2, "{line}");
+            assert!(failure.message.contains(part), "{line}: {}", failure.message);
+            assert!(!failure.message.contains('\n'), "{line}: {}", failure.message);
+        }
+    }
+
+    #[test]
+    fn help_and_version_are_no_failures() {
+        for line in ["tilefs --version", "tilefs -h", "tilefs help mount", "tilefs cat --help"] {
+            assert!(matches!(command(line), Ok(None)), "{line}");
+        }
+    }
+}

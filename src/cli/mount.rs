@@ -1,0 +1,136 @@
+//! `tilefs mount`: an array or a group as a folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::options::{Logging, NamedSlices, Opening};
+use super::{array, log};
+use tilefs::fuse::{self, Access, MountOptions, Signals, background};
+
+/// Every open file may be read ahead by one part in this many of the cache.
+const READERS: u64 = 8;
+
+const EXAMPLES: &str = "\
+`tilefs ARRAY MNT` and `tilefs ARRAY --mount MNT` are short for `tilefs mount ARRAY MNT`.
+
+Examples:
+  tilefs mount rasters/dem.tdb /mnt/dem
+  tilefs mount dem.tdb /mnt/dem --at 2024-01-31T12:00:00Z
+  tilefs mount dem.tdb /mnt/dem --slice 'alps=y=4000..5999,x=1000..2999'
+  tilefs mount dem.tdb /mnt/dem -o allow_other,cache_size=4G
+  tilefs umount /mnt/dem";
+
+/// Mount an array or a group on an empty folder; returns when it can be used
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Mount {
+    /// The folder of the array or group
+    array: PathBuf,
+
+    /// An empty folder to mount on
+    #[arg(value_name = "MNT", required_unless_present = "mount")]
+    mountpoint: Option<PathBuf>,
+
+    /// The same as MNT
+    #[arg(long, value_name = "MNT", conflicts_with = "mountpoint")]
+    mount: Option<PathBuf>,
+
+    /// Stay in the foreground, until ctrl-C or unmounting
+    #[arg(short = 'f', long)]
+    foreground: bool,
+
+    /// Let every user read the mount
+    #[arg(long, conflicts_with = "allow_root")]
+    allow_other: bool,
+
+    /// Let root read the mount, too
+    #[arg(long)]
+    allow_root: bool,
+
+    /// Have the kernel keep no file contents: faster for single large reads, slower for all else
+    #[arg(long)]
+    direct_io: bool,
+
+    /// Options as for mount(8): ro, allow_other, cache_size=1G, at=…
+    // Expanded before it gets here; this is for the help.
+    #[arg(short = 'o', value_name = "OPTIONS")]
+    _options: Option<String>,
+
+    #[command(flatten)]
+    slices: NamedSlices,
+
+    #[command(flatten)]
+    opening: Opening,
+
+    #[command(flatten)]
+    logging: Logging,
+
+    /// Write messages to the end of this file instead of the terminal or the system's log
+    #[arg(long, value_name = "FILE", help_heading = "Messages")]
+    log_file: Option<PathBuf>,
+}
+
+impl Mount {
+    pub fn run(&self) -> Result<(), Failure> {
+        self.logging.start();
+        if self.is_foreground() {
+            return self.serve();
+        }
+        if !background::is_server() {
+            return background::start().map_err(|(status, message)| Failure { status, message });
+        }
+        background::leave_terminal();
+        self.serve()
+    }
+
+    pub fn is_foreground(&self) -> bool {
+        self.foreground || self.logging.is_debug()
+    }
+
+    /// The array or group, as typed.
+    #[cfg(test)]
+    pub fn array(&self) -> &Path {
+        &self.array
+    }
+
+    /// Where to mount, as typed.
+    pub fn mountpoint(&self) -> &Path {
+        // The parser sees to it that one of the two is there.
+        self.mountpoint.as_deref().or(self.mount.as_deref()).unwrap_or(Path::new(""))
+    }
+
+    fn serve(&self) -> Result<(), Failure> {
+        if let Some(path) = &self.log_file {
+            log::to_file(path)
+                .map_err(|error| Failure::failed(format!("cannot write the log to {}: {error}", path.display())))?;
+        }
+        // Before anything starts threads, which all must hold the signals back.
+        let signals = Signals::hold()?;
+        let options = self.opening.options(self.slices.as_slice())?;
+        let root = array::open(&self.array, &options)?;
+        let mut mounting = MountOptions::new(fs::canonicalize(&self.array).unwrap_or_else(|_| self.array.clone()));
+        mounting.access = match (self.allow_other, self.allow_root) {
+            (true, _) => Access::Everyone,
+            (false, true) => Access::OwnerAndRoot,
+            (false, false) => Access::Owner,
+        };
+        mounting.direct_io = self.direct_io;
+        mounting.read_ahead_workers = options.threads;
+        mounting.read_ahead_window = mounting.read_ahead_window.min(options.cache_size / READERS);
+        let mount = fuse::Mount::new(root, self.mountpoint(), &mounting)?;
+        ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());
+        if background::is_server() && !self.is_foreground() {
+            if background::report_success().is_err() {
+                // Whoever started this is gone, as after ctrl-C. The drop of the mount unmounts.
+                return Ok(());
+            }
+            log::leave_standard_error();
+        }
+        let result = fuse::serve(mount, signals);
+        ::log::info!("{} is unmounted", mounting.source.display());
+        Ok(result?)
+    }
+}

@@ -1,0 +1,155 @@
+//! The options that several commands have: how an array is opened, and what is logged.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{log, memory, size};
+use crate::cli::failure::Failure;
+use tilefs::tree::{self, OpenOptions};
+
+/// How the array is opened.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which cells, and how")]
+pub struct Opening {
+    /// Show the array as of this time: ISO 8601 in UTC, or milliseconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    at: Option<Time>,
+
+    /// Ignore what was written before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    from: Option<Time>,
+
+    /// The file with the key of an encrypted array: 32 bytes, or 64 hexadecimal digits
+    #[arg(long, value_name = "FILE", env = "TILEFS_KEY_FILE")]
+    key_file: Option<PathBuf>,
+
+    /// Which box of a dense array its files hold
+    #[arg(long, value_name = "EXTENT", default_value = "domain")]
+    extent: Extent,
+
+    /// Memory for what may be read again, as 512M or 2G; a quarter of the memory but at most 1G if not given
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    cache_size: Option<u64>,
+
+    /// How many threads decode; as many as there are cores if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+/// Slices with names.
+#[derive(Debug, Args)]
+pub struct NamedSlices {
+    /// List this slice under slice/NAME; may be given several times
+    #[arg(long = "slice", value_name = "NAME=SELECTION", value_parser = parse_slice)]
+    slices: Vec<(String, String)>,
+}
+
+/// What is logged.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Messages")]
+pub struct Logging {
+    /// How much to report
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "warn")]
+    log_level: LogLevel,
+
+    /// Report everything, down to each request of the kernel
+    #[arg(short = 'd', long = "debug", conflicts_with = "log_level")]
+    debug: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// A point in time, and how it was typed.
+#[derive(Debug, Clone)]
+struct Time {
+    milliseconds: u64,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Extent {
+    /// The domain, or the current domain where there is one
+    Domain,
+    /// The box around everything that was written
+    Nonempty,
+}
+
+impl Opening {
+    /// The options in the words of the library. Warns of times that look like something else.
+    pub fn options(&self, slices: &[(String, String)]) -> Result<OpenOptions, Failure> {
+        let defaults = OpenOptions::default();
+        for time in [&self.at, &self.from].into_iter().flatten() {
+            if let Some(warning) = tree::time::warning(&time.text) {
+                ::log::warn!("{warning}");
+            }
+        }
+        let (at, from) =
+            (self.at.as_ref().map(|time| time.milliseconds), self.from.as_ref().map(|time| time.milliseconds));
+        if let (Some(at), Some(from)) = (at, from)
+            && from > at
+        {
+            return Err(Failure::usage("--from is later than --at, so that nothing is left to show"));
+        }
+        Ok(OpenOptions {
+            at,
+            from,
+            key_file: self.key_file.clone(),
+            cache_size: self.cache_size.unwrap_or_else(memory::default_cache_size),
+            threads: self.threads.map_or(defaults.threads, usize::from),
+            extent: match self.extent {
+                Extent::Domain => tree::Extent::Domain,
+                Extent::Nonempty => tree::Extent::NonEmpty,
+            },
+            slices: slices.to_vec(),
+        })
+    }
+}
+
+impl NamedSlices {
+    pub fn as_slice(&self) -> &[(String, String)] {
+        &self.slices
+    }
+}
+
+impl Logging {
+    /// Whether everything is reported.
+    pub fn is_debug(&self) -> bool {
+        self.debug
+    }
+
+    /// Has the log go to standard error, from this level on.
+    pub fn start(&self) {
+        log::start(match self.log_level {
+            _ if self.debug => ::log::LevelFilter::Debug,
+            LogLevel::Off => ::log::LevelFilter::Off,
+            LogLevel::Error => ::log::LevelFilter::Error,
+            LogLevel::Warn => ::log::LevelFilter::Warn,
+            LogLevel::Info => ::log::LevelFilter::Info,
+            LogLevel::Debug => ::log::LevelFilter::Debug,
+            LogLevel::Trace => ::log::LevelFilter::Trace,
+        });
+    }
+}
+
+fn parse_time(text: &str) -> Result<Time, String> {
+    let milliseconds = tree::time::parse(text).map_err(|error| error.to_string())?;
+    Ok(Time { milliseconds, text: text.to_owned() })
+}
+
+fn parse_slice(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, selection)) if !name.is_empty() && !name.contains('/') => {
+            Ok((name.to_owned(), selection.to_owned()))
+        }
+        _ => Err("write it as NAME=SELECTION, for instance corner=0..9,0..9".into()),
+    }
+}

@@ -1,0 +1,39 @@
+//! Standard output: everything a command prints goes through here, so that a reader who has seen enough ends it.
+
+use std::io::{self, Write};
+
+use super::failure::Failure;
+use tilefs::export::Content;
+use tilefs::fuse::read_ahead::{MAX_WINDOW, ReadAhead, Stream};
+
+/// How much is read and written at a time.
+const BLOCK: u64 = 1 << 20;
+
+/// Prints a text that ends in a line break.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()?;
+    Ok(())
+}
+
+/// Prints all bytes of a file, in blocks, reading ahead.
+pub fn copy(content: std::sync::Arc<dyn Content>, workers: usize, cache_size: u64) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    let stream = std::sync::Arc::new(Stream::new(content));
+    let length = stream.content().len();
+    // The default window is for caches of the default size.
+    let read_ahead = ReadAhead::new(workers, MAX_WINDOW.min(cache_size / 8));
+    let mut block = vec![0; length.min(BLOCK) as usize];
+    let mut offset = 0;
+    while offset < length {
+        let now = BLOCK.min(length - offset);
+        let bytes = &mut block[..now as usize];
+        read_ahead.note(&stream, offset, now);
+        stream.content().read_at(offset, bytes)?;
+        output.write_all(bytes)?;
+        offset += now;
+    }
+    output.flush()?;
+    Ok(())
+}
