@@ -16,6 +16,7 @@ pub mod raw;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
+pub mod var;
 
 pub use column::{Column, Columns, Exported, Field, Fit, Labels, Metadatum, Misfit};
 pub use content::Content;

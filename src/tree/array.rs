@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::dense::{DenseArray, DenseShown};
-use super::made::{FixedFolder, MadeFile};
+use super::fields::{FieldFolder, FieldNames};
+use super::formats;
+use super::made::FixedFolder;
 use super::options::OpenOptions;
 use crate::array::Array;
 use crate::error::Result;
-use crate::export::Content;
-use crate::export::extension::of_datatype;
 use crate::format::schema::ArrayType;
 
 /// The files of a whole array.
@@ -18,12 +18,13 @@ use crate::format::schema::ArrayType;
 /// When its shape cannot be told.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
     let modified = last_commit(&array);
+    let names = Arc::new(FieldNames::of(array.schema()));
     let mut folder = FixedFolder::new(modified);
     if array.schema().array_type == ArrayType::Dense {
         let dense = Arc::new(DenseArray::new(array)?);
-        let (selection, covered) = dense.default_selection(options.extent)?;
-        let shown = DenseShown { dense, selection: Arc::new(selection), covered };
-        add_dense_files(&mut folder, &shown, modified);
+        let (selection, _) = dense.default_selection(options.extent)?;
+        let shown = Arc::new(DenseShown::new(dense, selection));
+        add_files(&mut folder, &FieldFolder { shown, names, modified });
     }
     Ok(folder)
 }
@@ -35,29 +36,19 @@ fn last_commit(array: &Array) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(last.unwrap_or(0))
 }
 
-fn add_dense_files(folder: &mut FixedFolder, shown: &DenseShown, modified: SystemTime) {
-    let schema = shown.dense.array().schema();
-    let cells = shown.selection.cells();
-    for (number, attribute) in schema.attributes.iter().enumerate() {
-        let name = if attribute.name.is_empty() { "data" } else { &attribute.name };
-        let extension = of_datatype(attribute.datatype);
-        if let Some(size) = attribute.cell_size() {
-            let content = shown.clone();
-            let file = MadeFile::new(modified, move || content.values(number)).with_length(cells * size as u64);
-            folder.add_file(format!("{name}.{extension}"), file);
-        }
-        if attribute.nullable {
-            let content = shown.clone();
-            let file = MadeFile::new(modified, move || content.validity(number)).with_length(cells);
-            folder.add_file(format!("{name}.valid.u8"), file);
+/// The files that a whole array and a slice of one have alike.
+fn add_files(folder: &mut FixedFolder, fields: &FieldFolder) {
+    let is_dense = !fields.shown.array().schema().is_sparse();
+    for attribute in fields.attributes() {
+        fields.add_raw(folder, attribute);
+        if is_dense {
+            fields.add_envi_header(folder, attribute);
         }
     }
-    let mut dims = FixedFolder::new(modified);
-    for (axis, dimension) in schema.dimensions.iter().enumerate() {
-        let content = shown.coordinates(axis);
-        let length = content.len();
-        let file = MadeFile::new(modified, move || Ok(content.clone())).with_length(length);
-        dims.add_file(format!("{}.{}", dimension.name, of_datatype(dimension.datatype)), file);
+    let mut dims = FixedFolder::new(fields.modified);
+    for dimension in fields.dimensions() {
+        fields.add_raw(&mut dims, dimension);
     }
     folder.add_folder("dims", dims);
+    formats::add_folders(folder, fields);
 }

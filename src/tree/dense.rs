@@ -1,15 +1,19 @@
 //! A dense array, or a box cut out of it, as files.
 
-use std::sync::{Arc, OnceLock};
-
-use crate::array::dense::{AxisCoordinates, AxisSelection, DenseColumn, DenseView, Selection, grid::Grid};
-use crate::array::{Array, FieldFile};
-use crate::error::{Error, Locate, Result};
-use crate::export::raw::RawFile;
-use crate::export::{Column, Content, Field};
-use crate::format::schema::{Attribute, CellValNum};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::options::Extent;
+use super::shown::{FieldId, Shown};
+use crate::array::dense::{
+    AxisCoordinates, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection, grid::Grid,
+};
+use crate::array::{Array, FieldFile};
+use crate::error::{Error, Locate, Result};
+use crate::export::Content;
+use crate::export::raw::RawFile;
+use crate::export::var::{VarOffsets, VarValues};
+use crate::format::schema::Attribute;
 
 /// No file is longer than this.
 const MOST_FILE: u64 = i64::MAX as u64;
@@ -98,66 +102,84 @@ impl DenseArray {
 }
 
 /// A dense array seen through a selection.
-#[derive(Clone)]
 pub struct DenseShown {
-    pub dense: Arc<DenseArray>,
-    pub selection: Arc<Selection>,
-    pub covered: Covered,
+    dense: Arc<DenseArray>,
+    selection: Arc<Selection>,
+    /// Variable-length attributes that were asked for: where their values begin is worth keeping.
+    var_columns: Mutex<HashMap<usize, Arc<DenseVarColumn>>>,
 }
 
 impl DenseShown {
-    fn attribute(&self, number: usize) -> &Attribute {
-        &self.dense.array.schema().attributes[number]
+    pub fn new(dense: Arc<DenseArray>, selection: Selection) -> Self {
+        DenseShown { dense, selection: Arc::new(selection), var_columns: Mutex::default() }
     }
 
-    /// The raw values of a fixed-size attribute.
-    ///
-    /// # Errors
-    /// When a fragment's metadata cannot be read.
-    pub fn values(&self, attribute: usize) -> Result<Arc<dyn Content>> {
-        let fill = self.attribute(attribute).fill.clone();
-        Ok(Arc::new(RawFile(self.column(attribute, FieldFile::Data, fill)?)))
+    pub fn dense(&self) -> &Arc<DenseArray> {
+        &self.dense
     }
 
-    /// The validity bytes of a nullable attribute.
-    ///
-    /// # Errors
-    /// When a fragment's metadata cannot be read.
-    pub fn validity(&self, attribute: usize) -> Result<Arc<dyn Content>> {
-        let fill = vec![self.attribute(attribute).fill_validity];
-        Ok(Arc::new(RawFile(self.column(attribute, FieldFile::Validity, fill)?)))
+    pub fn selection(&self) -> &Selection {
+        &self.selection
     }
 
-    fn column(&self, attribute: usize, file: FieldFile, fill: Vec<u8>) -> Result<DenseColumn> {
-        DenseColumn::new(self.dense.view()?, self.selection.clone(), attribute, file, fill)
+    fn attribute(&self, field: FieldId) -> Result<(usize, &Attribute)> {
+        match field {
+            FieldId::Attribute(number) => Ok((number, &self.dense.array.schema().attributes[number])),
+            FieldId::Dimension(_) => Err(Error::usage("coordinates of a dense array have neither offsets nor nulls")),
+        }
     }
 
-    /// The coordinates along one axis.
-    pub fn coordinates(&self, axis: usize) -> Arc<dyn Content> {
-        let datatype = self.dense.array.schema().dimensions[axis].datatype;
-        let low = self.dense.grid.axes[axis].low;
-        Arc::new(RawFile(AxisCoordinates::new(self.selection.axes()[axis].clone(), low, datatype.size())))
+    fn column(&self, attribute: usize, file: FieldFile, fill: Vec<u8>) -> Result<Arc<dyn Content>> {
+        let column = DenseColumn::new(self.dense.view()?, self.selection.clone(), attribute, file, fill)?;
+        Ok(Arc::new(RawFile(column)))
+    }
+
+    fn var_column(&self, attribute: usize, fill: &[u8]) -> Result<Arc<DenseVarColumn>> {
+        let mut columns = self.var_columns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = columns.get(&attribute) {
+            return Ok(known.clone());
+        }
+        let view = self.dense.view()?;
+        let column = Arc::new(DenseVarColumn::new(view, self.selection.clone(), attribute, fill.to_owned())?);
+        columns.insert(attribute, column.clone());
+        Ok(column)
     }
 }
 
-/// How an attribute is described to the formats.
-pub fn field_of(attribute: &Attribute, name: &str) -> Field {
-    let values = match attribute.cell_count {
-        CellValNum::Fixed(count) => Some(count),
-        CellValNum::Variable => None,
-    };
-    Field::new(name, attribute.datatype)
-        .with_values_per_cell(values)
-        .with_nullable(attribute.nullable)
-        .with_fill(attribute.fill.clone())
-}
+impl Shown for DenseShown {
+    fn array(&self) -> &Arc<Array> {
+        &self.dense.array
+    }
 
-/// An attribute of fixed size with all that the formats may want of it.
-///
-/// # Errors
-/// When a fragment's metadata cannot be read.
-pub fn fixed_column(shown: &DenseShown, attribute: usize, name: &str) -> Result<Column> {
-    let one = shown.attribute(attribute);
-    let column = Column::fixed(field_of(one, name), shown.selection.shape(), shown.values(attribute)?);
-    Ok(if one.nullable { column.with_validity(shown.validity(attribute)?) } else { column })
+    fn shape(&self) -> Result<Vec<u64>> {
+        Ok(self.selection.shape())
+    }
+
+    fn known_shape(&self) -> Option<Vec<u64>> {
+        Some(self.selection.shape())
+    }
+
+    fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        if let FieldId::Dimension(axis) = field {
+            let datatype = self.dense.array.schema().dimensions[axis].datatype;
+            let selection = self.selection.axes()[axis].clone();
+            let low = self.dense.grid.axes[axis].low;
+            return Ok(Arc::new(RawFile(AxisCoordinates::new(selection, low, datatype.size()))));
+        }
+        let (number, attribute) = self.attribute(field)?;
+        if attribute.is_variable() {
+            return Ok(Arc::new(VarValues::new(self.var_column(number, &attribute.fill)?)?));
+        }
+        self.column(number, FieldFile::Data, attribute.fill.clone())
+    }
+
+    fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        let (number, attribute) = self.attribute(field)?;
+        Ok(Arc::new(RawFile(VarOffsets(self.var_column(number, &attribute.fill)?))))
+    }
+
+    fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        let (number, attribute) = self.attribute(field)?;
+        self.column(number, FieldFile::Validity, vec![attribute.fill_validity])
+    }
 }

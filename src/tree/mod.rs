@@ -2,6 +2,8 @@
 
 pub mod array;
 pub mod dense;
+pub mod fields;
+pub mod formats;
 pub mod grammar;
 pub mod made;
 pub mod names;
@@ -9,6 +11,7 @@ pub mod node;
 pub mod open;
 pub mod options;
 pub mod percent;
+pub mod shown;
 pub mod time;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};

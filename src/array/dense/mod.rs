@@ -2,13 +2,16 @@
 
 pub mod axis;
 pub mod column;
+pub mod embedding;
 pub mod grid;
 pub mod pieces;
 pub mod reorder;
 pub mod selection;
+pub mod var;
 pub mod view;
 
 pub use axis::AxisCoordinates;
 pub use column::DenseColumn;
 pub use selection::{AxisRange, AxisSelection, Selection};
+pub use var::DenseVarColumn;
 pub use view::DenseView;

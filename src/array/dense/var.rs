@@ -1,0 +1,307 @@
+//! Variable-length values of a dense array in file order: all values end to end, and where each begins.
+//!
+//! Where a cell's value begins in the file depends on all lengths before it, so they are summed once,
+//! on first use, over the offsets of the cells that fragments can have; a checkpoint every [`BLOCK`] of
+//! those is kept. After that any byte is found by a search of the checkpoints and the lengths of a block.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use rayon::prelude::*;
+
+use super::column::DenseColumn;
+use super::embedding::Embedding;
+use super::pieces::Source;
+use super::selection::Selection;
+use super::view::DenseView;
+use crate::array::fragment::FieldFile;
+use crate::array::var_tiles::{VarReader, VarTiles};
+use crate::error::{Error, Locate, Result};
+
+/// Cells between checkpoints.
+const BLOCK: u64 = 4096;
+
+/// A variable-length attribute of a dense array. Memory: 8 bytes for every [`BLOCK`] cells of the box
+/// that holds all fragments, once a length was asked for.
+pub struct DenseVarColumn {
+    /// All cells of the file.
+    outer: Arc<Selection>,
+    /// Those that fragments can have. What follows counts in these, where it does not say otherwise.
+    embedding: Embedding,
+    /// The pieces of this column; its cells are the offsets.
+    cells: DenseColumn,
+    view: Arc<DenseView>,
+    attribute: usize,
+    fill: Vec<u8>,
+    /// Sums of the lengths before each block, and of all.
+    checkpoints: OnceLock<Vec<u64>>,
+}
+
+/// One block of cells: how long each value is and where in the file it begins.
+struct Block {
+    lengths: Vec<u64>,
+    starts: Vec<u64>,
+}
+
+impl DenseVarColumn {
+    /// The column of `attribute` (by its number in the array's schema) over a selection. `fill` is the value
+    /// of a cell that no fragment has.
+    ///
+    /// # Errors
+    /// When a fragment's schema cannot be read.
+    pub fn new(view: Arc<DenseView>, selection: Arc<Selection>, attribute: usize, fill: Vec<u8>) -> Result<Self> {
+        let embedding = Embedding::new(&selection, view.non_empty_box().as_ref())?;
+        let inner = Arc::new(embedding.inner().clone());
+        let cells = DenseColumn::new(view.clone(), inner, attribute, FieldFile::Data, vec![0; 8])?;
+        let outer = selection;
+        Ok(DenseVarColumn { outer, embedding, cells, view, attribute, fill, checkpoints: OnceLock::new() })
+    }
+
+    /// Cells of the file.
+    pub fn cells(&self) -> u64 {
+        self.outer.cells()
+    }
+
+    /// Bytes of all values together. The first call reads all offsets.
+    ///
+    /// # Errors
+    /// Any damage in the offsets of any cell.
+    pub fn total(&self) -> Result<u64> {
+        let checkpoints = self.checkpoints()?;
+        self.start_of_block(checkpoints, checkpoints.len() as u64 - 1)
+    }
+
+    /// Fills `out` with the byte offsets at which the values of file cells from `first` begin. The one
+    /// behind the last cell is the total.
+    ///
+    /// # Errors
+    /// Any damage in the offsets that are needed.
+    pub fn read_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+        let checkpoints = self.checkpoints()?;
+        let fill = self.fill.len() as u64;
+        let mut inner = self.embedding.inner_before(first);
+        let mut block = self.block(checkpoints, inner / BLOCK)?;
+        let (mut next, mut run) = self.embedding.outer_cell(inner);
+        let into_block = (inner % BLOCK) as usize;
+        // The next inner cell's start, and before it one fill value per file cell.
+        let next_start = match block.starts.get(into_block) {
+            Some(start) => *start,
+            None => self.total()?,
+        };
+        let mut offset = next_start - (next - first) * fill;
+        for (number, slot) in out.iter_mut().enumerate() {
+            *slot = offset;
+            let cell = first + number as u64;
+            if cell < next || run == 0 {
+                offset = offset.saturating_add(fill);
+                continue;
+            }
+            offset += block.lengths.get((inner % BLOCK) as usize).copied().unwrap_or(0);
+            inner += 1;
+            next += 1;
+            run -= 1;
+            if run == 0 {
+                (next, run) = self.embedding.outer_cell(inner);
+            }
+            if inner.is_multiple_of(BLOCK) {
+                block = self.block(checkpoints, inner / BLOCK)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with the values' bytes from byte `start` of all of them.
+    ///
+    /// # Errors
+    /// Any damage in the cells that are needed.
+    pub fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        let checkpoints = self.checkpoints()?;
+        let window = start..start + out.len() as u64;
+        let blocks = checkpoints.len() as u64 - 1;
+        let first_start = self.start_of_block(checkpoints, 0)?;
+        self.fill_gap(0..first_start, &window, out);
+        let (mut low, mut high) = (0, blocks);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if self.start_of_block(checkpoints, middle)? <= start { low = middle } else { high = middle }
+        }
+        for block in low..blocks {
+            if self.start_of_block(checkpoints, block)? >= window.end {
+                break;
+            }
+            self.read_block(checkpoints, block, &window, out)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what a block and the gaps behind its cells have of `window` to `out`.
+    fn read_block(&self, checkpoints: &[u64], number: u64, window: &Range<u64>, out: &mut [u8]) -> Result<()> {
+        let block = self.block(checkpoints, number)?;
+        let end = self.start_of_block(checkpoints, number + 1)?;
+        let next_starts = block.starts.iter().skip(1).copied().chain([end]);
+        for ((start, length), next) in block.starts.iter().zip(&block.lengths).zip(next_starts) {
+            self.fill_gap(start + length..next, window, out);
+        }
+        self.cells.for_each_piece(number * BLOCK, block.lengths.len() as u64, |piece| {
+            let Source::Tile { fragment, tile } = piece.source else {
+                return piece.for_each_line(|_, to, count, _, out_stride| {
+                    for number in 0..count {
+                        let cell = (to + number * out_stride) as usize;
+                        self.fill_gap(block.starts[cell]..block.starts[cell] + block.lengths[cell], window, out);
+                    }
+                    Ok(())
+                });
+            };
+            let tiles = self.var_tiles(fragment)?;
+            let mut reader = tiles.reader(tile, self.cells_per_tile())?;
+            let mut range = CellRanges::default();
+            piece
+                .for_each_line(|from, to, count, stride, out_stride| {
+                    range.read(&mut reader, from, count, stride)?;
+                    for number in 0..count {
+                        let cell = (to + number * out_stride) as usize;
+                        let value = block.starts[cell]..block.starts[cell] + block.lengths[cell];
+                        if let Some((skip, part)) = overlap(&value, window) {
+                            reader.copy(range.start(number) + skip, &mut out[part])?;
+                        }
+                    }
+                    Ok(())
+                })
+                .in_fragment(self.view.array().fragment_name(fragment))
+                .in_array(self.view.array().path())
+        })
+    }
+
+    /// Writes fill values, one after the other from the start of `gap`, where they fall into `window`.
+    fn fill_gap(&self, gap: Range<u64>, window: &Range<u64>, out: &mut [u8]) {
+        let Some((skip, part)) = overlap(&gap, window) else { return };
+        if self.fill.is_empty() {
+            return;
+        }
+        let phase = (skip % self.fill.len() as u64) as usize;
+        let pattern = self.fill.iter().cycle().skip(phase);
+        out[part].iter_mut().zip(pattern).for_each(|(byte, fill)| *byte = *fill);
+    }
+
+    fn checkpoints(&self) -> Result<&[u64]> {
+        if let Some(known) = self.checkpoints.get() {
+            return Ok(known);
+        }
+        let blocks = self.cells.cells().div_ceil(BLOCK);
+        let sums: Vec<u64> = (0..blocks)
+            .into_par_iter()
+            .map(|block| Ok(self.block_lengths(block)?.iter().sum()))
+            .collect::<Result<_>>()?;
+        let mut checkpoints = Vec::with_capacity(sums.len() + 1);
+        let mut offset = 0u64;
+        checkpoints.push(0);
+        for sum in sums {
+            offset = offset.checked_add(sum).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))?;
+            checkpoints.push(offset);
+        }
+        Ok(self.checkpoints.get_or_init(|| checkpoints))
+    }
+
+    /// Where in the file the first value of a block begins; behind the last block, the end of the file.
+    fn start_of_block(&self, checkpoints: &[u64], block: u64) -> Result<u64> {
+        let past = || Error::usage("past the last value");
+        let lengths = checkpoints.get(usize::try_from(block).unwrap_or(usize::MAX)).ok_or_else(past)?;
+        let inner = block.saturating_mul(BLOCK).min(self.cells.cells());
+        let outside = self.embedding.outer_cell(inner).0 - inner;
+        outside
+            .checked_mul(self.fill.len() as u64)
+            .and_then(|fill| fill.checked_add(*lengths))
+            .ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
+    }
+
+    /// A block of cells; an empty one behind the last.
+    fn block(&self, checkpoints: &[u64], number: u64) -> Result<Block> {
+        let lengths = self.block_lengths(number)?;
+        let mut starts = Vec::with_capacity(lengths.len());
+        let fill = self.fill.len() as u64;
+        let mut before = checkpoints.get(number as usize).copied().unwrap_or(0);
+        let (mut outer, mut run) = (0, 0);
+        for (inner, length) in (number * BLOCK..).zip(&lengths) {
+            if run == 0 {
+                (outer, run) = self.embedding.outer_cell(inner);
+            }
+            starts.push((outer - inner) * fill + before);
+            before += length;
+            outer += 1;
+            run -= 1;
+        }
+        Ok(Block { lengths, starts })
+    }
+
+    /// The lengths in bytes of the values of one block of cells.
+    fn block_lengths(&self, block: u64) -> Result<Vec<u64>> {
+        let first = block * BLOCK;
+        let count = BLOCK.min(self.cells.cells().saturating_sub(first));
+        let mut lengths = vec![self.fill.len() as u64; count as usize];
+        self.cells.for_each_piece(first, count, |piece| {
+            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
+            let tiles = self.var_tiles(fragment)?;
+            let mut reader = tiles.reader(tile, self.cells_per_tile())?;
+            let mut range = CellRanges::default();
+            piece
+                .for_each_line(|from, to, count, stride, out_stride| {
+                    range.read(&mut reader, from, count, stride)?;
+                    for number in 0..count {
+                        lengths[(to + number * out_stride) as usize] = range.length(number);
+                    }
+                    Ok(())
+                })
+                .in_fragment(self.view.array().fragment_name(fragment))
+                .in_array(self.view.array().path())
+        })?;
+        Ok(lengths)
+    }
+
+    fn cells_per_tile(&self) -> u64 {
+        self.view.grid().cells_per_tile()
+    }
+
+    fn var_tiles(&self, fragment: usize) -> Result<VarTiles> {
+        self.view.array().attribute_var_tiles(fragment, self.attribute)
+    }
+}
+
+/// The part of `value` in `window`: bytes of it to skip, and where it belongs in the window.
+fn overlap(value: &Range<u64>, window: &Range<u64>) -> Option<(u64, Range<usize>)> {
+    let (from, to) = (value.start.max(window.start), value.end.min(window.end));
+    (from < to).then(|| (from - value.start, (from - window.start) as usize..(to - window.start) as usize))
+}
+
+/// Where the values of the cells of one line lie in their tile.
+#[derive(Default)]
+struct CellRanges {
+    /// Start and end of each cell; of cells next to each other the end is the next one's start.
+    ends: Vec<u64>,
+    neighbours: bool,
+}
+
+impl CellRanges {
+    /// Reads the ranges of `count` cells from cell `from`, each `stride` from the one before.
+    fn read(&mut self, reader: &mut VarReader<'_>, from: u64, count: u64, stride: i64) -> Result<()> {
+        self.neighbours = stride == 1;
+        self.ends.clear();
+        if self.neighbours {
+            self.ends.resize(count as usize + 1, 0);
+            return reader.offsets(from, &mut self.ends);
+        }
+        self.ends.resize(2 * count as usize, 0);
+        for (number, range) in self.ends.chunks_exact_mut(2).enumerate() {
+            reader.offsets(from.wrapping_add((stride as u64).wrapping_mul(number as u64)), range)?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, number: u64) -> u64 {
+        self.ends[if self.neighbours { number as usize } else { 2 * number as usize }]
+    }
+
+    fn length(&self, number: u64) -> u64 {
+        let end = if self.neighbours { number as usize + 1 } else { 2 * number as usize + 1 };
+        self.ends[end] - self.start(number)
+    }
+}

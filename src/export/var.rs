@@ -1,0 +1,90 @@
+//! Variable-length cells: the bytes of all values end to end, and where each begins.
+
+use std::sync::Arc;
+
+use super::Content;
+use super::raw::Cells;
+use crate::array::dense::DenseVarColumn;
+use crate::error::Result;
+
+/// A row of cells of variable length that can be read from any byte.
+pub trait VarCells: Send + Sync {
+    /// How many cells.
+    fn count(&self) -> u64;
+
+    /// Bytes of all values. May have to read offsets.
+    fn total(&self) -> Result<u64>;
+
+    /// Fills `out` with where the values of cells from `first` begin; behind the last cell is the total.
+    fn read_offsets(&self, first: u64, out: &mut [u64]) -> Result<()>;
+
+    /// Fills `out` with the values from byte `start` of all of them.
+    fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()>;
+}
+
+impl VarCells for DenseVarColumn {
+    fn count(&self) -> u64 {
+        self.cells()
+    }
+
+    fn total(&self) -> Result<u64> {
+        DenseVarColumn::total(self)
+    }
+
+    fn read_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+        DenseVarColumn::read_offsets(self, first, out)
+    }
+
+    fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        DenseVarColumn::read_values(self, start, out)
+    }
+}
+
+/// The values of all cells end to end.
+pub struct VarValues<C> {
+    cells: Arc<C>,
+    total: u64,
+}
+
+impl<C: VarCells> VarValues<C> {
+    /// # Errors
+    /// When the total cannot be told.
+    pub fn new(cells: Arc<C>) -> Result<Self> {
+        let total = cells.total()?;
+        Ok(VarValues { cells, total })
+    }
+}
+
+impl<C: VarCells> Content for VarValues<C> {
+    fn len(&self) -> u64 {
+        self.total
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.cells.read_values(offset, buf)
+    }
+}
+
+/// The offsets of variable-length cells as cells of their own: one more than there are values.
+pub struct VarOffsets<C>(pub Arc<C>);
+
+impl<C: VarCells> Cells for VarOffsets<C> {
+    fn count(&self) -> u64 {
+        self.0.count() + 1
+    }
+
+    fn cell_size(&self) -> usize {
+        8
+    }
+
+    fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        let mut offsets = vec![0; out.len() / 8];
+        self.0.read_offsets(first, &mut offsets)?;
+        for (bytes, offset) in out.chunks_exact_mut(8).zip(offsets) {
+            bytes.copy_from_slice(&offset.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, _first: u64, _count: u64) {}
+}

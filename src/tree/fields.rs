@@ -1,0 +1,146 @@
+//! The raw files of attributes and dimensions: values, offsets, validity, and the header beside them.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::made::{FixedFolder, MadeFile};
+use super::names::{FileNames, OF_ARRAYS};
+use super::shown::{FieldId, Shown, column};
+use crate::error::{Error, Result};
+use crate::export::extension::of_datatype;
+use crate::export::{Field, envi};
+use crate::format::schema::ArraySchema;
+
+/// The file names of an array's fields, without extensions.
+#[derive(Debug)]
+pub struct FieldNames {
+    pub attributes: Vec<String>,
+    pub dimensions: Vec<String>,
+}
+
+impl FieldNames {
+    pub fn of(schema: &ArraySchema) -> Self {
+        let mut names = FileNames::new(OF_ARRAYS);
+        let attributes = schema
+            .attributes
+            .iter()
+            .map(|attribute| {
+                let values = format!(".{}", of_datatype(attribute.datatype));
+                let header = format!("{values}.hdr");
+                names.give_attribute(&attribute.name, &[&values, &header, ".offsets.u64", ".valid.u8", ".txt"])
+            })
+            .collect();
+        let mut names = FileNames::new(&[]);
+        let dimensions = schema
+            .dimensions
+            .iter()
+            .map(|dimension| {
+                let values = format!(".{}", of_datatype(dimension.datatype));
+                names.give(&dimension.name, &[&values, ".offsets.u64", ".txt"])
+            })
+            .collect();
+        FieldNames { attributes, dimensions }
+    }
+
+    /// The name of a field's files without extension.
+    pub fn of_field(&self, field: FieldId) -> &str {
+        match field {
+            FieldId::Attribute(number) => &self.attributes[number],
+            FieldId::Dimension(number) => &self.dimensions[number],
+        }
+    }
+
+    /// How a field is described to the formats.
+    pub fn describe(&self, schema: &ArraySchema, field: FieldId) -> Field {
+        field.describe(schema, self.of_field(field))
+    }
+}
+
+/// What the files of one folder have in common.
+#[derive(Clone)]
+pub struct FieldFolder {
+    pub shown: Arc<dyn Shown>,
+    pub names: Arc<FieldNames>,
+    pub modified: SystemTime,
+}
+
+impl FieldFolder {
+    fn schema(&self) -> &ArraySchema {
+        self.shown.array().schema()
+    }
+
+    /// Attributes, and for sparse arrays dimensions, in the order of the schema.
+    pub fn attributes(&self) -> impl Iterator<Item = FieldId> + use<> {
+        (0..self.schema().attributes.len()).map(FieldId::Attribute)
+    }
+
+    pub fn dimensions(&self) -> impl Iterator<Item = FieldId> + use<> {
+        (0..self.schema().dimensions.len()).map(FieldId::Dimension)
+    }
+
+    pub fn describe(&self, field: FieldId) -> Field {
+        self.names.describe(self.schema(), field)
+    }
+
+    /// How many cells a field's files have, where nothing has to be read for it.
+    fn known_cells(&self, field: FieldId) -> Option<u64> {
+        let shape = self.shown.known_shape()?;
+        match field {
+            FieldId::Dimension(axis) if !self.schema().is_sparse() => shape.get(axis).copied(),
+            _ => Some(shape.iter().product()),
+        }
+    }
+
+    /// Adds the raw files of a field.
+    pub fn add_raw(&self, folder: &mut FixedFolder, id: FieldId) {
+        let field = self.describe(id);
+        let cells = self.known_cells(id);
+        let extension = of_datatype(field.datatype);
+        let stem = self.names.of_field(id);
+        let shown = self.shown.clone();
+        let values = MadeFile::new(self.modified, move || shown.values(id));
+        folder.add_file(format!("{stem}.{extension}"), with_cells(values, cells, field.cell_size()));
+        if field.values_per_cell.is_none() {
+            let shown = self.shown.clone();
+            let offsets = MadeFile::new(self.modified, move || shown.offsets(id));
+            folder.add_file(format!("{stem}.offsets.u64"), with_cells(offsets, cells.map(|cells| cells + 1), Some(8)));
+        }
+        if field.nullable {
+            let shown = self.shown.clone();
+            let validity = MadeFile::new(self.modified, move || shown.validity(id));
+            folder.add_file(format!("{stem}.valid.u8"), with_cells(validity, cells, Some(1)));
+        }
+    }
+
+    /// Adds the ENVI header of an attribute of a dense array, where ENVI can describe it.
+    pub fn add_envi_header(&self, folder: &mut FixedFolder, id: FieldId) {
+        let field = self.describe(id);
+        if envi::check(&field, self.schema().dimensions.len()).is_err() {
+            return;
+        }
+        let name = format!("{}.{}.hdr", self.names.of_field(id), of_datatype(field.datatype));
+        let this = self.clone();
+        let make = move || {
+            let column = column(&*this.shown, id, field.clone())?;
+            let axes = this.schema().dimensions.iter().map(|dimension| dimension.name.clone()).collect::<Vec<_>>();
+            let header = envi::header(&column, &axes, None).map_err(|misfit| Error::unsupported(misfit.to_string()))?;
+            Ok(Arc::new(header) as Arc<_>)
+        };
+        folder.add_file(name, MadeFile::new(self.modified, make));
+    }
+}
+
+fn with_cells(file: MadeFile, cells: Option<u64>, cell_size: Option<u64>) -> MadeFile {
+    match cells.zip(cell_size).and_then(|(cells, size)| cells.checked_mul(size)) {
+        Some(length) => file.with_length(length),
+        None => file,
+    }
+}
+
+/// A column of a field for a format that takes columns.
+///
+/// # Errors
+/// As [`column`].
+pub fn column_of(fields: &FieldFolder, id: FieldId) -> Result<crate::export::Column> {
+    column(&*fields.shown, id, fields.describe(id))
+}

@@ -1,0 +1,101 @@
+//! What a folder of files shows of an array, dense or sparse, whole or in part: the values of its
+//! attributes and dimensions in the order of the files.
+
+use std::sync::Arc;
+
+use crate::array::Array;
+use crate::error::Result;
+use crate::export::{Column, Content, Field};
+use crate::format::datatype::Datatype;
+use crate::format::schema::{ArraySchema, CellValNum};
+
+/// An attribute or dimension, by its number in the array's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldId {
+    Attribute(usize),
+    Dimension(usize),
+}
+
+impl FieldId {
+    /// How the field is described to the formats, under `name`.
+    pub fn describe(self, schema: &ArraySchema, name: &str) -> Field {
+        match self {
+            FieldId::Attribute(number) => {
+                let attribute = &schema.attributes[number];
+                Field::new(name, attribute.datatype)
+                    .with_values_per_cell(values_per_cell(attribute.cell_count))
+                    .with_nullable(attribute.nullable)
+                    .with_fill(attribute.fill.clone())
+            }
+            FieldId::Dimension(number) => {
+                let dimension = &schema.dimensions[number];
+                Field::new(name, dimension.datatype).with_values_per_cell(values_per_cell(dimension.cell_count))
+            }
+        }
+    }
+
+    pub fn datatype(self, schema: &ArraySchema) -> Datatype {
+        match self {
+            FieldId::Attribute(number) => schema.attributes[number].datatype,
+            FieldId::Dimension(number) => schema.dimensions[number].datatype,
+        }
+    }
+}
+
+fn values_per_cell(count: CellValNum) -> Option<u32> {
+    match count {
+        CellValNum::Fixed(count) => Some(count),
+        CellValNum::Variable => None,
+    }
+}
+
+/// The cells that the files of one folder show. Making contents reads metadata, no cells, unless a length
+/// depends on them.
+pub trait Shown: Send + Sync {
+    fn array(&self) -> &Arc<Array>;
+
+    /// Dense: cells along each axis. Sparse: the number of rows.
+    ///
+    /// # Errors
+    /// When rows have to be counted and something that takes is damaged.
+    fn shape(&self) -> Result<Vec<u64>>;
+
+    /// The shape where nothing has to be read for it.
+    fn known_shape(&self) -> Option<Vec<u64>>;
+
+    /// The values of a field, little-endian, cell after cell.
+    ///
+    /// # Errors
+    /// When metadata that is needed cannot be read.
+    fn values(&self, field: FieldId) -> Result<Arc<dyn Content>>;
+
+    /// The byte offsets of a field of variable length: one more than there are cells, `u64` little-endian.
+    ///
+    /// # Errors
+    /// As [`Shown::values`].
+    fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>>;
+
+    /// One byte a cell, 0 for null, of a nullable attribute.
+    ///
+    /// # Errors
+    /// As [`Shown::values`].
+    fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>>;
+}
+
+/// A field with all that the formats may want of it; `field` describes it.
+///
+/// # Errors
+/// When metadata that is needed cannot be read.
+pub fn column(shown: &dyn Shown, id: FieldId, field: Field) -> Result<Column> {
+    let shape = match id {
+        FieldId::Dimension(axis) if !shown.array().schema().is_sparse() => vec![shown.shape()?[axis]],
+        _ => shown.shape()?,
+    };
+    let nullable = field.nullable;
+    let values = shown.values(id)?;
+    let column = match field.values_per_cell {
+        Some(_) => Column::fixed(field, shape, values),
+        None => Column::variable(field, shape, values, shown.offsets(id)?),
+    };
+    Ok(if nullable { column.with_validity(shown.validity(id)?) } else { column })
+}
