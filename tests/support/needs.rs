@@ -27,7 +27,8 @@ pub enum Need {
 }
 
 /// What is there: the allow-list, to be extended as the program grows.
-const THERE: &[Need] = &[Need::Dense, Need::Nullable, Need::OldVersions, Need::Encryption, Need::TimeTravel];
+const THERE: &[Need] =
+    &[Need::Dense, Need::VariableLength, Need::Nullable, Need::OldVersions, Need::Encryption, Need::TimeTravel];
 
 impl Need {
     pub fn is_there(&self) -> bool {
