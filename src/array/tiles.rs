@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::folder::Context;
 use crate::cache::{Cache, Key};
@@ -38,7 +38,8 @@ struct Buffers {
 /// cache's.
 pub struct Tiles {
     storage: Arc<dyn Storage>,
-    cache: Arc<Cache>,
+    /// Weak, because the cache holds the tiles: they would keep each other for ever.
+    cache: Weak<Cache>,
     source: u64,
     path: PathBuf,
     offsets: Arc<[u64]>,
@@ -89,7 +90,7 @@ impl Tiles {
         decoder: Decoder,
     ) -> Result<Self> {
         check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
-        let (storage, cache) = (context.storage.clone(), context.cache.clone());
+        let (storage, cache) = (context.storage.clone(), Arc::downgrade(&context.cache));
         Ok(Tiles { storage, cache, source, path, offsets, file_size, decoder })
     }
 
@@ -163,12 +164,12 @@ impl Tiles {
         T: std::any::Any + Send + Sync,
         F: FnOnce() -> Result<(T, usize)>,
     {
-        self.cache.get_or_load(Key { source: self.source, tile, part: u32::MAX }, load)
+        self.cache()?.get_or_load(Key { source: self.source, tile, part: u32::MAX }, load)
     }
 
     /// The budget of the cache.
     pub(super) fn budget(&self) -> u64 {
-        self.cache.budget() as u64
+        self.cache.upgrade().map_or(0, |cache| cache.budget() as u64)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -184,7 +185,7 @@ impl Tiles {
     fn block(&self, tile: u64, size: u64, start: u64) -> Result<Arc<Block>> {
         if size <= WHOLE_TILE {
             let key = Key { source: self.source, tile, part: 0 };
-            return self.cache.get_or_load(key, || {
+            return self.cache()?.get_or_load(key, || {
                 let block = self.decode_whole(tile, size).in_file(&self.path)?;
                 let weight = block.bytes.capacity();
                 Ok((block, weight))
@@ -196,11 +197,16 @@ impl Tiles {
             return Err(Error::damaged("a tile without chunks").in_file(&self.path));
         };
         let part = u32::try_from(number + 1).map_err(|_| Error::damaged("too many chunks").in_file(&self.path))?;
-        self.cache.get_or_load(Key { source: self.source, tile, part }, || {
+        self.cache()?.get_or_load(Key { source: self.source, tile, part }, || {
             let block = self.decode_chunk(chunk).in_file(&self.path).at(chunk.offset)?;
             let weight = block.bytes.capacity();
             Ok((block, weight))
         })
+    }
+
+    /// The cache, which lives as long as the array that these tiles are of.
+    fn cache(&self) -> Result<Arc<Cache>> {
+        self.cache.upgrade().ok_or_else(|| Error::usage("the array was closed"))
     }
 
     /// Offset and length of a tile in the file.
@@ -230,7 +236,7 @@ impl Tiles {
 
     /// The chunks of a tile, found by walking their headers; cached, as large tiles have thousands.
     fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<ChunkIndex>> {
-        self.cache.get_or_load(Key { source: self.source, tile, part: 0 }, || {
+        self.cache()?.get_or_load(Key { source: self.source, tile, part: 0 }, || {
             let index = self.walk_chunks(tile, size).in_file(&self.path)?;
             let weight = index.chunks.capacity() * size_of::<StoredChunk>();
             Ok((index, weight))

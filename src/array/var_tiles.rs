@@ -281,8 +281,8 @@ mod tests {
         tile
     }
 
-    /// Tiles 0 (one cell) and 1 (the given one) in two files.
-    fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> VarTiles {
+    /// Tiles 0 (one cell) and 1 (the given one) in two files, and what must live as long as they are read.
+    fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> (VarTiles, Context) {
         let context =
             Context { storage: Arc::new(LocalStorage::default()), cache: Arc::new(Cache::new(64 << 20)), key: None };
         let file = |name: &str, datatype: Datatype, first: &[u8], second: &[u8]| {
@@ -302,12 +302,13 @@ mod tests {
             Arc::new(Tiles::new(&context, context.cache.new_source(), path, starts, size, decoder).unwrap())
         };
         let encoded: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-        VarTiles {
+        let tiles = VarTiles {
             offsets: file("a0.tdb", Datatype::UInt64, &[0; 8], &encoded),
             values: file("a0_var.tdb", Datatype::UInt8, b"first", values),
             sizes: Arc::new(vec![5, values.len() as u64]),
             value_size,
-        }
+        };
+        (tiles, context)
     }
 
     #[test]
@@ -316,7 +317,7 @@ mod tests {
             let folder = TempDir::new().unwrap();
             let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
             let offsets: Vec<u64> = (0..cells).map(|cell| (3 * cell - cell % 3) as u64).collect();
-            let tiles = stored(&folder, &offsets, &values, 1);
+            let (tiles, _context) = stored(&folder, &offsets, &values, 1);
             assert_eq!(tiles.reader(0, 1).unwrap().whole().unwrap().cell(0), Some(&b"first"[..]));
             let mut reader = tiles.reader(1, cells as u64).unwrap();
             assert_eq!(reader.whole().is_some(), cells < 700_000);
@@ -340,13 +341,13 @@ mod tests {
     fn offsets_that_cannot_be_are_refused() {
         for (offsets, value_size) in [([0, 2, 1], 1), ([1, 2, 2], 1), ([0, 2, 5], 1), ([0, 1, 2], 2)] {
             let folder = TempDir::new().unwrap();
-            let tiles = stored(&folder, &offsets, b"abcd", value_size);
+            let (tiles, _context) = stored(&folder, &offsets, b"abcd", value_size);
             assert!(matches!(tiles.tile(1, 3), Err(Error::Damaged { .. })), "{offsets:?}");
         }
         // In a large tile only those that are wanted are looked at.
         let folder = TempDir::new().unwrap();
         let values = vec![0; 5 << 20];
-        let tiles = stored(&folder, &[0, 9, 8, 8], &values, 1);
+        let (tiles, _context) = stored(&folder, &[0, 9, 8, 8], &values, 1);
         let mut reader = tiles.reader(1, 4).unwrap();
         assert!(reader.offsets(0, &mut [0; 2]).is_ok());
         assert!(reader.offsets(1, &mut [0; 2]).is_err());

@@ -143,7 +143,7 @@ impl Cache {
             }
         };
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
-        let landing = Landing { cache: self, key, flight };
+        let landing = Landing { cache: self, key, flight, landed: false };
         let (value, weight) = match load() {
             Ok(made) => made,
             Err(error) => {
@@ -172,13 +172,13 @@ impl Cache {
     }
 
     /// Takes values out, oldest of its shard first, until the budget is kept. `first` is the shard
-    /// where a value was just added.
+    /// where a value was just added, which goes last of all.
     fn evict(&self, first: usize) {
-        for step in 0..SHARDS {
+        for step in 0..=SHARDS {
             let mut shard = lock(&self.shards[(first + step) % SHARDS]);
             // Values on their way stay: they are not counted yet. Each look moves one of them to the
             // front, so as many looks as there are entries suffice.
-            for _ in 0..shard.len() {
+            for _ in usize::from(step == 0)..shard.len() {
                 if self.used.load(Ordering::Relaxed) <= self.budget {
                     return;
                 }
@@ -202,12 +202,13 @@ struct Landing<'a> {
     cache: &'a Cache,
     key: Key,
     flight: Arc<Flight>,
+    landed: bool,
 }
 
 impl Landing<'_> {
-    fn land(self, outcome: Result<Value>, weight: usize) {
+    fn land(mut self, outcome: Result<Value>, weight: usize) {
         self.finish(outcome, weight);
-        std::mem::forget(self);
+        self.landed = true;
     }
 
     fn finish(&self, outcome: Result<Value>, weight: usize) {
@@ -234,7 +235,9 @@ impl Landing<'_> {
 
 impl Drop for Landing<'_> {
     fn drop(&mut self) {
-        self.finish(Err(Error::damaged("a decoder stopped unexpectedly")), 0);
+        if !self.landed {
+            self.finish(Err(Error::damaged("a decoder stopped unexpectedly")), 0);
+        }
     }
 }
 
@@ -313,6 +316,15 @@ mod tests {
         assert_eq!(cache.get_or_load(key(0), || Ok((5u32, 1 << 30))).map(|value| *value).unwrap(), 5);
         assert!(!cache.contains(&key(0)));
         assert_eq!(cache.statistics().used, 0);
+    }
+
+    #[test]
+    fn nothing_keeps_a_value_that_left() {
+        let cache = Cache::new(1000);
+        let value = Arc::downgrade(&cache.get_or_load(key(0), || Ok(([0u8; 8], 600))).unwrap());
+        assert!(value.upgrade().is_some());
+        cache.get_or_load(key(1), || Ok(([1u8; 8], 600))).unwrap();
+        assert!(value.upgrade().is_none());
     }
 
     #[test]
