@@ -5,12 +5,14 @@ pub mod directory;
 pub mod folder;
 pub mod fragment;
 pub mod generic;
+pub mod metadata;
 pub mod tiles;
+pub mod timed_files;
 pub mod var_tiles;
 pub mod window;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
@@ -18,6 +20,7 @@ use crate::format::schema::{ArraySchema, ArrayType};
 
 pub use folder::{ArrayFolder, Context, Outline};
 pub use fragment::FieldFile;
+pub use metadata::Metadata;
 use tiles::Tiles;
 pub use window::TimeWindow;
 
@@ -29,6 +32,7 @@ pub struct Array {
     schema: Arc<ArraySchema>,
     /// Numbers in the folder, oldest first.
     fragments: Vec<usize>,
+    metadata: OnceLock<Arc<Metadata>>,
 }
 
 impl Array {
@@ -45,7 +49,7 @@ impl Array {
         let schema = folder.schema(&schema.name)?;
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let fragments = directory.visible_fragments(window, is_sparse);
-        Ok(Array { folder, window, schema, fragments })
+        Ok(Array { folder, window, schema, fragments, metadata: OnceLock::new() })
     }
 
     pub fn folder(&self) -> &Arc<ArrayFolder> {
@@ -66,6 +70,18 @@ impl Array {
 
     pub fn schema(&self) -> &ArraySchema {
         &self.schema
+    }
+
+    /// The metadata as of the window; read once.
+    ///
+    /// # Errors
+    /// As [`Metadata::read`].
+    pub fn metadata(&self) -> Result<Arc<Metadata>> {
+        if let Some(metadata) = self.metadata.get() {
+            return Ok(metadata.clone());
+        }
+        let metadata = Arc::new(Metadata::read(self.context(), self.path(), self.window)?);
+        Ok(self.metadata.get_or_init(|| metadata).clone())
     }
 
     /// How many fragments are visible.

@@ -17,5 +17,6 @@ pub mod name;
 pub mod pipeline;
 pub mod scalar;
 pub mod schema;
+pub mod text;
 pub mod tile;
 pub mod version;

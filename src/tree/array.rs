@@ -7,6 +7,7 @@ use super::dense::{DenseArray, DenseShown};
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
 use super::made::FixedFolder;
+use super::meta;
 use super::options::OpenOptions;
 use crate::array::Array;
 use crate::error::Result;
@@ -20,6 +21,8 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     let modified = last_commit(&array);
     let names = Arc::new(FieldNames::of(array.schema()));
     let mut folder = FixedFolder::new(modified);
+    let of_metadata = array.clone();
+    meta::add_to(&mut folder, modified, move || of_metadata.metadata());
     if array.schema().array_type == ArrayType::Dense {
         let dense = Arc::new(DenseArray::new(array)?);
         let (selection, _) = dense.default_selection(options.extent)?;

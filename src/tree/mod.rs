@@ -6,6 +6,7 @@ pub mod fields;
 pub mod formats;
 pub mod grammar;
 pub mod made;
+pub mod meta;
 pub mod names;
 pub mod node;
 pub mod open;

@@ -1,0 +1,109 @@
+//! The files of `__meta` and `__group`, each with its time in its name: which of them are in force in a window.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::window::TimeWindow;
+use crate::error::{Locate, Result};
+use crate::format::commit::parse_vacuum;
+use crate::format::folder::{CommitFile, commit_file, timestamped_file};
+use crate::format::name::TimestampedName;
+use crate::storage::Storage;
+
+/// A vacuum file larger than this is not plausible: it would name a hundred thousand files.
+const MOST_VACUUM: u64 = 1 << 24;
+
+/// One file and the time range in its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimedFile {
+    pub times: TimestampedName,
+    pub file: PathBuf,
+}
+
+/// The files of a folder that lie within a window, without those that a consolidated one within the window has
+/// replaced. In the order in which they apply: by start time, ties by name.
+///
+/// # Errors
+/// [`Error::Io`](crate::error::Error::Io) where the folder or a vacuum file cannot be read,
+/// [`Error::Damaged`](crate::error::Error::Damaged) for names and vacuum files that contradict themselves.
+pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) -> Result<Vec<TimedFile>> {
+    let names = storage.list(folder)?;
+    let mut replaced = HashSet::new();
+    for one in names.iter().filter(|one| !one.is_folder) {
+        if let Some((CommitFile::Vacuum, times)) = commit_file(&one.name).in_file(folder)?
+            && window.contains(&times)
+        {
+            let file = folder.join(&one.name);
+            let paths = parse_vacuum(&storage.read(&file, MOST_VACUUM)?).in_file(&file)?;
+            replaced.extend(paths.into_iter().filter_map(|path| path.rsplit('/').next().map(str::to_owned)));
+        }
+    }
+    let mut files = Vec::new();
+    for one in names.iter().filter(|one| !one.is_folder && !replaced.contains(&one.name)) {
+        if let Some(times) = timestamped_file(&one.name).in_file(folder)?
+            && window.contains(&times)
+        {
+            files.push(TimedFile { times, file: folder.join(&one.name) });
+        }
+    }
+    // The listing is in the order of names, and the sort keeps it among equals.
+    files.sort_by_key(|file| file.times.t1);
+    Ok(files)
+}
+
+/// The ends of all files of a folder, in force or not.
+///
+/// # Errors
+/// As [`files_in_force`].
+pub fn commit_times(storage: &dyn Storage, folder: &Path) -> Result<Vec<u64>> {
+    let mut times = Vec::new();
+    for one in storage.list(folder)?.iter().filter(|one| !one.is_folder) {
+        times.extend(timestamped_file(&one.name).in_file(folder)?.map(|name| name.t2));
+    }
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::LocalStorage;
+    use std::fs;
+
+    fn name(t1: u64, t2: u64, digit: char) -> String {
+        format!("__{t1}_{t2}_{}", digit.to_string().repeat(32))
+    }
+
+    fn in_force(folder: &Path, start: u64, end: u64) -> Vec<String> {
+        let files = files_in_force(&LocalStorage::new(), folder, TimeWindow { start, end }).unwrap();
+        files.iter().map(|one| one.file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn order_is_by_start_time_then_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = [name(10, 10, '0'), name(9, 9, 'b'), name(9, 9, 'a'), name(100, 100, '1')];
+        for name in &names {
+            fs::write(folder.path().join(name), []).unwrap();
+        }
+        fs::write(folder.path().join(format!("{}.tmp", name(9, 9, 'c'))), []).unwrap();
+        fs::create_dir(folder.path().join(name(9, 9, 'd'))).unwrap();
+        assert_eq!(in_force(folder.path(), 0, 100), [&*names[2], &names[1], &names[0], &names[3]]);
+        assert_eq!(in_force(folder.path(), 10, 99), [&*names[0]]);
+        assert_eq!(commit_times(&LocalStorage::new(), folder.path()).unwrap(), [100, 10, 9, 9]);
+        assert!(in_force(&folder.path().join("none"), 0, 9).is_empty());
+    }
+
+    #[test]
+    fn a_vacuum_file_counts_with_its_consolidated_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second, both) = (name(1, 1, 'a'), name(3, 3, 'b'), name(1, 3, 'c'));
+        for name in [&first, &second, &both] {
+            fs::write(folder.path().join(name), []).unwrap();
+        }
+        let lines = format!("/__meta/{first}\nfile:///elsewhere/__meta/{second}\n");
+        fs::write(folder.path().join(format!("{both}.vac")), lines).unwrap();
+        assert_eq!(in_force(folder.path(), 0, 3), [&*both]);
+        assert_eq!(in_force(folder.path(), 0, 2), [&*first]);
+        assert_eq!(in_force(folder.path(), 2, 3), [&*second]);
+    }
+}

@@ -1,0 +1,224 @@
+//! `meta/` and `meta.json`: the metadata of an array or a group as files.
+//!
+//! `meta/KEY` holds the value of a key, by its type:
+//!
+//! * text (`CHAR` and all strings, WKT): exactly the stored bytes, in the stored encoding, without a line break at the end
+//! * numbers, dates, times, booleans: decimal text, one value a line. It reads back to the same number; dates are
+//!   counts in the unit of their type, floats that are no number `nan`, `inf`, `-inf`
+//! * blobs, WKB and `ANY`: exactly the stored bytes
+//!
+//! `meta.json` is one object with all keys, in byte order:
+//! `{"KEY": {"type": "FLOAT64", "count": 3, "values": [1.5, 2, "nan"], "file": "KEY"}}`. Text has `"text"` and everything
+//! else that is bytes has `"hex"` in place of `"values"`; dates and times also have their `"unit"`. `"file"` is the
+//! name in `meta/`. A key that is no UTF-8 is shown with U+FFFD, its bytes being in `"key_hex"`.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::{Map, Value, json};
+
+use super::made::{FixedFolder, MadeFile, MadeFolder};
+use super::names::FileNames;
+use crate::array::Metadata;
+use crate::error::Result;
+use crate::export::{Content, number};
+use crate::format::datatype::{Datatype, Kind};
+use crate::format::metadata::MetadataValue;
+use crate::format::text;
+
+/// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.
+pub fn add_to(
+    folder: &mut FixedFolder,
+    modified: SystemTime,
+    read: impl Fn() -> Result<Arc<Metadata>> + Clone + Send + Sync + 'static,
+) {
+    let for_json = read.clone();
+    folder.add_folder("meta", MadeFolder::new(modified, move || Ok(files(&*read()?, modified))));
+    folder.add_file("meta.json", MadeFile::text(modified, move || Ok(json(&*for_json()?))));
+}
+
+/// A file for each key.
+fn files(metadata: &Metadata, modified: SystemTime) -> FixedFolder {
+    let mut folder = FixedFolder::new(modified);
+    for ((_, value), name) in metadata.iter().zip(file_names(metadata)) {
+        let content: Arc<dyn Content> = Arc::new(file_bytes(value));
+        let length = content.len();
+        let file = MadeFile::new(modified, move || Ok(content.clone())).with_length(length);
+        folder.add_file(name, file.with_extended_attributes(extended_attributes(value)));
+    }
+    folder
+}
+
+/// The name in `meta/` of each key, in the order of the keys.
+fn file_names(metadata: &Metadata) -> Vec<String> {
+    let mut names = FileNames::new(&[]);
+    metadata.iter().map(|(key, _)| names.give(&String::from_utf8_lossy(key), &[""])).collect()
+}
+
+fn extended_attributes(value: &MetadataValue) -> Vec<(String, Vec<u8>)> {
+    vec![
+        ("user.tiledb.type".to_owned(), value.datatype.name().into()),
+        ("user.tiledb.count".to_owned(), value.count.to_string().into_bytes()),
+    ]
+}
+
+/// The bytes of a value's file.
+fn file_bytes(value: &MetadataValue) -> Vec<u8> {
+    if value.datatype.kind() == Kind::Bytes {
+        return value.bytes.clone();
+    }
+    let mut lines = String::new();
+    for one in value.bytes.chunks_exact(value.datatype.size()) {
+        lines += &number::text(value.datatype, one).unwrap_or_default();
+        lines.push('\n');
+    }
+    lines.into_bytes()
+}
+
+/// The text of `meta.json`.
+fn json(metadata: &Metadata) -> String {
+    let mut all = Map::new();
+    for ((key, value), file) in metadata.iter().zip(file_names(metadata)) {
+        let mut entry = described(value);
+        entry.insert("file".to_owned(), file.into());
+        let mut name = String::from_utf8_lossy(key).into_owned();
+        if name.as_bytes() != key {
+            entry.insert("key_hex".to_owned(), hex(key).into());
+            while all.contains_key(&name) || metadata.get(&name).is_some() {
+                name.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        all.insert(name, Value::Object(entry));
+    }
+    let mut text = serde_json::to_string_pretty(&Value::Object(all)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// A value for machines: its type, the number of values, and the values.
+pub fn described(value: &MetadataValue) -> Map<String, Value> {
+    let datatype = value.datatype;
+    let mut entry = Map::new();
+    entry.insert("type".to_owned(), datatype.name().into());
+    entry.insert("count".to_owned(), value.count.into());
+    if let Some(text) = text::decode(datatype, &value.bytes) {
+        entry.insert("text".to_owned(), text.into());
+    } else if datatype.kind() == Kind::Bytes {
+        entry.insert("hex".to_owned(), hex(&value.bytes).into());
+    } else {
+        let values = value.bytes.chunks_exact(datatype.size()).map(|one| number_json(datatype, one));
+        entry.insert("values".to_owned(), values.collect());
+    }
+    if let Some(unit) = datatype.time_unit() {
+        entry.insert("unit".to_owned(), unit.into());
+    }
+    entry
+}
+
+/// A number that reads back exactly: single precision in the digits of its double, what is not finite as a string.
+pub fn number_json(datatype: Datatype, bytes: &[u8]) -> Value {
+    let float = match datatype {
+        Datatype::Float32 => bytes.try_into().ok().map(|bytes| f64::from(f32::from_le_bytes(bytes))),
+        Datatype::Float64 => bytes.try_into().ok().map(f64::from_le_bytes),
+        _ => None,
+    };
+    if let Some(float) = float.filter(|float| float.is_finite()) {
+        return json!(float);
+    }
+    match number::integer(datatype, bytes) {
+        Some(integer) => i64::try_from(integer).map_or(json!(integer as u64), |signed| json!(signed)),
+        None => number::text(datatype, bytes).into(),
+    }
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::node::{Folder, Node};
+    use proptest::prelude::*;
+
+    fn value(datatype: Datatype, bytes: &[u8]) -> MetadataValue {
+        MetadataValue { datatype, count: (bytes.len() / datatype.size()) as u32, bytes: bytes.to_vec() }
+    }
+
+    fn text_of(datatype: Datatype, bytes: &[u8]) -> String {
+        String::from_utf8(file_bytes(&value(datatype, bytes))).unwrap()
+    }
+
+    fn json_of(datatype: Datatype, bytes: &[u8]) -> String {
+        Value::Object(described(&value(datatype, bytes))).to_string()
+    }
+
+    #[test]
+    fn files_of_values() {
+        assert_eq!(text_of(Datatype::Int16, &[1, 0, 0xff, 0xff]), "1\n-1\n");
+        assert_eq!(text_of(Datatype::Float32, &0.1f32.to_le_bytes()), "0.1\n");
+        assert_eq!(text_of(Datatype::Float64, &f64::NEG_INFINITY.to_le_bytes()), "-inf\n");
+        assert_eq!(text_of(Datatype::DateTimeDay, &(-3i64).to_le_bytes()), "-3\n");
+        assert_eq!(text_of(Datatype::Bool, &[1, 0]), "1\n0\n");
+        assert_eq!(text_of(Datatype::StringUtf8, "a\nü".as_bytes()), "a\nü");
+        assert_eq!(text_of(Datatype::StringUtf16, &[b'a', 0]), "a\0");
+        assert_eq!(text_of(Datatype::Int32, &[]), "");
+        assert_eq!(file_bytes(&value(Datatype::Blob, &[0, 255])), [0, 255]);
+    }
+
+    #[test]
+    fn json_of_values() {
+        assert_eq!(
+            json_of(Datatype::UInt64, &[255; 8]),
+            r#"{"type":"UINT64","count":1,"values":[18446744073709551615]}"#
+        );
+        assert_eq!(
+            json_of(Datatype::Float64, &[1.5f64.to_le_bytes(), f64::NAN.to_le_bytes()].concat()),
+            r#"{"type":"FLOAT64","count":2,"values":[1.5,"nan"]}"#
+        );
+        assert_eq!(json_of(Datatype::StringUtf16, &[0xe4, 0]), r#"{"type":"STRING_UTF16","count":1,"text":"ä"}"#);
+        assert_eq!(json_of(Datatype::Char, &[0xe4]), r#"{"type":"CHAR","count":1,"hex":"e4"}"#);
+        assert_eq!(json_of(Datatype::StringUtf8, &[]), r#"{"type":"STRING_UTF8","count":0,"text":""}"#);
+        assert_eq!(
+            json_of(Datatype::TimeNs, &7i64.to_le_bytes()),
+            r#"{"type":"TIME_NS","count":1,"values":[7],"unit":"ns"}"#
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_read_back_from_both(single in any::<u32>(), double in any::<u64>()) {
+            let (single, double) = (f32::from_bits(single), f64::from_bits(double));
+            prop_assume!(single.is_finite() && double.is_finite());
+            let lines = text_of(Datatype::Float32, &single.to_le_bytes());
+            prop_assert_eq!(lines.trim().parse::<f32>().unwrap().to_bits(), single.to_bits());
+            let lines = text_of(Datatype::Float64, &double.to_le_bytes());
+            prop_assert_eq!(lines.trim().parse::<f64>().unwrap().to_bits(), double.to_bits());
+            let in_json: f64 = number_json(Datatype::Float32, &single.to_le_bytes()).to_string().parse().unwrap();
+            prop_assert_eq!(in_json.to_bits(), f64::from(single).to_bits());
+            let in_json: f64 = number_json(Datatype::Float64, &double.to_le_bytes()).to_string().parse().unwrap();
+            prop_assert_eq!(in_json.to_bits(), double.to_bits());
+        }
+    }
+
+    #[test]
+    fn every_key_has_a_file_and_an_entry() {
+        let keys: [&[u8]; 5] = [b"..", b"a/b", b"\xff", "\u{fffd}".as_bytes(), b""];
+        let metadata: Metadata = keys.iter().map(|key| (key.to_vec(), value(Datatype::Char, key))).collect();
+        let folder = files(&metadata, SystemTime::UNIX_EPOCH);
+        let parsed: Value = serde_json::from_str(&json(&metadata)).unwrap();
+        let entries = parsed.as_object().unwrap();
+        assert_eq!(entries.len(), keys.len());
+        for (name, entry) in entries {
+            let key = entry.get("key_hex").map_or(name.clone(), |hex| hex.as_str().unwrap().to_owned());
+            let Some(Node::File(file)) = folder.lookup(entry["file"].as_str().unwrap()).unwrap() else {
+                panic!("{key}: no file {}", entry["file"])
+            };
+            let mut bytes = vec![0; file.len().unwrap() as usize];
+            file.open().unwrap().read_at(0, &mut bytes).unwrap();
+            assert!(bytes == key.as_bytes() || hex(&bytes) == key, "{key}");
+        }
+        assert_eq!(parsed[".."]["file"], "%2E.");
+    }
+}

@@ -1,0 +1,206 @@
+//! Metadata and groups as the tree shows them, against what libtiledb reads: over the fixtures, and over a corpus of
+//! real arrays where there is one (`TILEFS_CORPUS`, `../shared/corpus`, `../../shared/corpus`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tilefs::tree::{Folder, Node, OpenOptions, open};
+
+/// One array or group of a manifest.
+struct Object {
+    path: PathBuf,
+    /// As the manifest has it.
+    facts: Value,
+    /// Holds the encryption key, if there is one.
+    key: Option<tempfile::NamedTempFile>,
+}
+
+impl Object {
+    fn name(&self) -> &str {
+        self.facts["path"].as_str().unwrap()
+    }
+
+    fn is_group(&self) -> bool {
+        self.facts["kind"] == "group"
+    }
+
+    fn reads(&self) -> &[Value] {
+        self.facts["reads"].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// The root of the tree as of the time of a read.
+    fn open(&self, read: &Value) -> tilefs::error::Result<Arc<dyn Folder>> {
+        let bound = |number: usize| read["timestamps"][number].as_u64();
+        let options = OpenOptions {
+            from: bound(0),
+            at: Some(bound(1).unwrap_or(u64::MAX)),
+            key_file: self.key.as_ref().map(|file| file.path().to_owned()),
+            ..OpenOptions::default()
+        };
+        open(&self.path, &options)
+    }
+}
+
+/// The objects of all manifests that there are.
+fn objects() -> Vec<Object> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let corpora = match std::env::var_os("TILEFS_CORPUS") {
+        Some(folder) => vec![PathBuf::from(folder)],
+        None => vec![here.join("../shared/corpus"), here.join("../../shared/corpus")],
+    };
+    let corpus = corpora.iter().find(|folder| folder.join("manifest.json").is_file());
+    if corpus.is_none() {
+        eprintln!("SKIPPED: no corpus at {corpora:?} (set TILEFS_CORPUS); only the fixtures are read");
+    }
+    let mut manifests = vec![here.join("tests/fixtures/manifest.json")];
+    manifests.extend(corpus.iter().flat_map(|one| [one.join("manifest.json"), one.join("manifest_real.json")]));
+    let mut objects = Vec::new();
+    for manifest in manifests.iter().filter(|manifest| manifest.is_file()) {
+        let all: Value = serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();
+        for facts in all["objects"].as_array().unwrap() {
+            let key = facts["key"].as_str().map(|key| {
+                let file = tempfile::NamedTempFile::new().unwrap();
+                std::fs::write(file.path(), key).unwrap();
+                file
+            });
+            let path = manifest.parent().unwrap().join(facts["path"].as_str().unwrap());
+            objects.push(Object { path, facts: facts.clone(), key });
+        }
+    }
+    objects
+}
+
+fn folder(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn Folder> {
+    match node(root, path) {
+        Some(Node::Folder(folder)) => folder,
+        _ => panic!("no folder {path}"),
+    }
+}
+
+fn node(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
+    let mut node = Node::Folder(root.clone());
+    for name in path.split('/').filter(|name| !name.is_empty()) {
+        let Node::Folder(folder) = node else { return None };
+        node = folder.lookup(name).unwrap()?;
+    }
+    Some(node)
+}
+
+fn bytes(root: &Arc<dyn Folder>, path: &str) -> Vec<u8> {
+    let Some(Node::File(file)) = node(root, path) else { panic!("no file {path}") };
+    let content = file.open().unwrap();
+    assert_eq!(content.len(), file.len().unwrap());
+    let mut bytes = vec![0; content.len() as usize];
+    content.read_at(0, &mut bytes).unwrap();
+    bytes
+}
+
+fn names(folder: &Arc<dyn Folder>) -> Vec<String> {
+    folder.list().unwrap().into_iter().map(|entry| entry.name).collect()
+}
+
+fn unhex(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+/// One number of a type as its text, so that equal texts are equal numbers: integers in decimal, floats by their
+/// bits as they are in the type, not-a-number all alike.
+fn canonical(datatype: &str, number: &str) -> String {
+    match datatype {
+        "FLOAT32" => {
+            number.parse::<f32>().map(|float| if float.is_nan() { "nan".into() } else { format!("{float:e}") })
+        }
+        "FLOAT64" => {
+            number.parse::<f64>().map(|float| if float.is_nan() { "nan".into() } else { format!("{float:e}") })
+        }
+        _ => return number.parse::<i128>().unwrap().to_string(),
+    }
+    .unwrap()
+}
+
+/// The numbers in the stored bytes.
+fn stored_numbers(datatype: &str, stored: &[u8]) -> Vec<String> {
+    let size = match datatype {
+        "INT8" | "UINT8" | "BOOL" => 1,
+        "INT16" | "UINT16" => 2,
+        "INT32" | "UINT32" | "FLOAT32" => 4,
+        _ => 8,
+    };
+    let number = |bytes: &[u8]| {
+        let mut wide = [0; 8];
+        wide[..size].copy_from_slice(bytes);
+        let unsigned = u64::from_le_bytes(wide);
+        match datatype {
+            "FLOAT32" => f32::from_bits(unsigned as u32).to_string(),
+            "FLOAT64" => f64::from_bits(unsigned).to_string(),
+            "BOOL" => unsigned.to_string(),
+            _ if datatype.starts_with("UINT") => unsigned.to_string(),
+            _ => (((unsigned as i64) << (64 - 8 * size)) >> (64 - 8 * size)).to_string(),
+        }
+    };
+    stored.chunks(size).map(|bytes| canonical(datatype, &number(bytes))).collect()
+}
+
+/// Compares `meta/` and `meta.json` below `place` with what libtiledb lists.
+fn check_metadata(root: &Arc<dyn Folder>, place: &str, expected: &[Value]) -> Result<(), String> {
+    let all: Value = serde_json::from_slice(&bytes(root, &format!("{place}meta.json"))).unwrap();
+    let all = all.as_object().unwrap();
+    let keys: Vec<&str> = expected.iter().map(|one| one["key"].as_str().unwrap()).collect();
+    if all.keys().collect::<Vec<_>>() != keys {
+        return Err(format!("keys {:?}, expected {keys:?}", all.keys().collect::<Vec<_>>()));
+    }
+    assert_eq!(names(&folder(root, &format!("{place}meta"))).len(), keys.len());
+    for one in expected {
+        let key = one["key"].as_str().unwrap();
+        let found = &all[key];
+        let stored = unhex(one["hex"].as_str().unwrap());
+        let file = bytes(root, &format!("{place}meta/{}", found["file"].as_str().unwrap()));
+        let datatype = one["type"].as_str().unwrap();
+        let same = match (&found["text"], &found["hex"], &found["values"]) {
+            (Value::String(text), _, _) => file == stored && one.get("text").is_none_or(|wanted| wanted == text),
+            (_, Value::String(hex), _) => file == stored && unhex(hex) == stored && one.get("text").is_none(),
+            (_, _, Value::Array(values)) => {
+                let wanted = stored_numbers(datatype, &stored);
+                let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                let in_json: Vec<String> = values.iter().map(|value| canonical(datatype, &text(value))).collect();
+                let file = String::from_utf8(file.clone()).unwrap();
+                let in_file: Vec<String> = file.lines().map(|line| canonical(datatype, line)).collect();
+                in_json == wanted && in_file == wanted
+            }
+            _ => false,
+        };
+        // Of an empty value libtiledb's C API says that it is one value, and gives none.
+        let count = if stored.is_empty() { 0 } else { one["num"].as_u64().unwrap() };
+        if !same || found["type"] != one["type"] || found["count"] != count {
+            return Err(format!("{key}: {found}, expected {one}, file {}", file.escape_ascii()));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn metadata_is_what_libtiledb_reads() {
+    let (mut reads, mut keys, mut problems) = (0, 0, Vec::new());
+    for object in objects() {
+        for read in object.reads() {
+            let Some(expected) = read["metadata"].as_array() else { continue };
+            let place = if object.is_group() { ".group/" } else { "" };
+            if object.is_group() {
+                continue;
+            }
+            let result = match object.open(read) {
+                Ok(root) => check_metadata(&root, place, expected),
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(problem) = result {
+                problems.push(format!("{} {}: {problem}", object.name(), read["name"]));
+            }
+            reads += 1;
+            keys += expected.len();
+        }
+    }
+    eprintln!("{reads} reads of metadata with {keys} keys");
+    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
+    assert!(reads > 100 && keys > 100, "the manifest of the fixtures alone has more");
+}
