@@ -21,7 +21,7 @@ use super::made::{FixedFolder, MadeFile, MadeFolder};
 use super::names::FileNames;
 use crate::array::Metadata;
 use crate::error::Result;
-use crate::export::{Content, number};
+use crate::export::{Content, Metadatum, number};
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::metadata::MetadataValue;
 use crate::format::text;
@@ -93,6 +93,15 @@ fn json(metadata: &Metadata) -> String {
     let mut text = serde_json::to_string_pretty(&Value::Object(all)).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// What the formats that hold all of an array in one file are given of its metadata.
+pub fn for_formats(metadata: &Metadata) -> Vec<Metadatum> {
+    let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+    metadata
+        .iter()
+        .map(|(key, value)| Metadatum { key: text(key), datatype: value.datatype, value: value.bytes.clone() })
+        .collect()
 }
 
 /// A value for machines: its type, the number of values, and the values.
