@@ -21,6 +21,7 @@
 
 pub mod bounds;
 pub mod error;
+mod meaning;
 pub mod moment;
 pub mod position;
 mod progression;
@@ -34,10 +35,11 @@ use crate::array::dense::{AxisRange, AxisSelection, Selection};
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::scalar::{Range, Scalar};
 
+use bounds::integer_ends;
 pub use bounds::{DimensionBounds, coordinate_text, range_text};
-use bounds::{integer, integer_ends};
 use error::Result;
 pub use error::{SelectionError, SelectionErrorKind, explain};
+pub use meaning::meaning;
 use progression::Progression;
 use resolve::{Selected, resolve};
 use syntax::Piece;
@@ -138,16 +140,20 @@ fn joined_progressions(progressions: Vec<Progression>, datatype: Datatype) -> Ve
         }
     }
     joined.sort_by_key(|one| one.first);
-    let scalar = |value: i128| match datatype.kind() {
-        Kind::Signed => Scalar::Signed(value as i64),
-        _ => Scalar::Unsigned(value as u64),
-    };
     let range = |one: Progression| CoordinateRange {
-        low: Some(scalar(one.first)),
-        high: Some(scalar(one.last())),
+        low: Some(scalar(datatype, one.first)),
+        high: Some(scalar(datatype, one.last())),
         step: one.step as u64,
     };
     joined.into_iter().map(range).collect()
+}
+
+/// A coordinate that lies within the domain of its type.
+fn scalar(datatype: Datatype, value: i128) -> Scalar {
+    match datatype.kind() {
+        Kind::Signed => Scalar::Signed(value as i64),
+        _ => Scalar::Unsigned(value as u64),
+    }
 }
 
 fn joined_ranges(mut ranges: Vec<(Option<Scalar>, Option<Scalar>)>) -> Vec<CoordinateRange> {

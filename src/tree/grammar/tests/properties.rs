@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 
+use super::super::bounds::integer;
 use super::*;
 
 /// A range as a structure, to be written as text and to be evaluated by loops.

@@ -276,13 +276,13 @@ fn what_is_shown_may_be_less_than_what_can_be_selected() {
     assert_eq!(select("-5..1"), [0, 1]);
     assert_eq!(along_one("0", By::Position, bounds.clone()), [3]);
     assert_eq!(along_one("99::-1", By::Position, bounds.clone()), [6, 5, 4, 3]);
-    let error = dense("9..", By::Coordinate, &[bounds.clone()]).unwrap_err();
+    let error = dense("9..", By::Coordinate, std::slice::from_ref(&bounds)).unwrap_err();
     assert_eq!(error.kind, SelectionErrorKind::Outside);
     let nothing = DimensionBounds { shown: None, ..bounds };
     assert_eq!(along_one("..", By::Coordinate, nothing.clone()), []);
     assert_eq!(along_one("2", By::Coordinate, nothing.clone()), [2]);
     assert_eq!(along_one(":", By::Position, nothing.clone()), []);
-    assert!(dense("first", By::Coordinate, &[nothing.clone()]).is_err());
+    assert!(dense("first", By::Coordinate, std::slice::from_ref(&nothing)).is_err());
     assert!(dense("0", By::Position, &[nothing]).is_err());
 }
 
@@ -319,4 +319,20 @@ fn a_hundred_thousand_ranges_take_linear_time() {
     assert_eq!(ranges, 100_000);
     // Ten times as long, with room for a busy machine; a quadratic parser takes a hundred times.
     assert!(long < short.0 * 40 + std::time::Duration::from_millis(200), "{short:?} {long:?}");
+}
+
+#[test]
+fn meanings_are_selections_again() {
+    let dimensions = [counted("y", Datatype::UInt8, 0, 9), axis(), floats("f", 0.0, 1.0), strings("s")];
+    let shown = meaning("5..99,last+0..9..4+3:3,f=0.5..,s=a%2Cb..+c", By::Coordinate, &dimensions).unwrap();
+    assert_eq!(
+        shown,
+        "5..99,last+0..9..4+3:3,f=0.5..,s=a%2Cb..+c\n  y: 5 coordinates: 5..9\n  x: 4 coordinates: 14 + 0..8..4\n  \
+         f: a range: 0.5..1.0\n  s: ranges: a%2Cb.. + c\n"
+    );
+    let shown = meaning("0:0", By::Position, &dimensions[..1]).unwrap();
+    assert_eq!(shown, "0:0\n  y: nothing\n");
+    assert!(meaning("77", By::Position, &dimensions[..1]).unwrap_err().contains("\n^^\n"));
+    let many = (0..10).map(|n| n.to_string()).collect::<Vec<_>>().join("+");
+    assert!(meaning(&many, By::Coordinate, &dimensions).unwrap().contains("10 coordinates: 0 + 1"));
 }

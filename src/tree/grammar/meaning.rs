@@ -1,0 +1,63 @@
+//! A selection in plain words: what it selects of each dimension, or what is wrong with it.
+
+use super::bounds::{DimensionBounds, coordinate_text};
+use super::error::{Result, explain};
+use super::progression::Progression;
+use super::resolve::{Selected, resolve};
+use super::{By, scalar, syntax};
+use crate::format::scalar::Scalar;
+
+/// So many ranges of a dimension are shown; of more only the number.
+const SHOWN: usize = 8;
+
+/// Lines for people: the coordinates that a selection selects of each dimension, or the selection with a caret under
+/// the place that is wrong, why, and the valid range. `Err` holds the latter.
+pub fn meaning(selection: &str, by: By, dimensions: &[DimensionBounds]) -> std::result::Result<String, String> {
+    let selected = select(selection, by, dimensions).map_err(|error| explain(selection, &error))?;
+    let mut lines = format!("{selection}\n");
+    for (selected, bounds) in selected.iter().zip(dimensions) {
+        let (count, mut ranges) = match selected {
+            Selected::Counted(progressions) => {
+                let count = progressions.iter().fold(0u128, |sum, one| sum.saturating_add(one.count));
+                let ranges = progressions.iter().take(SHOWN + 1).map(|one| progression(*one, bounds));
+                (format!("{count} coordinate{}", if count == 1 { "" } else { "s" }), ranges.collect::<Vec<_>>())
+            }
+            Selected::Ranges(ranges) => {
+                let texts = ranges.iter().take(SHOWN + 1).map(|(low, high)| range(low.as_ref(), high.as_ref(), bounds));
+                ("a range".to_owned(), texts.collect())
+            }
+        };
+        if ranges.len() > SHOWN {
+            ranges.truncate(SHOWN);
+            ranges.push("...".to_owned());
+        }
+        let what = match ranges.len() {
+            0 => "nothing".to_owned(),
+            1 => format!("{count}: {}", ranges.join("")),
+            _ => format!("{count}: {}", ranges.join(" + ")).replacen("a range", "ranges", 1),
+        };
+        lines.push_str(&format!("  {}: {what}\n", bounds.name));
+    }
+    Ok(lines)
+}
+
+fn select(selection: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
+    resolve(&syntax::parse(selection)?, by, dimensions)
+}
+
+fn progression(one: Progression, bounds: &DimensionBounds) -> String {
+    let text = |value: i128| coordinate_text(bounds.datatype, &scalar(bounds.datatype, value));
+    match (one.count, one.step) {
+        (1, _) => text(one.first),
+        (_, 1) => format!("{}..{}", text(one.first), text(one.last())),
+        (_, step) => format!("{}..{}..{step}", text(one.first), text(one.last())),
+    }
+}
+
+fn range(low: Option<&Scalar>, high: Option<&Scalar>, bounds: &DimensionBounds) -> String {
+    let text = |end: Option<&Scalar>| end.map(|end| coordinate_text(bounds.datatype, end)).unwrap_or_default();
+    match (low, high) {
+        (Some(low), Some(high)) if low == high => text(Some(low)),
+        _ => format!("{}..{}", text(low), text(high)),
+    }
+}
