@@ -4,7 +4,7 @@
 mod batch;
 pub mod matrix_market;
 mod rows;
-mod time;
+pub mod time;
 mod value;
 
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! What a selection needs to know of a dimension: its name, its type, and from where to where it goes.
 
+use crate::export::text::time;
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::ArraySchema;
@@ -69,16 +70,25 @@ pub(super) fn integer(scalar: &Scalar) -> Option<i128> {
     }
 }
 
-/// A range as one types it: `0..99`.
+/// A range as one types it: `0..99`, `2024-01-01..2024-12-31`.
 pub fn range_text(datatype: Datatype, range: &Range) -> String {
     format!("{}..{}", coordinate_text(datatype, &range.low), coordinate_text(datatype, &range.high))
 }
 
-/// A coordinate as one types it: dates and times as counts of their unit, text with percent escapes. It selects this very
+/// A coordinate as one types it: dates and times in ISO 8601, text with percent escapes. It selects this very
 /// coordinate.
 pub fn coordinate_text(datatype: Datatype, coordinate: &Scalar) -> String {
     match coordinate {
-        Scalar::Signed(count) => format!("{count}{}", datatype.time_unit().unwrap_or_default()),
+        Scalar::Signed(count) => match datatype.time_unit() {
+            // The smallest count is no moment.
+            Some(unit) if *count == i64::MIN => format!("{count}{unit}"),
+            Some(_) => {
+                let mut text = String::new();
+                time::print(datatype, *count, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
+                text.replace('+', "%2B")
+            }
+            None => count.to_string(),
+        },
         Scalar::Text(bytes) => escaped(bytes),
         Scalar::Unsigned(value) => value.to_string(),
         // With an exponent where that is shorter.

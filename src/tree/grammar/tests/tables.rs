@@ -258,7 +258,7 @@ fn explanations_name_the_dimension_and_its_range() {
     assert_eq!(
         explain(text, &error),
         "5,2023-05..2023-06\n  ^^^^^^^^^^^^^^^^\ndimension time: nothing of this lies within the domain\n\
-         valid: 19723D..20088D\n"
+         valid: 2024-01-01..2024-12-31\n"
     );
     let error = dense("99", By::Position, &dimensions).unwrap_err();
     assert_eq!(error.valid.as_deref(), Some("positions 0 to 9, or -10 to -1"));
