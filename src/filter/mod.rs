@@ -16,6 +16,7 @@ mod double_delta;
 mod element;
 mod generic_tile;
 mod key;
+mod libwebp;
 mod parts;
 mod passage;
 mod pipeline;

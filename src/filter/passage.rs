@@ -171,7 +171,7 @@ impl<'a, 's> Passage<'a, 's> {
         let bytes = match step {
             Step::BitWidthReduction { .. } => bit_width_reduction::decoded_bytes(metadata.clone())?,
             Step::ScaleFloat(filter) => filter.decoded_bytes(data.len()),
-            Step::Webp(format) => webp::decoded_bytes(format, metadata.clone(), data)?,
+            Step::Webp(format) => webp::decoded_bytes(format, data)?,
             _ => data.len() as u64,
         };
         let is_last = out.is_some();

@@ -1,4 +1,4 @@
-//! The metadata that BYTESHUFFLE, BITSHUFFLE, XOR and SCALE_FLOAT share: how many parts, and how many
+//! The metadata that BYTESHUFFLE, BITSHUFFLE, XOR, SCALE_FLOAT and WEBP share: how many parts, and how many
 //! bytes each part has in the filtered data.
 //!
 //! ```text
@@ -25,6 +25,10 @@ impl<'a> PartLengths<'a> {
             return Err(Error::damaged(format!("the parts have {sum} bytes, the data {data_bytes}")));
         }
         Ok(PartLengths { lengths })
+    }
+
+    pub fn count(&self) -> usize {
+        self.lengths.len()
     }
 
     /// Calls `undo` with each part of `data` and the bytes of `out` at the same place.
