@@ -1,0 +1,3 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tilefs_fuzz::one_filter("filter_double_delta", bytes));

@@ -1,0 +1,12 @@
+#![no_main]
+//! Whole pipelines: the filters are part of the input, as they are stored in a schema.
+
+use tilefs::format::cursor::Cursor;
+use tilefs::format::pipeline::Pipeline;
+use tilefs_fuzz::Input;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Ok(input) = Input::parse(bytes) else { return };
+    let Ok(pipeline) = Pipeline::parse(&mut Cursor::new(&input.pipeline)) else { return };
+    input.decode(pipeline.filters);
+});

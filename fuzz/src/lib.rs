@@ -1,0 +1,125 @@
+//! What the fuzz targets of filters share: how an input is read as one chunk of a tile, and back, so that
+//! seeds can be made of real chunks.
+
+use std::sync::Arc;
+
+use tilefs::error::Result;
+use tilefs::filter::{Decoder, Key, Scratch, TileContext};
+use tilefs::format::cursor::Cursor;
+use tilefs::format::datatype::Datatype;
+use tilefs::format::pipeline::{Filter, Pipeline};
+
+/// The key of encrypted inputs, that of the vectors in tests/fixtures/filters.
+pub const KEY: &[u8; 32] = b"0123456789abcdef0123456789ABCDEF";
+
+/// No chunk of an input claims to be longer, to keep runs fast.
+pub const MOST_ORIGINAL: usize = 1 << 20;
+
+/// One chunk and what it is a chunk of.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// For targets that try several filters.
+    pub choice: u8,
+    pub datatype: Datatype,
+    pub cell_size: usize,
+    pub format_version: u32,
+    pub encrypted: bool,
+    pub original: usize,
+    pub cells: usize,
+    /// As in a schema; only used by the target of whole pipelines.
+    pub pipeline: Vec<u8>,
+    pub metadata: Vec<u8>,
+    pub data: Vec<u8>,
+}
+
+impl Input {
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes);
+        let choice = cursor.u8("choice")?;
+        let datatype = Datatype::from_number(cursor.u8("datatype")? % 44)?;
+        let cell_size = usize::from(cursor.u8("cell size")?).max(1);
+        let flags = cursor.u8("flags")?;
+        let original = cursor.u32("original")? as usize % (MOST_ORIGINAL + 1);
+        let cells = usize::from(cursor.u16("cells")?);
+        let pipeline = usize::from(cursor.u16("pipeline length")?).min(cursor.remaining());
+        let pipeline = cursor.bytes(pipeline, "pipeline")?.to_vec();
+        let metadata = (cursor.u32("metadata length")? as usize).min(cursor.remaining());
+        let metadata = cursor.bytes(metadata, "metadata")?.to_vec();
+        let data = cursor.bytes(cursor.remaining(), "data")?.to_vec();
+        let format_version = if flags & 1 == 0 { 22 } else { 19 };
+        let encrypted = flags & 2 != 0;
+        Ok(Input { choice, datatype, cell_size, format_version, encrypted, original, cells, pipeline, metadata, data })
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let flags = u8::from(self.format_version < 20) | u8::from(self.encrypted) << 1;
+        let mut bytes = vec![self.choice, self.datatype as u8, self.cell_size as u8, flags];
+        bytes.extend((self.original as u32).to_le_bytes());
+        bytes.extend((self.cells as u16).to_le_bytes());
+        bytes.extend((self.pipeline.len() as u16).to_le_bytes());
+        bytes.extend(&self.pipeline);
+        bytes.extend((self.metadata.len() as u32).to_le_bytes());
+        bytes.extend(&self.metadata);
+        bytes.extend(&self.data);
+        bytes
+    }
+
+    /// Decodes the chunk, and where the filters can store offsets along with strings, that way too.
+    pub fn decode(&self, filters: Vec<Filter>) {
+        let context = TileContext {
+            datatype: self.datatype,
+            cell_size: self.cell_size,
+            format_version: self.format_version,
+            writer_version: None,
+            key: self.encrypted.then(|| Arc::new(Key::parse(KEY).expect("32 bytes are a key"))),
+        };
+        let Ok(decoder) = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &context) else { return };
+        let mut scratch = Scratch::new();
+        let mut out = vec![0; self.original];
+        let _ = decoder.undo(&self.metadata, &self.data, &mut out, &mut scratch);
+        if decoder.folds_offsets() {
+            let mut offsets = vec![0; self.cells];
+            let _ = decoder.undo_strings(&self.metadata, &self.data, &mut out, &mut offsets, &mut scratch);
+        }
+    }
+}
+
+/// The filters with a frame of their own, and which targets try them.
+pub fn choices(target: &str) -> Vec<Filter> {
+    use tilefs::format::pipeline::WebpFormat::{Bgr, Bgra, Rgb, Rgba};
+    let webp = |format| Filter::Webp { quality: 60.0, format, lossless: false };
+    let scale = |byte_width| Filter::ScaleFloat { scale: 0.25, offset: -3.0, byte_width };
+    match target {
+        "filter_compressors" => vec![
+            Filter::Gzip { level: -1 },
+            Filter::Zstd { level: -1 },
+            Filter::Lz4 { level: -1 },
+            Filter::Bzip2 { level: -1 },
+        ],
+        "filter_shuffles" => {
+            vec![Filter::Byteshuffle, Filter::Bitshuffle, Filter::Xor, scale(1), scale(2), scale(4), scale(8)]
+        }
+        "filter_rle" => vec![Filter::Rle { level: -1 }],
+        "filter_dictionary" => vec![Filter::Dictionary { level: -1 }],
+        "filter_double_delta" => vec![Filter::DoubleDelta { level: -1, reinterpret: None }],
+        "filter_delta" => vec![Filter::Delta { level: -1, reinterpret: None }],
+        "filter_bit_width_reduction" => vec![Filter::BitWidthReduction { max_window: 256 }],
+        "filter_positive_delta" => vec![Filter::PositiveDelta { max_window: 1024 }],
+        "filter_checksums" => vec![Filter::ChecksumMd5, Filter::ChecksumSha256],
+        "filter_webp" => vec![webp(Rgb), webp(Bgr), webp(Rgba), webp(Bgra)],
+        "filter_aes" => vec![Filter::Aes256Gcm],
+        _ => Vec::new(),
+    }
+}
+
+/// Runs the input through the one filter of the target that it chooses.
+pub fn one_filter(target: &str, bytes: &[u8]) {
+    let choices = choices(target);
+    let Ok(mut input) = Input::parse(bytes) else { return };
+    if target == "filter_dictionary" && input.datatype != Datatype::StringUtf8 {
+        input.datatype = Datatype::StringAscii;
+    }
+    input.encrypted = target == "filter_aes";
+    let filter = choices[usize::from(input.choice) % choices.len()];
+    input.decode(vec![filter]);
+}
