@@ -6,9 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::dense::{DenseArray, DenseShown};
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
+use super::grammar::By;
 use super::made::FixedFolder;
 use super::meta;
 use super::options::OpenOptions;
+use super::slice::SliceFolder;
 use crate::array::Array;
 use crate::error::Result;
 use crate::format::schema::ArrayType;
@@ -27,7 +29,10 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
         let dense = Arc::new(DenseArray::new(array)?);
         let (selection, _) = dense.default_selection(options.extent)?;
         let shown = Arc::new(DenseShown::new(dense, selection));
-        add_files(&mut folder, &FieldFolder { shown, names, modified });
+        let whole = FieldFolder { shown, names, modified };
+        add_files(&mut folder, &whole);
+        folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
+        folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
     }
     Ok(folder)
 }
@@ -40,10 +45,11 @@ fn last_commit(array: &Array) -> SystemTime {
 }
 
 /// The files that a whole array and a slice of one have alike.
-fn add_files(folder: &mut FixedFolder, fields: &FieldFolder) {
+pub(super) fn add_files(folder: &mut FixedFolder, fields: &FieldFolder) {
     let is_dense = !fields.shown.array().schema().is_sparse();
     for attribute in fields.attributes() {
         fields.add_raw(folder, attribute);
+        formats::add_lines(folder, fields, attribute);
         if is_dense {
             fields.add_envi_header(folder, attribute);
         }
@@ -51,6 +57,7 @@ fn add_files(folder: &mut FixedFolder, fields: &FieldFolder) {
     let mut dims = FixedFolder::new(fields.modified);
     for dimension in fields.dimensions() {
         fields.add_raw(&mut dims, dimension);
+        formats::add_lines(&mut dims, fields, dimension);
     }
     folder.add_folder("dims", dims);
     formats::add_folders(folder, fields);

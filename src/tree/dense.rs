@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::grammar::{self, By, DimensionBounds};
 use super::options::Extent;
 use super::shown::{FieldId, Shown};
 use crate::array::dense::{
@@ -13,6 +14,8 @@ use crate::error::{Error, Locate, Result};
 use crate::export::Content;
 use crate::export::raw::RawFile;
 use crate::export::var::{VarOffsets, VarValues};
+use crate::format::datatype::Kind;
+use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::Attribute;
 
 /// No file is longer than this.
@@ -182,4 +185,36 @@ impl Shown for DenseShown {
         let (number, attribute) = self.attribute(field)?;
         self.column(number, FieldFile::Validity, vec![attribute.fill_validity])
     }
+
+    fn column_major_values(&self, field: FieldId) -> Result<Option<Arc<dyn Content>>> {
+        let (number, attribute) = self.attribute(field)?;
+        if attribute.is_variable() {
+            return Ok(None);
+        }
+        // The same cells with the axes the other way round are row-major again.
+        let view = Arc::new(self.dense.view()?.reversed());
+        let selection = Selection::new(self.selection.axes().iter().rev().cloned().collect())?;
+        let fill = attribute.fill.clone();
+        let column = DenseColumn::new(view, Arc::new(selection), number, FieldFile::Data, fill)?;
+        Ok(Some(Arc::new(RawFile(column))))
+    }
+
+    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>> {
+        let mut bounds = DimensionBounds::of_schema(self.dense.array.schema());
+        for ((bounds, axis), whole) in bounds.iter_mut().zip(self.selection.axes()).zip(&self.dense.grid.axes) {
+            bounds.shown = shown_range(bounds, axis, whole.low);
+        }
+        let selection = grammar::dense(selection, by, &bounds)?;
+        Ok(Arc::new(DenseShown::new(self.dense.clone(), selection)))
+    }
+}
+
+/// The coordinates of one run of positions; `None` where there are none.
+fn shown_range(bounds: &DimensionBounds, axis: &AxisSelection, low: u64) -> Option<Range> {
+    let run = axis.ranges().first()?;
+    let coordinate = |position: u64| match bounds.datatype.kind() {
+        Kind::Unsigned => Scalar::Unsigned(low.wrapping_add(position)),
+        _ => Scalar::Signed(low.wrapping_add(position) as i64),
+    };
+    Some(Range { low: coordinate(run.first), high: coordinate(run.first + (run.count - 1)) })
 }

@@ -65,7 +65,7 @@ pub struct FieldFolder {
 }
 
 impl FieldFolder {
-    fn schema(&self) -> &ArraySchema {
+    pub fn schema(&self) -> &ArraySchema {
         self.shown.array().schema()
     }
 

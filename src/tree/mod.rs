@@ -13,6 +13,7 @@ pub mod open;
 pub mod options;
 pub mod percent;
 pub mod shown;
+pub mod slice;
 pub mod time;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};

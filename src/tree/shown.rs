@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::grammar::{self, By};
 use crate::array::Array;
 use crate::error::Result;
 use crate::export::{Column, Content, Field};
@@ -80,6 +81,20 @@ pub trait Shown: Send + Sync {
     /// # Errors
     /// As [`Shown::values`].
     fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>>;
+
+    /// The values of a fixed-size attribute with the first axis running fastest; `None` for sparse arrays.
+    ///
+    /// # Errors
+    /// As [`Shown::values`].
+    fn column_major_values(&self, _field: FieldId) -> Result<Option<Arc<dyn Content>>> {
+        Ok(None)
+    }
+
+    /// The cells of the whole array that a selection names, in their place.
+    ///
+    /// # Errors
+    /// When the selection does not parse or lies outside.
+    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>>;
 }
 
 /// A field with all that the formats may want of it; `field` describes it.

@@ -27,8 +27,15 @@ pub enum Need {
 }
 
 /// What is there: the allow-list, to be extended as the program grows.
-const THERE: &[Need] =
-    &[Need::Dense, Need::VariableLength, Need::Nullable, Need::OldVersions, Need::Encryption, Need::TimeTravel];
+const THERE: &[Need] = &[
+    Need::Dense,
+    Need::VariableLength,
+    Need::Slices,
+    Need::Nullable,
+    Need::OldVersions,
+    Need::Encryption,
+    Need::TimeTravel,
+];
 
 impl Need {
     pub fn is_there(&self) -> bool {

@@ -171,11 +171,19 @@ pub fn selection(schema: &Schema, ranges: &[(Value, Value)]) -> String {
                 text.chars().map(|c| escaped(u32::from(c) as u8)).collect()
             }
             Value::String(special) => special.to_lowercase(),
-            number => number.to_string(),
+            number => format!("{number}{}", unit(&dim.datatype)),
         };
         format!("{}..{}", end(low), end(high))
     });
     ends.collect::<Vec<_>>().join(",")
+}
+
+/// What follows a count of a date or time: the unit of the type's name, as NumPy has it.
+fn unit(datatype: &str) -> &str {
+    let name = datatype.strip_prefix("DATETIME_").or_else(|| datatype.strip_prefix("TIME_"));
+    let units = [("YEAR", "Y"), ("MONTH", "M"), ("WEEK", "W"), ("DAY", "D"), ("HR", "h"), ("MIN", "m"), ("SEC", "s")];
+    let fine = [("MS", "ms"), ("US", "us"), ("NS", "ns"), ("PS", "ps"), ("FS", "fs"), ("AS", "as")];
+    units.iter().chain(&fine).find(|(long, _)| Some(*long) == name).map_or("", |(_, unit)| unit)
 }
 
 fn escaped(byte: u8) -> String {

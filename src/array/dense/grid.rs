@@ -49,6 +49,11 @@ impl PositionBox {
         low.iter().zip(&high).all(|(low, high)| low <= high).then_some(PositionBox { low, high })
     }
 
+    /// The same box with its axes the other way round.
+    pub fn reversed(&self) -> PositionBox {
+        PositionBox { low: self.low.iter().rev().copied().collect(), high: self.high.iter().rev().copied().collect() }
+    }
+
     /// The smallest box that holds both.
     pub fn union(&self, other: &PositionBox) -> PositionBox {
         PositionBox {
@@ -89,6 +94,17 @@ impl Grid {
             return Err(Error::damaged("a tile has more than 2^64 cells"));
         }
         Ok(grid)
+    }
+
+    /// The same cells with the axes the other way round, and so in the other order.
+    pub fn reversed(&self) -> Grid {
+        let other = |layout: Layout| match layout {
+            Layout::RowMajor => Layout::ColMajor,
+            Layout::ColMajor => Layout::RowMajor,
+            Layout::Hilbert => Layout::Hilbert,
+        };
+        let axes = self.axes.iter().rev().copied().collect();
+        Grid { axes, tile_order: other(self.tile_order), cell_order: other(self.cell_order) }
     }
 
     /// Cells of every tile, also of those at the edge of the domain.

@@ -50,8 +50,18 @@ impl DenseView {
                 None => None,
             });
         }
+        Ok(Self::of_boxes(array, grid, boxes))
+    }
+
+    /// The same array with its axes the other way round: what is column-major here is row-major there.
+    pub fn reversed(&self) -> Self {
+        let boxes = self.boxes.iter().map(|one| one.as_ref().map(PositionBox::reversed)).collect();
+        Self::of_boxes(self.array.clone(), self.grid.reversed(), boxes)
+    }
+
+    fn of_boxes(array: Arc<Array>, grid: Grid, boxes: Vec<Option<PositionBox>>) -> Self {
         let capacity = NonZeroUsize::new(REMEMBERED_TILES).unwrap_or(NonZeroUsize::MIN);
-        Ok(DenseView { array, grid, boxes, covers: Mutex::new(LruCache::new(capacity)) })
+        DenseView { array, grid, boxes, covers: Mutex::new(LruCache::new(capacity)) }
     }
 
     pub fn array(&self) -> &Arc<Array> {
