@@ -254,8 +254,27 @@ impl ArrayFolder {
 
     /// The pipeline of a file, bound to the type and cell size it filters.
     fn decoder(&self, fragment: usize, outline: &Outline, field: Field, file: FieldFile) -> Result<Decoder> {
-        let schema = &outline.schema;
-        let (pipeline, datatype, cell_size) = match (file, field) {
+        let (pipeline, datatype, cell_size) = self.filtering(fragment, outline, field, file)?;
+        let format_version = outline.facts.version;
+        let writer_version = match format_version < TYPES_ARE_CHAINED_SINCE && changes_type(pipeline) {
+            true => Some(self.writer_version(fragment)?),
+            false => None,
+        };
+        let key = self.context.key.clone();
+        let context = TileContext { datatype, cell_size, format_version, writer_version, key };
+        Decoder::new(pipeline, &context)
+    }
+
+    /// The pipeline of a file, and the type and the size of a cell that it filters.
+    pub(super) fn filtering<'a>(
+        &self,
+        fragment: usize,
+        outline: &'a Outline,
+        field: Field,
+        file: FieldFile,
+    ) -> Result<(&'a Pipeline, Datatype, usize)> {
+        let schema = &*outline.schema;
+        Ok(match (file, field) {
             (FieldFile::Validity, _) => (&schema.validity_filters, Datatype::UInt8, 1),
             (_, Field::Timestamps | Field::DeleteTimestamps | Field::DeleteConditionIndex) => {
                 (&schema.coords_filters, Datatype::UInt64, 8)
@@ -287,15 +306,7 @@ impl ArrayFolder {
                     ),
                 }
             }
-        };
-        let format_version = outline.facts.version;
-        let writer_version = match format_version < TYPES_ARE_CHAINED_SINCE && changes_type(pipeline) {
-            true => Some(self.writer_version(fragment)?),
-            false => None,
-        };
-        let key = self.context.key.clone();
-        let context = TileContext { datatype, cell_size, format_version, writer_version, key };
-        Decoder::new(pipeline, &context)
+        })
     }
 
     /// Format version of the library that wrote a fragment, which may be newer than the fragment's.

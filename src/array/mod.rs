@@ -9,6 +9,7 @@ pub mod metadata;
 pub mod tiles;
 pub mod timed_files;
 pub mod var_tiles;
+pub mod verify;
 pub mod window;
 
 use std::path::Path;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use tilefs::error::Error;
+use tilefs::tree::grammar::{By, DimensionBounds, meaning};
 use tilefs::tree::{self, Folder, Node, OpenOptions};
 
 /// The root of the tree of an array or a group.
@@ -26,11 +27,12 @@ pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
 }
 
 /// What a selection means for this array, or why it means nothing, in lines for people.
-pub fn explain_slice(_array: &Path, _options: &OpenOptions, _selection: &str) -> Result<String, Failure> {
-    Err(Error::unsupported("explaining slices").into())
-}
-
-/// Reads everything that is stored and compares all checksums; prints what is wrong.
-pub fn verify(_array: &Path, _options: &OpenOptions) -> Result<(), Failure> {
-    Err(Error::unsupported("verifying arrays").into())
+pub fn explain_slice(array: &Path, options: &OpenOptions, selection: &str) -> Result<String, Failure> {
+    let array = tree::open_array(array, options)?;
+    let bounds = DimensionBounds::of_schema(array.schema());
+    meaning(selection, By::Coordinate, &bounds).map_err(|explanation| {
+        // More than a line: the caret stands under the place that is wrong.
+        eprintln!("tilefs: the selection selects nothing:\n{}", explanation.trim_end());
+        Failure::told()
+    })
 }

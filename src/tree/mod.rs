@@ -17,5 +17,5 @@ pub mod slice;
 pub mod time;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};
-pub use open::open;
+pub use open::{open, open_array};
 pub use options::{Extent, OpenOptions};

@@ -19,9 +19,17 @@ const MOST_KEY_FILE: u64 = 1024;
 /// Opens an array: its folder of files as of the options' time.
 ///
 /// # Errors
+/// As [`open_array`]; when the shape of its files cannot be told.
+pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+    Ok(Arc::new(array_folder(open_array(path, options)?, Arc::new(options.clone()))?))
+}
+
+/// Opens an array as of the options' time.
+///
+/// # Errors
 /// [`Error::NotAnArray`] with what the path is instead; [`Error::Key`] for an encrypted array without its
 /// key; whatever is wrong with its schema.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let storage = LocalStorage::new();
     expect_array(&storage, path)?;
@@ -32,8 +40,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
     let cache = Arc::new(Cache::new(usize::try_from(options.cache_size).unwrap_or(usize::MAX)));
     let context = Arc::new(Context { storage: Arc::new(storage), cache, key });
     let folder = Arc::new(ArrayFolder::open(context, path)?);
-    let array = Arc::new(Array::open(folder, window(options))?);
-    Ok(Arc::new(array_folder(array, Arc::new(options.clone()))?))
+    Ok(Arc::new(Array::open(folder, window(options))?))
 }
 
 /// From the options' start to their end, which is now if they do not say.
