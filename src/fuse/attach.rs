@@ -52,8 +52,9 @@ pub fn attach(mountpoint: &Path, source: &OsStr, access: Access) -> Result<Owned
                  `--device {DEVICE} --cap-add SYS_ADMIN`"
             ));
         }
-        // The helper may open it where we may not.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Err(format!("this user may not open {DEVICE}; as root, allow it with `chmod 666 {DEVICE}`"));
+        }
         Err(error) => return Err(format!("cannot open {DEVICE}: {error}")),
     }
     if access != Access::Owner && !others_may_be_allowed() {
@@ -85,8 +86,10 @@ pub fn fusermount() -> Option<PathBuf> {
 pub fn complaint(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("fusermount3 failed without a reason");
-    let line = line.trim();
-    line.strip_prefix("fusermount3: ").or_else(|| line.strip_prefix("fusermount: ")).unwrap_or(line).to_owned()
+    match line.split_once(": ") {
+        Some((name, rest)) if name.contains("fusermount") => rest.trim().to_owned(),
+        _ => line.trim().to_owned(),
+    }
 }
 
 fn attach_directly(device: &File, mountpoint: &Path, source: &OsStr, access: Access) -> io::Result<()> {
@@ -171,6 +174,7 @@ mod tests {
     #[test]
     fn complaints_lose_the_name_of_the_helper() {
         assert_eq!(complaint(b"fusermount3: no access\n\n"), "no access");
+        assert_eq!(complaint(b"more\n/usr/bin/fusermount3: failed to open: no\n"), "failed to open: no");
         assert_eq!(complaint(b""), "fusermount3 failed without a reason");
     }
 }

@@ -19,17 +19,14 @@ pub fn check(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
     };
     // Before anything touches the folder itself: where a server died, every touch is an error.
     if let Some(mounted) = mount_table::at(&path) {
-        let what = match (&mounted, fs::metadata(&path)) {
-            (_, Err(error)) if says_dead(&error) => {
-                return refuse(format!(
-                    "a mount whose process has died is still here; clean it up with `{}`",
-                    unmount_command(mounted.is_tilefs(), &path)
-                ));
-            }
-            (mounted, _) if mounted.is_tilefs() => format!("{} is mounted here already", mounted.source),
-            (mounted, _) => format!("a file system of type {} is mounted here already", mounted.kind),
-        };
-        return refuse(format!("{what}; unmount it with `{}`", unmount_command(mounted.is_tilefs(), &path)));
+        let command = unmount_command(mounted.is_tilefs(), &path);
+        return refuse(if is_dead(&path) {
+            format!("a mount whose process has died is still here; clean it up with `{command}`")
+        } else if mounted.is_tilefs() {
+            format!("{} is mounted here already; unmount it with `{command}`", mounted.source)
+        } else {
+            format!("a file system of type {} is mounted here already; unmount it with `{command}`", mounted.kind)
+        });
     }
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => {}
@@ -65,13 +62,11 @@ pub fn absolute(mountpoint: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether the process behind the FUSE mount at this path is gone.
+/// Whether the process behind the FUSE mount at this path is gone. Asks for something that the kernel does not know
+/// without it.
 pub fn is_dead(path: &Path) -> bool {
-    fs::metadata(path).is_err_and(|error| says_dead(&error))
-}
-
-fn says_dead(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOTCONN | libc::ECONNABORTED))
+    let errno = fs::read_dir(path).err().and_then(|error| error.raw_os_error());
+    matches!(errno, Some(libc::ENOTCONN | libc::ECONNABORTED))
 }
 
 fn unusable(error: &io::Error, mountpoint: &Path) -> String {

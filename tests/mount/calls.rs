@@ -1,0 +1,68 @@
+//! System calls that the standard library does not offer, for looking at mounts the way programs do.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+fn c_string(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+/// An extended attribute read into a buffer of this size; size 0 asks for its length.
+pub fn getxattr(path: &Path, name: &str, size: usize) -> io::Result<(usize, Vec<u8>)> {
+    let (path, name) = (c_string(path), CString::new(name).unwrap());
+    let mut value = vec![0_u8; size];
+    // SAFETY: both strings end in NUL and the buffer is as long as stated.
+    let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), size) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    value.truncate(length);
+    Ok((length, value))
+}
+
+/// The names of the extended attributes, each ended by a NUL; size 0 asks for their length.
+pub fn listxattr(path: &Path, size: usize) -> io::Result<(usize, Vec<u8>)> {
+    let path = c_string(path);
+    let mut names = vec![0_u8; size];
+    // SAFETY: the string ends in NUL and the buffer is as long as stated.
+    let length = unsafe { libc::listxattr(path.as_ptr(), names.as_mut_ptr().cast(), size) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    names.truncate(length);
+    Ok((length, names))
+}
+
+/// What the file system says of itself.
+pub fn statvfs(path: &Path) -> libc::statvfs {
+    let path = c_string(path);
+    // SAFETY: all-zero bytes are a valid statvfs.
+    let mut answer = unsafe { std::mem::zeroed() };
+    // SAFETY: the string ends in NUL and the answer is a place to write to.
+    assert_eq!(unsafe { libc::statvfs(path.as_ptr(), &raw mut answer) }, 0);
+    answer
+}
+
+/// Copies bytes out of a mapping of the whole file.
+pub fn read_mapped(file: &File, offset: usize, length: usize) -> Vec<u8> {
+    let size = file.metadata().unwrap().len() as usize;
+    assert!(offset + length <= size);
+    // SAFETY: a new shared mapping of an open file, only read, and unmapped before this returns.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        assert_ne!(start, libc::MAP_FAILED, "{}", io::Error::last_os_error());
+        let bytes = std::slice::from_raw_parts(start.cast::<u8>().add(offset), length).to_vec();
+        libc::munmap(start, size);
+        bytes
+    }
+}
+
+/// Has the kernel drop every name of this mount that is not in use.
+pub fn drop_names(mountpoint: &Path) {
+    let path = c_string(mountpoint);
+    let flags = libc::MS_REMOUNT | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOATIME;
+    let none = std::ptr::null();
+    // SAFETY: the path ends in NUL; the kernel ignores the other strings of a remount.
+    let result = unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), none, flags, none.cast()) };
+    assert_eq!(result, 0, "{}", io::Error::last_os_error());
+}

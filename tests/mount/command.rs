@@ -1,0 +1,200 @@
+//! The command `tilefs` on the sample array: its forms, what it prints, how it exits.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::harness::{
+    Place, Server, Watchdog, can_mount, errors, eventually, is_mounted, mount_lines, one_line, processes_with_argument,
+    signal,
+};
+
+fn demo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo")
+}
+
+fn tilefs() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tilefs"))
+}
+
+fn run(arguments: &[&Path]) -> Output {
+    tilefs().args(arguments).output().unwrap()
+}
+
+#[test]
+fn every_form_mounts_and_umount_ends_it() {
+    let _watchdog = Watchdog::start("every_form_mounts_and_umount_ends_it");
+    if !can_mount() {
+        return;
+    }
+    let place = Place::new();
+    let (array, mountpoint) = (demo(), place.path());
+    let expected = run(&["cat".as_ref(), &array, "temp.f32".as_ref()]).stdout;
+    assert!(!expected.is_empty());
+    let forms: [&[&Path]; 4] = [
+        &["mount".as_ref(), &array, mountpoint],
+        &[&array, mountpoint],
+        &[&array, "--mount".as_ref(), mountpoint],
+        &[&array, mountpoint, "-o".as_ref(), "ro,noatime,cache_size=64M,at=2030-01-01".as_ref()],
+    ];
+    for form in forms {
+        let output = run(form);
+        assert!(output.status.success() && output.stderr.is_empty() && output.stdout.is_empty(), "{output:?}");
+        assert!(fs::read(mountpoint.join("temp.f32")).unwrap() == expected, "{form:?}");
+        assert!(mount_lines(mountpoint)[0].contains(" - fuse.tilefs "));
+        let output = run(&["umount".as_ref(), mountpoint]);
+        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        assert!(!is_mounted(mountpoint), "{form:?}");
+        eventually("the server exits", || processes_with_argument(mountpoint).is_empty());
+    }
+}
+
+#[test]
+fn programs_read_the_same_bytes() {
+    let _watchdog = Watchdog::start("programs_read_the_same_bytes");
+    if !can_mount() {
+        return;
+    }
+    let place = Place::new();
+    assert!(run(&[&demo(), place.path()]).status.success());
+    let script = r#"
+        set -e
+        "$TILEFS" cat "$ARRAY" temp.f32 > direct
+        cmp direct mnt/temp.f32
+        test "$(md5sum < direct)" = "$(md5sum < mnt/temp.f32)"
+        cp -a mnt copy
+        cmp direct copy/temp.f32
+        test "$(stat -c %s mnt/temp.f32)" = "$(stat -c %s direct)"
+        test "$(stat -c %Y mnt/temp.f32)" = "$(stat -c %Y copy/temp.f32)"
+        for skip in 0 1 7 100 4999; do
+            dd if=direct bs=13 skip=$skip count=9 2>/dev/null > one
+            dd if=mnt/temp.f32 bs=13 skip=$skip count=9 2>/dev/null > other
+            cmp one other
+        done
+        tail -c 77 direct > one; tail -c 77 mnt/temp.f32 > other; cmp one other
+        head -c 77 direct > one; head -c 77 mnt/temp.f32 > other; cmp one other
+        ls -lR mnt > listing; grep -q temp.f32 listing
+        find mnt -type f -size +0 | grep -q dims
+        df mnt > /dev/null
+        chmod -R u+w copy
+    "#;
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .env("TILEFS", env!("CARGO_BIN_EXE_tilefs"))
+        .env("ARRAY", demo())
+        .current_dir(place.beside())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", errors(&output));
+}
+
+#[test]
+fn ctrl_c_ends_the_foreground() {
+    let _watchdog = Watchdog::start("ctrl_c_ends_the_foreground");
+    if !can_mount() {
+        return;
+    }
+    let place = Place::new();
+    let mut server = Server(tilefs().arg("-f").arg(demo()).arg(place.path()).stderr(Stdio::null()).spawn().unwrap());
+    eventually("the mount answers", || place.path().join("temp.f32").exists());
+    signal(server.0.id(), "-INT");
+    assert!(server.0.wait().unwrap().success());
+    assert!(!is_mounted(place.path()));
+}
+
+#[test]
+fn what_cannot_be_mounted_is_one_line_and_nothing_is_left() {
+    let _watchdog = Watchdog::start("what_cannot_be_mounted_is_one_line_and_nothing_is_left");
+    let place = Place::new();
+    let (array, mountpoint, beside) = (demo(), place.path(), place.beside());
+    fs::write(beside.join("file"), "").unwrap();
+    fs::create_dir_all(beside.join("full/inside")).unwrap();
+    let at = |name: &str| beside.join(name);
+    let cases: [(&Path, &Path, u8, &str); 8] = [
+        (&at("nothing"), mountpoint, 1, "nothing"),
+        (&at("file"), mountpoint, 1, "not a TileDB array"),
+        (&at("full"), mountpoint, 1, "not a TileDB array"),
+        (&array, &at("missing"), 1, "`mkdir -p "),
+        (&array, &at("file"), 1, "not a folder"),
+        (&array, &at("full"), 1, "not empty"),
+        (&array, &array.join("__schema"), 1, "this is inside"),
+        (&array, Path::new("--nonsense"), 2, "--nonsense"),
+    ];
+    for (array, mountpoint, status, part) in cases {
+        for foreground in [false, true] {
+            let mut command = tilefs();
+            command.args(["mount".as_ref(), array, mountpoint]).args(foreground.then_some("-f"));
+            let output = command.output().unwrap();
+            let line = one_line(&output);
+            assert_eq!(output.status.code(), Some(status.into()), "{line}");
+            assert!(line.starts_with("tilefs: ") && line.contains(part), "{part}: {line}");
+            assert!(!is_mounted(mountpoint) && processes_with_argument(mountpoint).is_empty());
+        }
+    }
+}
+
+#[test]
+fn umount_leaves_alone_what_is_not_ours() {
+    let _watchdog = Watchdog::start("umount_leaves_alone_what_is_not_ours");
+    let place = Place::new();
+    let output = run(&["umount".as_ref(), place.path(), "/proc".as_ref()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(errors(&output).contains("nothing is mounted here") && errors(&output).contains("not tilefs"));
+    assert!(is_mounted(Path::new("/proc")));
+}
+
+#[test]
+fn cat_and_ls_need_no_mount() {
+    let listed = tilefs().arg("ls").arg(demo()).output().unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    let names = String::from_utf8(listed.stdout).unwrap();
+    assert!(names.lines().any(|name| name == "temp.f32") && names.lines().any(|name| name == "dims"));
+
+    let long = tilefs().args(["ls", "-l"]).arg(demo()).arg("temp.f32").output().unwrap();
+    let bytes = run(&["cat".as_ref(), &demo(), "temp.f32".as_ref()]).stdout;
+    let line = String::from_utf8(long.stdout).unwrap();
+    assert!(line.starts_with("-r--r--r-- ") && line.contains(&format!(" {} ", bytes.len())), "{line}");
+
+    let all = tilefs().args(["ls", "-R"]).arg(demo()).output().unwrap();
+    assert!(String::from_utf8(all.stdout).unwrap().contains("\ndims:\n"));
+
+    let twice = run(&["cat".as_ref(), &demo(), "temp.f32".as_ref(), "./temp.f32".as_ref()]).stdout;
+    assert!(twice == [bytes.as_slice(), &bytes].concat());
+
+    let partly = run(&["cat".as_ref(), &demo(), "nothing".as_ref(), "temp.f32".as_ref(), "dims".as_ref()]);
+    assert_eq!((partly.status.code(), partly.stdout.len()), (Some(1), bytes.len()));
+    assert_eq!(
+        errors(&partly),
+        "tilefs: nothing: no such file: nothing\ntilefs: dims: this is a folder; see `tilefs ls`\n"
+    );
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let script =
+        r#"{ "$TILEFS" cat "$ARRAY" temp.f32 temp.f32 temp.f32 temp.f32; echo $? > status; } | head -c 5 > head"#;
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .env("TILEFS", env!("CARGO_BIN_EXE_tilefs"))
+        .env("ARRAY", demo())
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(fs::read(folder.path().join("status")).unwrap(), b"0\n");
+
+    let full = tilefs().arg("cat").arg(demo()).arg("temp.f32").stdout(fs::File::create("/dev/full").unwrap()).output();
+    let full = full.unwrap();
+    assert_eq!(full.status.code(), Some(1));
+    assert!(one_line(&full).contains("cannot write"), "{full:?}");
+}
+
+#[test]
+fn completions_are_for_shells() {
+    for shell in ["bash", "zsh", "fish"] {
+        let output = tilefs().args(["completions", shell]).output().unwrap();
+        assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("cache-size"), "{shell}");
+    }
+    assert_eq!(tilefs().args(["completions", "dos"]).output().unwrap().status.code(), Some(2));
+}

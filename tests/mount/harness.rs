@@ -1,0 +1,213 @@
+//! Mounts for the length of a test, and a watchdog over each test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tilefs::fuse::{Mount, MountOptions};
+
+use crate::toy::{self, Counters};
+
+/// No test takes longer, not even on a loaded machine.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Whether this user can mount; says aloud why not.
+pub fn can_mount() -> bool {
+    let why_not = if fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
+        "/dev/fuse cannot be opened"
+    } else if !is_root() && !Path::new("/usr/bin/fusermount3").exists() {
+        "this is not root, and fusermount3 is missing (package fuse3)"
+    } else {
+        return true;
+    };
+    eprintln!("SKIPPED: {why_not}");
+    false
+}
+
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// Ends the whole test program if a test does not end: a process that hangs in a mount cannot be ended otherwise.
+pub struct Watchdog(#[allow(dead_code)] mpsc::Sender<()>);
+
+impl Watchdog {
+    pub fn start(test: &'static str) -> Watchdog {
+        let (sender, receiver) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            if receiver.recv_timeout(LIMIT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("{test} hangs: unmounting everything of this test program");
+                for mountpoint in MOUNTPOINTS.lock().unwrap().iter() {
+                    unmount_lazily(mountpoint);
+                }
+                std::process::exit(101);
+            }
+        });
+        Watchdog(sender)
+    }
+}
+
+static MOUNTPOINTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// An empty folder to mount on; whatever is mounted there at the end is unmounted.
+pub struct Place {
+    folder: TempDir,
+    path: PathBuf,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let path = fs::canonicalize(folder.path()).unwrap().join("mnt");
+        fs::create_dir(&path).unwrap();
+        MOUNTPOINTS.lock().unwrap().push(path.clone());
+        Place { folder, path }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A folder beside the mount point that goes with it.
+    pub fn beside(&self) -> PathBuf {
+        fs::canonicalize(self.folder.path()).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // More than once where a test mounts over a mount.
+        while is_mounted(&self.path) {
+            if !unmount_lazily(&self.path) {
+                break;
+            }
+        }
+    }
+}
+
+/// The toy tree, mounted by this process.
+pub struct Toy {
+    // Dropped in this order: unmounted before the folder is removed.
+    pub mount: Option<Mount>,
+    pub place: Place,
+    pub counters: Arc<Counters>,
+}
+
+impl Toy {
+    pub fn mount() -> Toy {
+        Toy::mount_with(&MountOptions::new("/toy"))
+    }
+
+    pub fn mount_with(options: &MountOptions) -> Toy {
+        let (place, counters) = (Place::new(), Arc::<Counters>::default());
+        let mount = Mount::new(toy::root(&counters), place.path(), options).unwrap();
+        Toy { mount: Some(mount), place, counters }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+}
+
+/// A process that serves a mount, killed at the end.
+pub struct Server(pub Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The lines of the mount table for a path.
+pub fn mount_lines(mountpoint: &Path) -> Vec<String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let here = |line: &&str| line.split(' ').nth(4) == mountpoint.to_str();
+    table.lines().filter(here).map(str::to_owned).collect()
+}
+
+pub fn is_mounted(mountpoint: &Path) -> bool {
+    !mount_lines(mountpoint).is_empty()
+}
+
+pub fn unmount_lazily(mountpoint: &Path) -> bool {
+    let by = |program: &str, flags: &str| {
+        let status = Command::new(program).arg(flags).arg(mountpoint).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    by("umount", "-l") || by("fusermount3", "-uz")
+}
+
+/// As somebody else would.
+pub fn unmount(mountpoint: &Path) {
+    let status = if is_root() {
+        Command::new("umount").arg(mountpoint).status()
+    } else {
+        Command::new("fusermount3").arg("-u").arg(mountpoint).status()
+    };
+    assert!(status.unwrap().success());
+}
+
+/// Waits until something is so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The program `examples/toy`, as it is built beside this test.
+pub fn toy_program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let profile = test.parent().unwrap().parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--example", "toy", "--manifest-path"]);
+        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+        if profile.file_name().is_some_and(|name| name == "release") {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success());
+        profile.join("examples/toy")
+    })
+}
+
+/// The processes that have this as one of their arguments, zombies left out.
+pub fn processes_with_argument(argument: &Path) -> Vec<u32> {
+    let wanted = argument.to_str().unwrap();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // Zombies have no arguments.
+        let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if arguments.split(|&byte| byte == 0).any(|one| one == wanted.as_bytes()) {
+            found.push(id);
+        }
+    }
+    found
+}
+
+pub fn signal(process: u32, signal: &str) {
+    assert!(Command::new("kill").args([signal, &process.to_string()]).status().unwrap().success());
+}
+
+/// What a program printed to standard error.
+pub fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Standard error as the one line that it must be.
+#[track_caller]
+pub fn one_line(output: &Output) -> String {
+    let text = errors(output);
+    assert_eq!(text.matches('\n').count(), 1, "one line expected: {text:?}");
+    text.trim_end().to_owned()
+}

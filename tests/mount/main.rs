@@ -1,0 +1,17 @@
+//! Mounts through the real kernel: what programs see, and how mounts begin and end.
+//!
+//! The trees are the computed ones of `examples/toy`, which are slow, damaged or huge where that is wanted, and the
+//! sample array of the fixtures for the command line. Every test is bounded in time and unmounts on every way out.
+//! Where this user cannot mount at all the tests say so and pass.
+
+#[path = "../../examples/toy/tree.rs"]
+#[allow(dead_code)]
+mod toy;
+
+mod calls;
+mod command;
+mod harness;
+mod life;
+mod names;
+mod reading;
+mod user;
