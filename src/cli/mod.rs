@@ -139,6 +139,18 @@ mod tests {
     }
 
     #[test]
+    fn the_manual_knows_every_command_and_option() {
+        use clap::CommandFactory;
+        let manual = include_str!("../../man/tilefs.1").replace("\\-", "-");
+        for command in CommandLine::command().get_subcommands() {
+            assert!(manual.contains(&format!(".B {}\n", command.get_name())), "{}", command.get_name());
+            for option in command.get_arguments().filter_map(|argument| argument.get_long()) {
+                assert!(manual.contains(&format!("--{option}")), "--{option}");
+            }
+        }
+    }
+
+    #[test]
     fn all_forms_of_mounting_are_one() {
         for line in [
             "tilefs mount a m -f",
