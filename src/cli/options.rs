@@ -21,7 +21,7 @@ pub struct Opening {
     from: Option<Time>,
 
     /// The file with the key of an encrypted array: 32 bytes, or 64 hexadecimal digits
-    #[arg(long, value_name = "FILE", env = "TILEFS_KEY_FILE")]
+    #[arg(long, value_name = "FILE", env = "TILEFS_KEY_FILE", hide_env_values = true)]
     key_file: Option<PathBuf>,
 
     /// Which box of a dense array its files hold
