@@ -1,11 +1,11 @@
-//! Metadata and groups as the tree shows them, against what libtiledb reads: over the fixtures, and over a corpus of
+//! Metadata, enumerations, labels and groups as the tree shows them, against what libtiledb reads: over the fixtures, and over a corpus of
 //! real arrays where there is one (`TILEFS_CORPUS`, `../shared/corpus`, `../../shared/corpus`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs::tree::{Folder, Node, OpenOptions, open};
+use tilefs::tree::{EntryKind, Folder, Node, OpenOptions, open};
 
 /// One array or group of a manifest.
 struct Object {
@@ -203,4 +203,92 @@ fn metadata_is_what_libtiledb_reads() {
     eprintln!("{reads} reads of metadata with {keys} keys");
     assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
     assert!(reads > 100 && keys > 100, "the manifest of the fixtures alone has more");
+}
+
+/// Compares `enums/` with the enumerations of a schema.
+fn check_enumerations(root: &Arc<dyn Folder>, schema: &Value) -> Result<usize, String> {
+    let Some(expected) = schema["enumerations"].as_object().filter(|all| !all.is_empty()) else { return Ok(0) };
+    if names(&folder(root, "enums")).len() != expected.len() {
+        return Err(format!("{:?}, expected {} enumerations", names(&folder(root, "enums")), expected.len()));
+    }
+    for (name, one) in expected {
+        let text = bytes(root, &format!("enums/{}.txt", tilefs::tree::names::escape(name)));
+        let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+        let datatype = one["type"].as_str().unwrap();
+        let values = one["values_hex"].as_array().unwrap();
+        let same = lines.iter().zip(values).all(|(line, value)| {
+            let (line, value) = (line.strip_suffix(b"\n").unwrap(), unhex(value.as_str().unwrap()));
+            // One array has text under types of numbers.
+            if datatype.starts_with("STRING")
+                || datatype == "CHAR"
+                || datatype == "INT32" && value.len() == 2
+                || datatype == "INT64" && value.len() == 2
+            {
+                return line
+                    == value.iter().map(|&b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }).collect::<Vec<u8>>();
+            }
+            let line = std::str::from_utf8(line).unwrap();
+            line.split(' ').map(|one| canonical(datatype, one)).eq(stored_numbers(datatype, &value))
+        });
+        if lines.len() != values.len() || !same {
+            return Err(format!("{name}: {}, expected {values:?}", text.escape_ascii()));
+        }
+    }
+    Ok(expected.len())
+}
+
+#[test]
+fn enumerations_are_what_libtiledb_reads() {
+    let (mut found, mut problems) = (0, Vec::new());
+    for object in objects() {
+        for read in object.reads().iter().filter(|read| read.get("newest_error").is_none()) {
+            let schema = read.get("schema").unwrap_or(&object.facts["schema"]);
+            if schema["enumerations"].as_object().is_none_or(|all| all.is_empty()) {
+                continue;
+            }
+            let root = object.open(read).map_err(|error| error.to_string());
+            match root.and_then(|root| check_enumerations(&root, schema)) {
+                Ok(count) => found += count,
+                Err(problem) => problems.push(format!("{} {}: {problem}", object.name(), read["name"])),
+            }
+        }
+    }
+    eprintln!("{found} enumerations");
+    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
+    assert!(found > 5, "the manifest of the fixtures alone has more");
+}
+
+/// A label is an array in itself, so its values are known from there.
+#[test]
+fn labels_lie_along_their_dimension() {
+    let mut found = 0;
+    for object in objects().iter().filter(|object| object.path.join("__labels").is_dir()) {
+        let root = object.open(&object.reads()[0]).unwrap();
+        let labels = folder(&root, "labels");
+        let mut places: Vec<PathBuf> =
+            std::fs::read_dir(object.path.join("__labels")).unwrap().map(|one| one.unwrap().path()).collect();
+        places.sort();
+        let entries = labels.list().unwrap();
+        let folders: Vec<&str> =
+            entries.iter().filter(|one| one.kind == EntryKind::Folder).map(|one| one.name.as_str()).collect();
+        assert_eq!(folders.len(), places.len(), "{}", object.name());
+        for (label, place) in folders.into_iter().zip(&places) {
+            let array = open(place, &OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() }).unwrap();
+            let files = names(&array).into_iter().filter(|name| name.starts_with("label."));
+            let mut lengths = Vec::new();
+            for file in files {
+                let alone = bytes(&array, &file);
+                assert_eq!(bytes(&root, &format!("labels/{label}/{file}")), alone, "{}", object.name());
+                if !file.ends_with(".hdr") {
+                    let beside = format!("labels/{label}{}", &file["label".len()..]);
+                    assert_eq!(bytes(&root, &beside), alone, "{} {beside}", object.name());
+                    lengths.push(alone.len());
+                }
+            }
+            assert!(!lengths.is_empty());
+            found += 1;
+        }
+    }
+    eprintln!("{found} labels");
+    assert!(found >= 2);
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
+use super::enumerations::Enumerations;
 use super::generic::read_generic_tile;
 use crate::cache::Cache;
 use crate::error::{Error, Locate, Result};
@@ -44,6 +45,7 @@ pub struct ArrayFolder {
     directory: Directory,
     fragments: Vec<Fragment>,
     schemas: Mutex<HashMap<String, Arc<ArraySchema>>>,
+    pub(super) enumerations: Enumerations,
     first_source: u64,
 }
 
@@ -60,7 +62,14 @@ impl ArrayFolder {
             .map(|entry| Fragment { entry: entry.clone(), outline: OnceLock::new() })
             .collect();
         let first_source = context.cache.new_sources(SOURCES_PER_FRAGMENT * fragments.len() as u64);
-        Ok(ArrayFolder { context, directory, fragments, schemas: Mutex::default(), first_source })
+        Ok(ArrayFolder {
+            context,
+            directory,
+            fragments,
+            schemas: Mutex::default(),
+            enumerations: Enumerations::default(),
+            first_source,
+        })
     }
 
     pub fn path(&self) -> &Path {

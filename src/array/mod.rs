@@ -2,9 +2,11 @@
 
 pub mod dense;
 pub mod directory;
+pub mod enumerations;
 pub mod folder;
 pub mod fragment;
 pub mod generic;
+pub mod labels;
 pub mod metadata;
 pub mod tiles;
 pub mod timed_files;

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::dense::{DenseArray, DenseShown};
+use super::enums;
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
 use super::grammar::By;
+use super::labels;
 use super::made::FixedFolder;
 use super::meta;
 use super::options::OpenOptions;
 use super::slice::SliceFolder;
 use crate::array::Array;
+use crate::array::dense::Selection;
 use crate::error::Result;
 use crate::format::schema::ArrayType;
 
@@ -23,16 +26,16 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     let modified = last_commit(&array);
     let names = Arc::new(FieldNames::of(array.schema()));
     let mut folder = FixedFolder::new(modified);
-    let of_metadata = array.clone();
-    meta::add_to(&mut folder, modified, move || of_metadata.metadata());
     if array.schema().array_type == ArrayType::Dense {
-        let dense = Arc::new(DenseArray::new(array)?);
+        let dense = Arc::new(DenseArray::new(array.clone())?);
         let (selection, _) = dense.default_selection(options.extent)?;
         let shown = Arc::new(DenseShown::new(dense, selection));
         let whole = FieldFolder { shown, names, modified };
         add_files(&mut folder, &whole);
         folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
         folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
+    } else {
+        add_described(&mut folder, &array, None, modified);
     }
     Ok(folder)
 }
@@ -61,4 +64,13 @@ pub(super) fn add_files(folder: &mut FixedFolder, fields: &FieldFolder) {
     }
     folder.add_folder("dims", dims);
     formats::add_folders(folder, fields);
+    add_described(folder, fields.shown.array(), fields.shown.selection(), fields.modified);
+}
+
+/// What is known of an array besides its cells: metadata, enumerations, labels of what `selection` shows.
+fn add_described(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
+    let of_metadata = array.clone();
+    meta::add_to(folder, modified, move || of_metadata.metadata());
+    enums::add_to(folder, array, modified);
+    labels::add_to(folder, array, selection, modified);
 }

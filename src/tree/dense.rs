@@ -121,10 +121,6 @@ impl DenseShown {
         &self.dense
     }
 
-    pub fn selection(&self) -> &Selection {
-        &self.selection
-    }
-
     fn attribute(&self, field: FieldId) -> Result<(usize, &Attribute)> {
         match field {
             FieldId::Attribute(number) => Ok((number, &self.dense.array.schema().attributes[number])),
@@ -160,6 +156,10 @@ impl Shown for DenseShown {
 
     fn known_shape(&self) -> Option<Vec<u64>> {
         Some(self.selection.shape())
+    }
+
+    fn selection(&self) -> Option<&Selection> {
+        Some(&self.selection)
     }
 
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {

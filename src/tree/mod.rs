@@ -2,9 +2,11 @@
 
 pub mod array;
 pub mod dense;
+pub mod enums;
 pub mod fields;
 pub mod formats;
 pub mod grammar;
+pub mod labels;
 pub mod made;
 pub mod meta;
 pub mod names;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::grammar::{self, By};
 use crate::array::Array;
+use crate::array::dense::Selection;
 use crate::error::Result;
 use crate::export::{Column, Content, Field};
 use crate::format::datatype::Datatype;
@@ -63,6 +64,11 @@ pub trait Shown: Send + Sync {
 
     /// The shape where nothing has to be read for it.
     fn known_shape(&self) -> Option<Vec<u64>>;
+
+    /// What is shown of each axis of a dense array.
+    fn selection(&self) -> Option<&Selection> {
+        None
+    }
 
     /// The values of a field, little-endian, cell after cell.
     ///

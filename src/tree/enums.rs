@@ -1,0 +1,136 @@
+//! `enums/NAME.txt`: the labels of an enumeration, line k + 1 being that of code k.
+//!
+//! Text is UTF-8 as it is stored (UTF-16 and UTF-32 are converted), except that a line break within a label is a space.
+//! Numbers are decimal, those of one label separated by spaces; blobs are hexadecimal. schema.json has the exact labels.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::made::{FixedFolder, MadeFile};
+use super::meta::hex;
+use super::names::FileNames;
+use crate::array::Array;
+use crate::error::Result;
+use crate::export::{Labels, number};
+use crate::format::datatype::Kind;
+use crate::format::enumeration::Enumeration;
+use crate::format::schema::CellValNum;
+use crate::format::text;
+
+/// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
+pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, modified: SystemTime) {
+    let mut names: Vec<&str> = array.schema().enumerations.iter().map(|(name, _)| name.as_str()).collect();
+    if names.is_empty() {
+        return;
+    }
+    // They are stored in no order.
+    names.sort_unstable();
+    let mut files = FileNames::new(&[]);
+    let mut enums = FixedFolder::new(modified);
+    for name in names {
+        let (array, name) = (array.clone(), name.to_owned());
+        let file = files.give(&name, &[".txt"]);
+        let content = MadeFile::new(modified, move || Ok(Arc::new(lines(&*array.enumeration(&name)?))));
+        enums.add_file(format!("{file}.txt"), content);
+    }
+    folder.add_folder("enums", enums);
+}
+
+/// The labels that the values of an attribute stand for; `None` where they stand for themselves, or where a label is
+/// several numbers, for which no format has a place.
+///
+/// # Errors
+/// As [`Array::enumeration`].
+pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
+    let name = array.schema().attributes.get(attribute).and_then(|attribute| attribute.enumeration.as_deref());
+    let Some(name) = name else { return Ok(None) };
+    let enumeration = array.enumeration(name)?;
+    if enumeration.datatype.kind() != Kind::Bytes && enumeration.cell_count != CellValNum::Fixed(1) {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(Labels {
+        name: enumeration.name.clone(),
+        datatype: enumeration.datatype,
+        ordered: enumeration.ordered,
+        values: enumeration.values().map(<[u8]>::to_vec).collect(),
+    })))
+}
+
+/// The text of `NAME.txt`.
+fn lines(enumeration: &Enumeration) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for value in enumeration.values() {
+        let start = lines.len();
+        lines.extend(label(enumeration, value));
+        for byte in &mut lines[start..] {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        lines.push(b'\n');
+    }
+    lines
+}
+
+fn label(enumeration: &Enumeration, value: &[u8]) -> Vec<u8> {
+    let datatype = enumeration.datatype;
+    if datatype.kind() != Kind::Bytes && value.len().is_multiple_of(datatype.size()) {
+        let numbers = value.chunks(datatype.size()).filter_map(|one| number::text(datatype, one));
+        return numbers.collect::<Vec<_>>().join(" ").into_bytes();
+    }
+    match text::decode(datatype, value) {
+        Some(text) => text.into_owned().into_bytes(),
+        // Text in an encoding that nobody named is better as it is than as digits.
+        None if text::is_text(datatype) && datatype.size() == 1 => value.to_vec(),
+        // TileDB-MariaDB has written text under the types of numbers.
+        None if datatype.kind() != Kind::Bytes && std::str::from_utf8(value).is_ok() => value.to_vec(),
+        None => hex(value).into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An enumeration file as the format describes it.
+    fn enumeration(datatype: u8, count: u32, values: &[&[u8]]) -> Enumeration {
+        let mut bytes = 0u32.to_le_bytes().to_vec();
+        for name in ["e", "file"] {
+            bytes.extend((name.len() as u32).to_le_bytes());
+            bytes.extend(name.as_bytes());
+        }
+        bytes.push(datatype);
+        bytes.extend(count.to_le_bytes());
+        bytes.push(0);
+        let data = values.concat();
+        bytes.extend((data.len() as u64).to_le_bytes());
+        bytes.extend(data);
+        if count == u32::MAX {
+            bytes.extend((8 * values.len() as u64).to_le_bytes());
+            let mut start = 0u64;
+            for value in values {
+                bytes.extend(start.to_le_bytes());
+                start += value.len() as u64;
+            }
+        }
+        Enumeration::parse(&bytes).unwrap()
+    }
+
+    fn text_of(datatype: u8, count: u32, values: &[&[u8]]) -> String {
+        String::from_utf8(lines(&enumeration(datatype, count, values))).unwrap()
+    }
+
+    #[test]
+    fn a_line_for_each_code() {
+        let (utf8, utf16, int16, float32, blob) = (12, 13, 7, 2, 40);
+        assert_eq!(text_of(utf8, u32::MAX, &[b"red", b"", "blä\r\nu".as_bytes()]), "red\n\nblä  u\n");
+        assert_eq!(text_of(utf8, u32::MAX, &[]), "");
+        assert_eq!(text_of(utf16, u32::MAX, &[&[0xe4, 0], &[0, 0xd8]]), "ä\n00d8\n");
+        assert_eq!(text_of(int16, 1, &[&[1, 0], &[0xff, 0xff]]), "1\n-1\n");
+        assert_eq!(text_of(int16, 2, &[&[1, 0, 2, 0]]), "1 2\n");
+        assert_eq!(text_of(int16, u32::MAX, &[b"abc", &[0xff], b"\x01\0"]), "abc\nff\n1\n");
+        assert_eq!(text_of(float32, 1, &[&0.1f32.to_le_bytes()]), "0.1\n");
+        assert_eq!(text_of(blob, u32::MAX, &[&[0, 255]]), "00ff\n");
+        assert_eq!(lines(&enumeration(4, u32::MAX, &[&[0xe4]])), [0xe4, b'\n']);
+    }
+}

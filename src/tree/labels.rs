@@ -1,0 +1,74 @@
+//! `labels/`: the dimension labels of an array, one value for each position along the labelled dimension.
+//!
+//! `labels/NAME.EXT` and the files beside it are like those of an attribute and as long as `dims/DIM.EXT` of the same
+//! folder; in a slice they are those of the slice. `labels/NAME/` is the array that holds the label, whole.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::array::array_folder;
+use super::dense::{DenseArray, DenseShown};
+use super::fields::{FieldFolder, FieldNames};
+use super::made::{FixedFolder, MadeFile, MadeFolder};
+use super::names::FileNames;
+use super::options::{Extent, OpenOptions};
+use super::shown::FieldId;
+use crate::array::Array;
+use crate::array::dense::Selection;
+use crate::error::Result;
+use crate::export::extension::of_datatype;
+use crate::format::schema::DimensionLabel;
+
+/// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is what the
+/// folder shows of a dense array; without one the labels are whole. The labels' arrays are opened when `labels/` is
+/// entered.
+pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
+    if array.schema().labels.is_empty() {
+        return;
+    }
+    let (array, selection) = (array.clone(), selection.cloned());
+    let make = move || Ok(files(&array, selection.as_ref(), modified));
+    folder.add_folder("labels", MadeFolder::new(modified, make));
+}
+
+/// The files of all labels. What is wrong with one of them is told by its own files.
+fn files(array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) -> FixedFolder {
+    let mut folder = FixedFolder::new(modified);
+    let mut names = FileNames::new(&[]);
+    for label in &array.schema().labels {
+        let values = format!(".{}", of_datatype(label.datatype));
+        let stem = names.give(&label.name, &[&values, ".offsets.u64", ".valid.u8", ".txt", ""]);
+        if let Err(error) = add_values(&mut folder, array, label, &stem, selection, modified) {
+            folder.add_file(format!("{stem}{values}"), MadeFile::new(modified, move || Err(error.clone())));
+        }
+        let (array, label) = (array.clone(), label.clone());
+        let whole = move || array_folder(array.label(&label)?.array, Arc::new(OpenOptions::default()));
+        folder.add_folder(stem, MadeFolder::new(modified, whole));
+    }
+    folder
+}
+
+fn add_values(
+    folder: &mut FixedFolder,
+    array: &Array,
+    label: &DimensionLabel,
+    stem: &str,
+    selection: Option<&Selection>,
+    modified: SystemTime,
+) -> Result<()> {
+    let opened = array.label(label)?;
+    let dense = Arc::new(DenseArray::new(opened.array.clone())?);
+    let selection = match selection.and_then(|selection| selection.axes().get(label.dimension as usize)) {
+        Some(axis) => Selection::new(vec![axis.clone()])?,
+        None => dense.default_selection(Extent::Domain)?.0,
+    };
+    // The label's attribute has a name of its own, which nobody chose.
+    let mut names = FieldNames::of(opened.array.schema());
+    if let Some(name) = names.attributes.get_mut(opened.attribute) {
+        *name = stem.to_owned();
+    }
+    let shown = Arc::new(DenseShown::new(dense, selection));
+    let fields = FieldFolder { shown, names: Arc::new(names), modified };
+    fields.add_raw(folder, FieldId::Attribute(opened.attribute));
+    Ok(())
+}
