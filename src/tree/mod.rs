@@ -16,6 +16,7 @@ pub mod options;
 pub mod percent;
 pub mod shown;
 pub mod slice;
+pub mod texts;
 pub mod time;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};

@@ -1,0 +1,229 @@
+//! The commands of README.txt: they work as they stand, in this folder, with its real names.
+
+use super::description::{CellsShown, Description, FileFacts, Format};
+use super::quoting::{literal, path_word, shell_word};
+use crate::format::datatype::{Datatype, Kind};
+use crate::format::schema::{Attribute, CellValNum};
+use crate::tree::grammar::{coordinate_text, range_text};
+
+/// What one may want, and the command that does it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    pub purpose: String,
+    pub command: String,
+}
+
+/// The commands for an array, each for the first attribute that has the files for it.
+pub fn commands(description: &Description<'_>) -> Vec<Command> {
+    let one = One { description };
+    let mut commands = vec![Command::new("Shape, types and filters", "cat schema.txt".to_owned())];
+    commands.extend(one.first_values());
+    commands.extend(one.one_cell());
+    commands.extend(one.lines());
+    commands.extend(one.table());
+    commands.extend(one.sum());
+    commands.extend(one.numpy());
+    commands.extend(one.r());
+    commands.extend(one.gdal());
+    commands.extend(one.netcdf());
+    commands.extend(one.part());
+    commands.extend(one.history());
+    commands
+}
+
+impl Command {
+    fn new(purpose: impl Into<String>, command: String) -> Self {
+        Command { purpose: purpose.into(), command }
+    }
+}
+
+/// Finds the files that each command needs.
+struct One<'d, 'a> {
+    description: &'d Description<'a>,
+}
+
+impl<'d> One<'d, '_> {
+    /// The first attribute with a file of this format that also fits, and the file.
+    fn find(&self, format: Format, fits: impl Fn(&Attribute) -> bool) -> Option<(&'d Attribute, &'d FileFacts)> {
+        self.description.schema.attributes.iter().filter(|one| fits(one)).find_map(|attribute| {
+            let file = self
+                .description
+                .files
+                .iter()
+                .find(|file| file.format == format && file.field.as_deref() == Some(attribute.name.as_str()));
+            file.map(|file| (attribute, file))
+        })
+    }
+
+    /// The first file of this format, of whatever it is.
+    fn any(&self, format: Format) -> Option<&'d FileFacts> {
+        self.description.files.iter().find(|file| file.format == format)
+    }
+
+    fn first_values(&self) -> Option<Command> {
+        let (attribute, file) = self.find(Format::Raw, is_number)?;
+        let command = format!(
+            "od -An {} -N{} {}",
+            od(attribute.datatype)?,
+            10 * attribute.datatype.size(),
+            path_word(&file.path)
+        );
+        Some(Command::new(format!("The first ten values of {}", called(attribute)), command))
+    }
+
+    fn one_cell(&self) -> Option<Command> {
+        let (attribute, file) = self.find(Format::Raw, is_number)?;
+        let folder = self.slice_of_one()?;
+        let path = format!("slice/{folder}/{}", file.path);
+        Some(Command::new(
+            "One cell, by its coordinates",
+            format!("od -An {} {}", od(attribute.datatype)?, shell_word(&path)),
+        ))
+    }
+
+    /// The name in `slice/` of the first cell.
+    fn slice_of_one(&self) -> Option<String> {
+        let CellsShown::Dense { axes, .. } = &self.description.cells else { return None };
+        if !self.description.has_slices || self.description.selection.is_some() {
+            return None;
+        }
+        let axes = axes.iter().zip(&self.description.schema.dimensions);
+        let firsts = axes.map(|(axis, dimension)| Some(coordinate_text(dimension.datatype, axis.first.as_ref()?)));
+        Some(firsts.collect::<Option<Vec<_>>>()?.join(","))
+    }
+
+    fn lines(&self) -> Option<Command> {
+        let (attribute, file) = self.find(Format::Lines, |_| true)?;
+        let purpose = format!("The first values of {}, one a line", called(attribute));
+        Some(Command::new(purpose, format!("head -3 {}", path_word(&file.path))))
+    }
+
+    fn table(&self) -> Option<Command> {
+        if let Some(file) = self.any(Format::Tsv) {
+            return Some(Command::new("The first rows as a table", format!("head -3 {}", path_word(&file.path))));
+        }
+        let (attribute, file) = self.find(Format::Grid, |_| true)?;
+        let purpose = format!("The first rows of {} as text", called(attribute));
+        Some(Command::new(purpose, format!("head -3 {}", path_word(&file.path))))
+    }
+
+    fn sum(&self) -> Option<Command> {
+        let (attribute, file) = self.find(Format::Grid, is_number)?;
+        let program = "{for (i = 1; i <= NF; i++) {n++; s += $i}} END {print s / n}";
+        let command = format!("awk '{program}' {}", path_word(&file.path));
+        Some(Command::new(format!("The mean of {}", called(attribute)), command))
+    }
+
+    fn numpy(&self) -> Option<Command> {
+        let (attribute, file) = self.find(Format::Npy, |_| true)?;
+        let program = format!("import numpy; print(numpy.load({}, mmap_mode=\"r\"))", literal(&file.path));
+        let purpose = format!("{} in NumPy, without a copy", called(attribute));
+        Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
+    }
+
+    fn r(&self) -> Option<Command> {
+        let single = |one: &Attribute| one.cell_count == CellValNum::Fixed(1);
+        let (attribute, file) = self.find(Format::Raw, |one| is_number(one) && single(one) && r_type(one).is_some())?;
+        let (what, rest) = r_type(attribute)?;
+        let size = attribute.datatype.size();
+        let program = format!("readBin({}, {what}, n=10, size={size}, endian=\"little\"{rest})", literal(&file.path));
+        Some(Command::new(format!("{} in R", called(attribute)), format!("Rscript -e {}", shell_word(&program))))
+    }
+
+    fn gdal(&self) -> Option<Command> {
+        let (attribute, _) = self.find(Format::EnviHeader, |_| true)?;
+        let raw = self.description.files_of(&attribute.name).find(|file| file.format == Format::Raw)?;
+        let purpose = format!("{} as a raster in GDAL, QGIS and ENVI", called(attribute));
+        Some(Command::new(purpose, format!("gdalinfo {}", path_word(&raw.path))))
+    }
+
+    fn netcdf(&self) -> Option<Command> {
+        let file = self.any(Format::NetCdf)?;
+        Some(Command::new(
+            "All of it as netCDF, for ncdump, ncview, xarray, NCO",
+            format!("ncdump -h {}", path_word(&file.path)),
+        ))
+    }
+
+    /// A part of the array, as much as its first ten coordinates along each axis.
+    fn part(&self) -> Option<Command> {
+        if !self.description.has_slices || self.description.selection.is_some() {
+            return None;
+        }
+        let schema = self.description.schema;
+        let folder = match &self.description.cells {
+            CellsShown::Dense { axes, .. } => {
+                let axes = axes.iter().zip(&schema.dimensions);
+                let ranges: Vec<String> = axes
+                    .map(|(axis, dimension)| {
+                        let text = |end| coordinate_text(dimension.datatype, end);
+                        match (axis.first.as_ref(), axis.last.as_ref()) {
+                            (Some(first), Some(last)) if axis.length > 10 && axis.step == Some(1) => {
+                                let tenth = tenth(first).unwrap_or_else(|| last.clone());
+                                format!("{}..{}", text(first), text(&tenth))
+                            }
+                            _ => "..".to_owned(),
+                        }
+                    })
+                    .collect();
+                ranges.join(",")
+            }
+            CellsShown::Sparse { non_empty, .. } => {
+                let (range, dimension) = non_empty.as_ref()?.first().zip(schema.dimensions.first())?;
+                range_text(dimension.datatype, range)
+            }
+        };
+        Some(Command::new(
+            "A part of it: a folder like this one",
+            format!("ls {}", shell_word(&format!("slice/{folder}"))),
+        ))
+    }
+
+    fn history(&self) -> Option<Command> {
+        let whole = self.description.has_history && self.description.selection.is_none();
+        whole.then(|| Command::new("The array as it was: a folder for each commit", "ls .history".to_owned()))
+    }
+}
+
+/// The tenth coordinate from one on.
+fn tenth(first: &crate::format::scalar::Scalar) -> Option<crate::format::scalar::Scalar> {
+    use crate::format::scalar::Scalar;
+    match first {
+        Scalar::Signed(first) => first.checked_add(9).map(Scalar::Signed),
+        Scalar::Unsigned(first) => first.checked_add(9).map(Scalar::Unsigned),
+        _ => None,
+    }
+}
+
+/// The attribute's name in a sentence.
+pub fn called(attribute: &Attribute) -> String {
+    match attribute.name.as_str() {
+        "" => "the attribute".to_owned(),
+        name => super::quoting::in_line(name),
+    }
+}
+
+fn is_number(attribute: &Attribute) -> bool {
+    attribute.datatype.kind() != Kind::Bytes && !attribute.is_variable()
+}
+
+/// The option of `od` that prints values of a type.
+fn od(datatype: Datatype) -> Option<String> {
+    let letter = match datatype.kind() {
+        Kind::Signed => 'd',
+        Kind::Unsigned => 'u',
+        Kind::Float => 'f',
+        Kind::Bytes => return None,
+    };
+    Some(format!("-t{letter}{}", datatype.size()))
+}
+
+/// How `readBin` is told a type; it has no unsigned numbers of four bytes and no integers of eight.
+fn r_type(attribute: &Attribute) -> Option<(&'static str, &'static str)> {
+    match (attribute.datatype.kind(), attribute.datatype.size()) {
+        (Kind::Float, _) => Some(("\"numeric\"", "")),
+        (Kind::Signed, 1 | 2 | 4) => Some(("\"integer\"", "")),
+        (Kind::Unsigned, 1 | 2) => Some(("\"integer\"", ", signed=FALSE")),
+        _ => None,
+    }
+}

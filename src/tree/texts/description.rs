@@ -1,0 +1,223 @@
+//! What is known of an array, or a slice of one, when its explaining files are written.
+
+use std::sync::Arc;
+
+use crate::array::TimeWindow;
+use crate::array::dense::AxisSelection;
+use crate::export::{Labels, Metadatum};
+use crate::format::datatype::Kind;
+use crate::format::scalar::{Range, Scalar};
+use crate::format::schema::{ArraySchema, Dimension};
+
+/// An array, or a slice of one, as its folder shows it.
+pub struct Description<'a> {
+    /// The array's folder on disk.
+    pub path: String,
+    pub schema: &'a ArraySchema,
+    pub cells: CellsShown,
+    /// The slice's folder, as in `slice/0..9`; `None` for the whole array.
+    pub selection: Option<String>,
+    pub window: TimeWindow,
+    /// The newest commit that is shown, in milliseconds since 1970.
+    pub last_commit: Option<u64>,
+    /// How many fragments are visible.
+    pub fragments: usize,
+    /// In the order in which they should be named.
+    pub files: Vec<FileFacts>,
+    /// Files that one may look for in vain, and why they are not there.
+    pub not_listed: Vec<(String, String)>,
+    /// In the order of the schema; those that could not be read are left out and in `warnings`.
+    pub enumerations: Vec<Arc<Labels>>,
+    pub metadata: Vec<Metadatum>,
+    /// Things that people should know, as sentences: what is not supported, what is damaged.
+    pub warnings: Vec<String>,
+    /// Whether there are `slice/` and `islice/`.
+    pub has_slices: bool,
+    /// Whether there is `.history/`.
+    pub has_history: bool,
+}
+
+/// The cells that the files hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CellsShown {
+    Dense {
+        /// One per dimension.
+        axes: Vec<AxisShown>,
+        covers: Covers,
+    },
+    Sparse {
+        /// `None` where they were not counted yet.
+        rows: Option<u64>,
+        /// The smallest box that holds all cells, where that is known.
+        non_empty: Option<Vec<Range>>,
+    },
+}
+
+/// Which box of a dense array its files cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Covers {
+    Domain,
+    CurrentDomain,
+    NonEmpty,
+    Selection,
+}
+
+/// The coordinates along one axis of the files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AxisShown {
+    pub length: u64,
+    /// `None` where there is nothing along the axis.
+    pub first: Option<Scalar>,
+    pub last: Option<Scalar>,
+    /// From one coordinate to the next; `None` where that varies.
+    pub step: Option<i64>,
+}
+
+/// One file, or several of one name in as many slices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileFacts {
+    /// From the folder of the description.
+    pub path: String,
+    pub format: Format,
+    /// The attribute or dimension it is of, as the user named it; `None` for several or none.
+    pub field: Option<String>,
+    /// `None` where that would have to be counted.
+    pub bytes: Option<u64>,
+    /// Whether `ls` shows it.
+    pub listed: bool,
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The values, end to end, little-endian.
+    Raw,
+    /// The values, the first axis fastest.
+    RawColumnMajor,
+    /// Coordinates along an axis, or of each cell, end to end.
+    Coordinates,
+    Offsets,
+    Validity,
+    /// One value a line.
+    Lines,
+    EnviHeader,
+    Npy,
+    /// Numbers in columns of fixed width, one row of the array a line.
+    Grid,
+    Tsv,
+    Csv,
+    NetCdf,
+    MatrixMarket,
+    Arrow,
+    /// A file that points to a raw one: `.vrt`, `.nhdr`, `.mhd`.
+    Sidecar,
+    /// The labels of an enumeration.
+    Labels,
+    Metadata,
+    /// The file that was stored in the array.
+    Original,
+    /// README.txt and its like.
+    Explanation,
+}
+
+impl Format {
+    /// Its name in schema.json.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Raw => "raw",
+            Format::RawColumnMajor => "raw, column-major",
+            Format::Coordinates => "coordinates",
+            Format::Offsets => "offsets",
+            Format::Validity => "validity",
+            Format::Lines => "lines of text",
+            Format::EnviHeader => "ENVI header",
+            Format::Npy => "npy",
+            Format::Grid => "text",
+            Format::Tsv => "tsv",
+            Format::Csv => "csv",
+            Format::NetCdf => "netCDF",
+            Format::MatrixMarket => "Matrix Market",
+            Format::Arrow => "Arrow IPC",
+            Format::Sidecar => "sidecar",
+            Format::Labels => "labels",
+            Format::Metadata => "metadata",
+            Format::Original => "original file",
+            Format::Explanation => "explanation",
+        }
+    }
+
+    /// Whether it holds values of cells, all of them, so that copying two such files copies the values twice.
+    pub fn holds_values(self) -> bool {
+        use Format::*;
+        match self {
+            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Original => true,
+            Coordinates | Offsets | Validity | EnviHeader | Sidecar | Labels | Metadata | Explanation => false,
+        }
+    }
+}
+
+impl Description<'_> {
+    /// The last component of the array's path, which is what people call it.
+    pub fn name(&self) -> &str {
+        self.path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("array")
+    }
+
+    /// Cells along each axis, or the number of rows; `None` where rows were not counted.
+    pub fn shape(&self) -> Option<Vec<u64>> {
+        match &self.cells {
+            CellsShown::Dense { axes, .. } => Some(axes.iter().map(|axis| axis.length).collect()),
+            CellsShown::Sparse { rows, .. } => rows.map(|rows| vec![rows]),
+        }
+    }
+
+    /// The files of a field that hold what `format` says.
+    pub fn files_of<'d>(&'d self, field: &'d str) -> impl Iterator<Item = &'d FileFacts> {
+        self.files.iter().filter(move |file| file.field.as_deref() == Some(field))
+    }
+}
+
+impl AxisShown {
+    /// The coordinates of an axis of a dense array.
+    pub fn of(selection: &AxisSelection, dimension: &Dimension) -> Self {
+        let coordinate = |index: u64| {
+            let position = selection.position(index)?;
+            let value = match dimension.domain.as_ref()?.low {
+                Scalar::Signed(low) => Scalar::Signed(low.wrapping_add(position as i64)),
+                Scalar::Unsigned(low) => Scalar::Unsigned(low.wrapping_add(position)),
+                _ => return None,
+            };
+            Some(value)
+        };
+        let step = match selection.ranges() {
+            [] => None,
+            [one] => Some(one.step),
+            _ => None,
+        };
+        let length = selection.len();
+        let last = length.checked_sub(1).and_then(coordinate);
+        debug_assert!(dimension.datatype.kind() != Kind::Bytes);
+        AxisShown { length, first: coordinate(0), last, step }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::dense::AxisRange;
+    use crate::tree::texts::testing;
+
+    #[test]
+    fn an_axis_tells_its_ends() {
+        let schema = testing::dense_schema();
+        let of = |ranges: &[AxisRange]| {
+            let axis = AxisSelection::new(ranges.iter().copied(), 100).unwrap();
+            let axis = AxisShown::of(&axis, &schema.dimensions[0]);
+            (axis.length, axis.first, axis.last, axis.step)
+        };
+        let range = |first, step, count| AxisRange { first, step, count };
+        let signed = |value| Some(Scalar::Signed(value));
+        assert_eq!(of(&[range(3, -2, 2)]), (2, signed(-2), signed(-4), Some(-2)));
+        assert_eq!(of(&[range(3, 1, 2), range(9, 1, 1)]), (3, signed(-2), signed(4), None));
+        assert_eq!(of(&[]), (0, None, None, None));
+    }
+}

@@ -1,0 +1,122 @@
+//! Filters with their options, as people and as programs read them. Pipelines are in the order in which a writer applies
+//! their filters.
+
+use serde_json::{Map, Value};
+
+use crate::format::pipeline::{Filter, Pipeline, WebpFormat};
+
+/// `ZSTD(level=7)`, `BYTESHUFFLE`.
+pub fn filter_text(filter: &Filter) -> String {
+    let options: Vec<String> = options(filter)
+        .into_iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name}={text}"),
+            value => format!("{name}={value}"),
+        })
+        .collect();
+    match options.is_empty() {
+        true => filter.name().to_owned(),
+        false => format!("{}({})", filter.name(), options.join(", ")),
+    }
+}
+
+/// `{"name": "ZSTD", "level": 7}`.
+pub fn filter_json(filter: &Filter) -> Value {
+    let mut object = Map::new();
+    object.insert("name".to_owned(), filter.name().into());
+    object.extend(options(filter).into_iter().map(|(name, value)| (name.to_owned(), value)));
+    Value::Object(object)
+}
+
+/// A whole pipeline: `BYTESHUFFLE, ZSTD(level=7)`; `none` where it is empty.
+pub fn pipeline_text(pipeline: &Pipeline) -> String {
+    match pipeline.filters.as_slice() {
+        [] => "none".to_owned(),
+        filters => filters.iter().map(filter_text).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// A list of filters.
+pub fn pipeline_json(pipeline: &Pipeline) -> Value {
+    pipeline.filters.iter().map(filter_json).collect()
+}
+
+fn options(filter: &Filter) -> Vec<(&'static str, Value)> {
+    match *filter {
+        Filter::Noop
+        | Filter::Bitshuffle
+        | Filter::Byteshuffle
+        | Filter::Aes256Gcm
+        | Filter::ChecksumMd5
+        | Filter::ChecksumSha256
+        | Filter::Xor
+        | Filter::Bitsort => Vec::new(),
+        Filter::Gzip { level }
+        | Filter::Zstd { level }
+        | Filter::Lz4 { level }
+        | Filter::Rle { level }
+        | Filter::Bzip2 { level }
+        | Filter::Dictionary { level } => vec![("level", level.into())],
+        Filter::DoubleDelta { level, reinterpret } | Filter::Delta { level, reinterpret } => {
+            let mut options = vec![("level", level.into())];
+            options.extend(reinterpret.map(|datatype| ("reinterpret_datatype", datatype.name().into())));
+            options
+        }
+        Filter::BitWidthReduction { max_window } | Filter::PositiveDelta { max_window } => {
+            vec![("max_window", max_window.into())]
+        }
+        Filter::ScaleFloat { scale, offset, byte_width } => {
+            vec![("scale", number(scale)), ("offset", number(offset)), ("byte_width", byte_width.into())]
+        }
+        Filter::Webp { quality, format, lossless } => {
+            let format = match format {
+                WebpFormat::Unspecified => "unspecified",
+                WebpFormat::Rgb => "RGB",
+                WebpFormat::Bgr => "BGR",
+                WebpFormat::Rgba => "RGBA",
+                WebpFormat::Bgra => "BGRA",
+            };
+            vec![("quality", number(quality.into())), ("format", format.into()), ("lossless", lossless.into())]
+        }
+    }
+}
+
+/// JSON has no word for what is not finite.
+fn number(value: f64) -> Value {
+    if value.is_finite() { value.into() } else { value.to_string().into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::datatype::Datatype;
+
+    #[test]
+    fn options_are_named() {
+        for (filter, text, json) in [
+            (Filter::Byteshuffle, "BYTESHUFFLE", r#"{"name":"BYTESHUFFLE"}"#),
+            (Filter::Zstd { level: -1 }, "ZSTD(level=-1)", r#"{"name":"ZSTD","level":-1}"#),
+            (
+                Filter::Delta { level: -1, reinterpret: Some(Datatype::Int32) },
+                "DELTA(level=-1, reinterpret_datatype=INT32)",
+                r#"{"name":"DELTA","level":-1,"reinterpret_datatype":"INT32"}"#,
+            ),
+            (
+                Filter::ScaleFloat { scale: 0.01, offset: f64::NAN, byte_width: 4 },
+                "SCALE_FLOAT(scale=0.01, offset=NaN, byte_width=4)",
+                r#"{"name":"SCALE_FLOAT","scale":0.01,"offset":"NaN","byte_width":4}"#,
+            ),
+            (
+                Filter::Webp { quality: 90.0, format: WebpFormat::Rgba, lossless: false },
+                "WEBP(quality=90.0, format=RGBA, lossless=false)",
+                r#"{"name":"WEBP","quality":90.0,"format":"RGBA","lossless":false}"#,
+            ),
+        ] {
+            assert_eq!(filter_text(&filter), text);
+            assert_eq!(filter_json(&filter).to_string(), json);
+        }
+        let filters = vec![Filter::Byteshuffle, Filter::Zstd { level: 7 }];
+        assert_eq!(pipeline_text(&Pipeline { max_chunk_size: 0, filters }), "BYTESHUFFLE, ZSTD(level=7)");
+        assert_eq!(pipeline_text(&Pipeline::default()), "none");
+    }
+}

@@ -1,0 +1,21 @@
+//! The generated files that explain an array: README.txt, schema.json, schema.txt, fragments.tsv. All are made from one
+//! [`Description`], so that they say the same.
+
+mod commands;
+mod description;
+mod filters;
+mod fragments;
+mod json;
+mod quoting;
+mod readme;
+mod schema_text;
+#[cfg(test)]
+mod testing;
+mod value;
+
+pub use description::{AxisShown, CellsShown, Covers, Description, FileFacts, Format};
+pub use filters::{filter_json, filter_text};
+pub use fragments::{FragmentFacts, fragments_tsv};
+pub use json::schema_json;
+pub use readme::readme;
+pub use schema_text::schema_text;

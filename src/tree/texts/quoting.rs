@@ -1,0 +1,79 @@
+//! Users' text inside of ours: in commands, in lines, between quotes.
+
+/// A word of a shell command, quoted where a shell would take it apart.
+pub fn shell_word(word: &str) -> String {
+    let plain =
+        |c: char| c.is_ascii_alphanumeric() || "_-./,+:@%".contains(c) || (!c.is_ascii() && c.is_alphanumeric());
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+/// A relative path as a word of a command, which cannot be taken for an option.
+pub fn path_word(path: &str) -> String {
+    if path.starts_with('-') { shell_word(&format!("./{path}")) } else { shell_word(path) }
+}
+
+/// A string literal in double quotes that Python, R and JSON read alike. Paths have no control characters.
+pub fn literal(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Text within a line: control characters become escapes.
+pub fn in_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// Text in double quotes within a line, at most `most` characters of it.
+pub fn quoted(text: &str, most: usize) -> String {
+    let mut out = String::from("\"");
+    for (number, character) in text.chars().enumerate() {
+        if number == most {
+            out.push_str("\"...");
+            return out;
+        }
+        if character.is_control() || "\"\\".contains(character) {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_what_needs_it_is_quoted() {
+        assert_eq!(shell_word("npy/temp.npy"), "npy/temp.npy");
+        assert_eq!(shell_word("größe.f32"), "größe.f32");
+        assert_eq!(shell_word("it's $1.f32"), "'it'\\''s $1.f32'");
+        assert_eq!(path_word("-x.f32"), "./-x.f32");
+        assert_eq!(literal("a\"b\\c"), r#""a\"b\\c""#);
+        assert_eq!(quoted("a\n\"ä\"", 9), r#""a\n\"ä\"""#);
+        assert_eq!(quoted("abc", 2), "\"ab\"...");
+        assert_eq!(in_line("a\tb\u{7f}"), "a\\tb\\u{7f}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_shell_reads_the_word_back(word in "[^\\x00]{0,12}") {
+            let output = std::process::Command::new("sh").args(["-c", &format!("printf %s {}", shell_word(&word))]).output();
+            let output = output.expect("there is a shell");
+            prop_assert_eq!(output.stdout, word.as_bytes());
+        }
+    }
+}

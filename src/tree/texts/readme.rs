@@ -1,0 +1,333 @@
+//! README.txt: what this folder is, and what one can do with it.
+
+use super::commands::{called, commands};
+use super::description::{CellsShown, Covers, Description, FileFacts, Format};
+use super::quoting::{in_line, path_word};
+use super::value::datatype_text;
+use crate::format::datatype::Kind;
+use crate::format::schema::{Attribute, CellValNum};
+use crate::tree::grammar::range_text;
+use crate::tree::time;
+
+/// So many attributes or dimensions are named; schema.txt has them all.
+const MOST_FIELDS: usize = 40;
+
+/// The text of README.txt.
+pub fn readme(description: &Description<'_>) -> String {
+    let mut text = title(description);
+    text += &fields(description);
+    text += &what_to_do(description);
+    text += &copies(description);
+    text += &other_files(description);
+    text
+}
+
+fn title(description: &Description<'_>) -> String {
+    let schema = description.schema;
+    let name = in_line(description.name());
+    let mut text = match &description.selection {
+        Some(selection) => format!("{name}, {}: part of a TileDB array, as plain files\n", in_line(selection)),
+        None => format!("{name}: a TileDB array, as plain files\n"),
+    };
+    text += &format!("{}\n\n", "=".repeat(text.chars().count() - 1));
+    let names: Vec<String> = schema.dimensions.iter().take(MOST_FIELDS).map(|one| in_line(&one.name)).collect();
+    let names = names.join(", ");
+    text += &match &description.cells {
+        CellsShown::Dense { axes, .. } => {
+            let lengths: Vec<String> = axes.iter().map(|axis| axis.length.to_string()).collect();
+            format!("A dense array of {} cells ({names})", lengths.join(" x "))
+        }
+        CellsShown::Sparse { rows: Some(rows), .. } => format!("A sparse array of {rows} cells ({names})"),
+        CellsShown::Sparse { rows: None, .. } => format!("A sparse array ({names})"),
+    };
+    text += &format!(
+        ", {}, {}, format version {}.\n{}\n",
+        counted(schema.attributes.len(), "attribute"),
+        counted(description.fragments, "fragment"),
+        schema.version,
+        in_line(&description.path),
+    );
+    if let Some(last) = description.last_commit {
+        text += &format!("Last written {}.\n", time::extended(last));
+    }
+    if description.window.end < u64::MAX {
+        text += &format!("Shown as of {}.\n", time::extended(description.window.end));
+    }
+    if let CellsShown::Dense { covers: Covers::NonEmpty, .. } = description.cells {
+        text += "The files cover only the box that has been written to.\n";
+    }
+    for warning in &description.warnings {
+        text += &format!("WARNING: {}\n", in_line(warning));
+    }
+    text + "\n"
+}
+
+fn fields(description: &Description<'_>) -> String {
+    let schema = description.schema;
+    let mut rows = Vec::new();
+    for dimension in schema.dimensions.iter().take(MOST_FIELDS) {
+        let domain = match &dimension.domain {
+            Some(domain) => range_text(dimension.datatype, domain),
+            None => "any text".to_owned(),
+        };
+        let paths = paths(description, &dimension.name);
+        rows.push([in_line(&dimension.name), datatype_text(dimension.datatype), domain, paths]);
+    }
+    for attribute in schema.attributes.iter().take(MOST_FIELDS) {
+        let values = match attribute.cell_count {
+            CellValNum::Fixed(1) => String::new(),
+            CellValNum::Fixed(count) => format!("{count} a cell"),
+            CellValNum::Variable => "any number a cell".to_owned(),
+        };
+        let values = match (attribute.nullable, values.is_empty()) {
+            (true, true) => "nullable".to_owned(),
+            (true, false) => format!("{values}, nullable"),
+            (false, _) => values,
+        };
+        let name = if attribute.name.is_empty() { "(anonymous)".to_owned() } else { called(attribute) };
+        rows.push([name, datatype_text(attribute.datatype), values, paths(description, &attribute.name)]);
+    }
+    let mut text = table(&rows);
+    let left =
+        schema.dimensions.len().saturating_sub(MOST_FIELDS) + schema.attributes.len().saturating_sub(MOST_FIELDS);
+    if left > 0 {
+        text += &format!("and {left} more: see schema.txt\n");
+    }
+    text += "\nNumbers are little-endian, ";
+    text += match description.cells {
+        CellsShown::Dense { .. } => "cells in row-major order: the last dimension varies fastest.\n",
+        CellsShown::Sparse { .. } => "one row a cell; all files have their rows in the same order.\n",
+    };
+    let is_time = |one: &Attribute| one.datatype.time_unit().is_some();
+    if schema.attributes.iter().any(is_time) || schema.dimensions.iter().any(|one| one.datatype.time_unit().is_some()) {
+        text += "Dates and times are counts of the unit in their type, dates since 1970-01-01 (UTC).\n";
+    }
+    if schema.attributes.iter().any(|one| one.nullable) {
+        text += "Where NAME.valid.u8 has a 0 the value is null.\n";
+    }
+    let is_text = |one: &Attribute| one.is_variable() && one.datatype.kind() == Kind::Bytes;
+    if schema.attributes.iter().any(is_text) {
+        text += "In NAME.txt a line break inside a value is a space; NAME.bytes with NAME.offsets.u64 is exact.\n";
+    }
+    text
+}
+
+/// The files of a field that are beside this one or hold its coordinates.
+fn paths(description: &Description<'_>, field: &str) -> String {
+    let basic = [Format::Raw, Format::Coordinates, Format::Offsets, Format::Lines, Format::Validity];
+    let files = description.files_of(field).filter(|file| file.listed && basic.contains(&file.format));
+    files.map(|file| in_line(&file.path)).collect::<Vec<_>>().join("  ")
+}
+
+/// Columns of equal width, two spaces apart.
+fn table(rows: &[[String; 4]]) -> String {
+    let mut widths = [0; 4];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            // One long name must not push all others away.
+            *width = cell.chars().count().min(40).max(*width);
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        text += &format!("    {}", cells.collect::<Vec<_>>().join("  ")).trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn what_to_do(description: &Description<'_>) -> String {
+    let mut text = String::from("\nWhat one can do here\n--------------------\n");
+    for one in commands(description) {
+        text += &format!("{}:\n    {}\n", one.purpose, one.command);
+    }
+    if description.has_slices && description.selection.is_none() {
+        text += "slice/ takes coordinates, with both ends of a range; islice/ takes positions, as NumPy does.\n\
+                 man tilefs-paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.\n";
+    }
+    text
+}
+
+fn copies(description: &Description<'_>) -> String {
+    let listed = || description.files.iter().filter(|file| file.listed);
+    // A netCDF file or a table holds all attributes, a raw file one.
+    let of = |attribute: &Attribute| -> Vec<&FileFacts> {
+        let own = |file: &&FileFacts| {
+            file.format.holds_values() && file.field.as_ref().is_none_or(|field| *field == attribute.name)
+        };
+        listed().filter(own).collect()
+    };
+    let most = description.schema.attributes.iter().map(|one| (of(one), one)).max_by_key(|(files, _)| files.len());
+    let Some((files, attribute)) = most.filter(|(files, _)| files.len() > 1) else { return String::new() };
+    let mut text = String::from("\nBefore copying\n--------------\n");
+    let paths: Vec<String> = files.iter().map(|file| in_line(&file.path)).collect();
+    text += &format!(
+        "cp -r, find -exec and grep -r on this folder read the values of {} {} times:\n    {}\n",
+        called(attribute),
+        files.len(),
+        paths.join("  ")
+    );
+    let beside = |file: &FileFacts| !file.path.contains('/');
+    let sum = |fits: &dyn Fn(&FileFacts) -> bool| {
+        listed().filter(|file| fits(file)).try_fold(0u64, |sum, file| sum.checked_add(file.bytes?))
+    };
+    match (sum(&|_| true), sum(&beside)) {
+        (Some(all), Some(once)) => {
+            text += &format!("That is {} in all. Once is {}:\n", size(all), size(once));
+        }
+        _ => text += "For one copy:\n",
+    }
+    let keep: Vec<String> = listed().filter(|file| beside(file)).take(3).map(|file| path_word(&file.path)).collect();
+    let rest = if listed().filter(|file| beside(file)).count() > keep.len() { " ..." } else { "" };
+    text += &format!("    cp {}{rest} schema.json DESTINATION\n", keep.join(" "));
+    if description.has_slices || description.has_history {
+        text += "slice/, islice/ and .history/ are not walked into.\n";
+    }
+    text
+}
+
+fn other_files(description: &Description<'_>) -> String {
+    let mut text = String::new();
+    if !description.not_listed.is_empty() {
+        text += "\nNot here\n--------\n";
+        for (path, reason) in description.not_listed.iter().take(MOST_FIELDS) {
+            text += &format!("{}: {}\n", in_line(path), in_line(reason));
+        }
+    }
+    text
+}
+
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `80 bytes`, `20 kB`, `1.5 GB`.
+fn size(bytes: u64) -> String {
+    let mut number = bytes as f64;
+    for unit in ["bytes", "kB", "MB", "GB", "TB", "PB"] {
+        if number < 1000.0 {
+            let digits = usize::from(number < 10.0 && unit != "bytes");
+            return format!("{number:.digits$} {unit}");
+        }
+        number /= 1000.0;
+    }
+    format!("{number:.0} EB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::texts::testing;
+
+    #[test]
+    fn a_dense_array() {
+        let schema = testing::dense_schema();
+        let text = readme(&testing::dense(&schema));
+        let wanted = r#"climate: a TileDB array, as plain files
+=======================================
+
+A dense array of 100 x 50 cells (y, x), 3 attributes, 3 fragments, format version 22.
+/data/climate
+Last written 2024-01-31T10:13:20.000Z.
+Shown as of 2024-01-31T10:15:00.000Z.
+
+    y            int32         -5..94                       dims/y.i32
+    x            int32         0..49                        dims/x.i32
+    temp         float32                                    temp.f32
+    (anonymous)  datetime_day                               data.i64
+    it's         string_utf8   any number a cell, nullable  it's.bytes  it's.offsets.u64  it's.txt  it's.valid.u8
+
+Numbers are little-endian, cells in row-major order: the last dimension varies fastest.
+Dates and times are counts of the unit in their type, dates since 1970-01-01 (UTC).
+Where NAME.valid.u8 has a 0 the value is null.
+In NAME.txt a line break inside a value is a space; NAME.bytes with NAME.offsets.u64 is exact.
+
+What one can do here
+--------------------
+Shape, types and filters:
+    cat schema.txt
+The first ten values of temp:
+    od -An -tf4 -N40 temp.f32
+One cell, by its coordinates:
+    od -An -tf4 slice/-5,0/temp.f32
+The first values of it's, one a line:
+    head -3 'it'\''s.txt'
+The first rows of temp as text:
+    head -3 text/temp.txt
+The mean of temp:
+    awk '{for (i = 1; i <= NF; i++) {n++; s += $i}} END {print s / n}' text/temp.txt
+temp in NumPy, without a copy:
+    python3 -c 'import numpy; print(numpy.load("npy/temp.npy", mmap_mode="r"))'
+temp in R:
+    Rscript -e 'readBin("temp.f32", "numeric", n=10, size=4, endian="little")'
+temp as a raster in GDAL, QGIS and ENVI:
+    gdalinfo temp.f32
+All of it as netCDF, for ncdump, ncview, xarray, NCO:
+    ncdump -h netcdf/array.nc
+A part of it: a folder like this one:
+    ls slice/-5..4,0..9
+The array as it was: a folder for each commit:
+    ls .history
+slice/ takes coordinates, with both ends of a range; islice/ takes positions, as NumPy does.
+man tilefs-paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.
+
+Before copying
+--------------
+cp -r, find -exec and grep -r on this folder read the values of temp 4 times:
+    temp.f32  npy/temp.npy  text/temp.txt  netcdf/array.nc
+For one copy:
+    cp temp.f32 temp.f32.hdr data.i64 ... schema.json DESTINATION
+slice/, islice/ and .history/ are not walked into.
+
+Not here
+--------
+data.i64.hdr: ENVI has no dates
+"#;
+        assert_eq!(text, wanted);
+    }
+
+    #[test]
+    fn a_sparse_array() {
+        let schema = testing::sparse_schema();
+        let text = readme(&testing::sparse(&schema));
+        for line in [
+            "points: a TileDB array, as plain files",
+            "A sparse array (rows, when, name), 2 attributes, 1 fragment, format version 22.",
+            "WARNING: the attribute c is stored with a filter that is not supported: WEBP",
+            "    head -3 text/cells.tsv",
+            "    ls slice/2..9",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("slice/1"), "{text}");
+    }
+
+    #[test]
+    fn sizes_are_added_where_they_are_known() {
+        let schema = testing::dense_schema();
+        let mut description = testing::dense(&schema);
+        description.files.retain(|file| file.bytes.is_some());
+        let text = readme(&description);
+        assert!(text.contains("That is 267 kB in all. Once is 105 kB:\n"), "{text}");
+        assert_eq!([0, 999, 1500, 20_000].map(size), ["0 bytes", "999 bytes", "1.5 kB", "20 kB"]);
+        assert_eq!(size(u64::MAX), "18 EB");
+    }
+
+    #[test]
+    fn an_array_of_hostile_names_has_a_readme_of_few_lines() {
+        let mut schema = testing::dense_schema();
+        schema.attributes[0].name = "a\nb\u{1b}[31m".repeat(50);
+        for number in 0..1000 {
+            let attribute = crate::format::schema::fixture::attribute(
+                &number.to_string(),
+                crate::format::datatype::Datatype::Int8,
+                CellValNum::Fixed(1),
+            );
+            schema.attributes.push(attribute);
+        }
+        let text = readme(&testing::dense(&schema));
+        assert!(text.lines().count() < 100);
+        assert!(!text.contains('\u{1b}'));
+    }
+}

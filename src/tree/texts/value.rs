@@ -1,0 +1,90 @@
+//! Stored values, a few at a time, as people and as programs read them: fill values, metadata, ends of domains.
+
+use serde_json::Value;
+
+use super::quoting::quoted;
+use crate::export::number;
+use crate::export::text::time;
+use crate::format::datatype::{Datatype, Kind};
+use crate::format::scalar::Scalar;
+use crate::format::text;
+use crate::tree::meta::{hex, number_json};
+
+/// Values of one type, end to end: `1, 2, 3`, `"text"`, `0x00ff`. Of more than `most` values or characters the rest is
+/// left out, with dots in its place.
+pub fn values_text(datatype: Datatype, bytes: &[u8], most: usize) -> String {
+    if let Some(text) = text::decode(datatype, bytes) {
+        return quoted(&text, most);
+    }
+    if datatype.kind() == Kind::Bytes {
+        let shown = bytes.get(..most).unwrap_or(bytes);
+        return format!("0x{}{}", hex(shown), if bytes.len() > shown.len() { "..." } else { "" });
+    }
+    let mut values = bytes.chunks_exact(datatype.size());
+    let shown = values.by_ref().take(most).map(|one| number_text(datatype, one));
+    let mut shown: Vec<String> = shown.collect();
+    if values.len() > 0 {
+        shown.push("...".to_owned());
+    }
+    shown.join(", ")
+}
+
+/// One value of one type, or a list of them: numbers, text, or bytes as hexadecimal digits.
+pub fn values_json(datatype: Datatype, bytes: &[u8]) -> Value {
+    if let Some(text) = text::decode(datatype, bytes) {
+        return text.into();
+    }
+    if datatype.kind() == Kind::Bytes {
+        return hex(bytes).into();
+    }
+    match bytes.len() == datatype.size() {
+        true => number_json(datatype, bytes),
+        false => bytes.chunks_exact(datatype.size()).map(|one| number_json(datatype, one)).collect(),
+    }
+}
+
+/// A number; dates and times in ISO 8601, the smallest count as `NaT`.
+fn number_text(datatype: Datatype, bytes: &[u8]) -> String {
+    let mut text = String::new();
+    match Scalar::parse(datatype, bytes) {
+        Ok(Scalar::Signed(count)) if datatype.time_unit().is_some() => {
+            time::print(datatype, count, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
+            text
+        }
+        _ => number::text(datatype, bytes).unwrap_or_default(),
+    }
+}
+
+/// A coordinate: a number, or text. Dates and times are counts of their unit.
+pub fn scalar_json(datatype: Datatype, scalar: &Scalar) -> Value {
+    match scalar {
+        Scalar::Text(bytes) => String::from_utf8_lossy(bytes).into_owned().into(),
+        number => number.to_bytes(datatype).map_or(Value::Null, |bytes| number_json(datatype, &bytes)),
+    }
+}
+
+/// How people call a datatype: `float32`, `string_utf8`, `datetime_day`.
+pub fn datatype_text(datatype: Datatype) -> String {
+    datatype.name().to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_shown_by_their_type() {
+        let both = |datatype, bytes: &[u8]| (values_text(datatype, bytes, 4), values_json(datatype, bytes).to_string());
+        let pair = |text: &str, json: &str| (text.to_owned(), json.to_owned());
+        assert_eq!(both(Datatype::Int16, &[1, 0]), pair("1", "1"));
+        assert_eq!(both(Datatype::UInt8, &[1, 2, 3, 4, 5]), pair("1, 2, 3, 4, ...", "[1,2,3,4,5]"));
+        assert_eq!(both(Datatype::Float32, &f32::NAN.to_le_bytes()), pair("nan", "\"nan\""));
+        assert_eq!(both(Datatype::StringUtf8, "größe".as_bytes()), pair("\"größ\"...", "\"größe\""));
+        assert_eq!(both(Datatype::Blob, &[0, 255]), pair("0x00ff", "\"00ff\""));
+        assert_eq!(both(Datatype::StringAscii, &[0]), pair("\"\\u{0}\"", "\"\\u0000\""));
+        assert_eq!(both(Datatype::Char, &[0x80]), pair("0x80", "\"80\""));
+        assert_eq!(both(Datatype::DateTimeDay, &0i64.to_le_bytes()), pair("1970-01-01", "0"));
+        assert_eq!(both(Datatype::DateTimeDay, &i64::MIN.to_le_bytes()).0, "NaT");
+        assert_eq!(both(Datatype::Int32, &[]), pair("", "[]"));
+    }
+}
