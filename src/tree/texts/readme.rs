@@ -131,7 +131,7 @@ fn table(rows: &[[String; 4]]) -> String {
     let mut text = String::new();
     for row in rows {
         let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        text += &format!("    {}", cells.collect::<Vec<_>>().join("  ")).trim_end();
+        text += format!("    {}", cells.collect::<Vec<_>>().join("  ")).trim_end();
         text.push('\n');
     }
     text
