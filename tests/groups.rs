@@ -258,7 +258,7 @@ fn enumerations_are_what_libtiledb_reads() {
 /// A label is an array in itself, so its values are known from there.
 #[test]
 fn labels_lie_along_their_dimension() {
-    let mut found = 0;
+    let (mut found, mut slices) = (0, 0);
     for object in objects().iter().filter(|object| object.path.join("__labels").is_dir()) {
         let root = object.open(&object.reads()[0]).unwrap();
         let labels = folder(&root, "labels");
@@ -280,12 +280,18 @@ fn labels_lie_along_their_dimension() {
                     let beside = format!("labels/{label}{}", &file["label".len()..]);
                     assert_eq!(bytes(&root, &beside), alone, "{} {beside}", object.name());
                     lengths.push(alone.len());
+                    if let Some(size) = beside.strip_suffix("64").map(|_| 8).filter(|_| !file.contains("offsets")) {
+                        let of_each = vec!["1..3"; object.facts["schema"]["dims"].as_array().unwrap().len()].join(",");
+                        let sliced = bytes(&root, &format!("islice/{of_each}/{beside}"));
+                        assert_eq!(sliced, alone[size..3 * size], "{} {beside}", object.name());
+                        slices += 1;
+                    }
                 }
             }
             assert!(!lengths.is_empty());
             found += 1;
         }
     }
-    eprintln!("{found} labels");
-    assert!(found >= 2);
+    eprintln!("{found} labels, {slices} slices");
+    assert!(found >= 2 && slices >= 1);
 }

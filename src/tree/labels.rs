@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use super::array::array_folder;
 use super::dense::{DenseArray, DenseShown};
 use super::fields::{FieldFolder, FieldNames};
+use super::formats;
 use super::made::{FixedFolder, MadeFile, MadeFolder};
 use super::names::FileNames;
 use super::options::{Extent, OpenOptions};
@@ -69,6 +70,8 @@ fn add_values(
     }
     let shown = Arc::new(DenseShown::new(dense, selection));
     let fields = FieldFolder { shown, names: Arc::new(names), modified };
-    fields.add_raw(folder, FieldId::Attribute(opened.attribute));
+    let attribute = FieldId::Attribute(opened.attribute);
+    fields.add_raw(folder, attribute);
+    formats::add_lines(folder, &fields, attribute);
     Ok(())
 }
