@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
+use crate::format::name::TimestampedName;
 use crate::format::schema::{ArraySchema, ArrayType};
 
 pub use folder::{ArrayFolder, Context, Outline};
@@ -100,6 +101,44 @@ impl Array {
     /// The name of a visible fragment.
     pub fn fragment_name(&self, fragment: usize) -> &str {
         self.folder.fragment(self.number(fragment)).map_or("", |entry| entry.name.as_str())
+    }
+
+    /// The times in the name of a visible fragment.
+    pub fn fragment_times(&self, fragment: usize) -> Option<TimestampedName> {
+        self.folder.fragment(self.number(fragment)).map(|entry| entry.times)
+    }
+
+    /// Cells that a visible fragment stores or, of a dense one, owns.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::outline`]; [`Error::Damaged`] when they are more than 2^64.
+    pub fn fragment_cells(&self, fragment: usize) -> Result<u64> {
+        let outline = self.outline(fragment)?;
+        let facts = &outline.facts;
+        let too_many = || Error::damaged("more than 2^64 cells").in_fragment(self.fragment_name(fragment));
+        if !facts.dense {
+            let full = facts.sparse_tiles.saturating_sub(1).checked_mul(outline.schema.capacity);
+            let last = if facts.sparse_tiles == 0 { 0 } else { facts.last_tile_cells };
+            return full.and_then(|full| full.checked_add(last)).ok_or_else(too_many);
+        }
+        let Some(ranges) = &facts.non_empty_domain else { return Ok(0) };
+        let lengths = ranges.iter().map(|range| range.high.distance_above(&range.low)?.checked_add(1));
+        lengths.into_iter().try_fold(1u64, |cells, length| cells.checked_mul(length?)).ok_or_else(too_many)
+    }
+
+    /// Bytes of all files of a visible fragment, as stored.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when its folder cannot be listed.
+    pub fn fragment_bytes(&self, fragment: usize) -> Result<u64> {
+        let number = self.number(fragment);
+        let storage = &self.context().storage;
+        let Some(entry) = self.folder.fragment(number) else { return Ok(0) };
+        let files = storage.list(&entry.folder)?;
+        files
+            .iter()
+            .filter(|file| !file.is_folder)
+            .try_fold(0u64, |sum, file| Ok(sum.saturating_add(storage.open(&entry.folder.join(&file.name))?.len())))
     }
 
     /// What a visible fragment's footer says.

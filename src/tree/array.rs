@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
 use super::enums;
+use super::explain::Explained;
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
 use super::grammar::By;
@@ -13,8 +15,8 @@ use super::made::FixedFolder;
 use super::meta;
 use super::options::OpenOptions;
 use super::slice::SliceFolder;
+use super::texts::Covers;
 use crate::array::Array;
-use crate::array::dense::Selection;
 use crate::error::Result;
 use crate::format::schema::ArrayType;
 
@@ -23,54 +25,62 @@ use crate::format::schema::ArrayType;
 /// # Errors
 /// When its shape cannot be told.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
-    let modified = last_commit(&array);
+    let modified = modified(&array);
     let names = Arc::new(FieldNames::of(array.schema()));
-    let mut folder = FixedFolder::new(modified);
-    if array.schema().array_type == ArrayType::Dense {
-        let dense = Arc::new(DenseArray::new(array.clone())?);
-        let (selection, _) = dense.default_selection(options.extent)?;
-        let shown = Arc::new(DenseShown::new(dense, selection));
-        let whole = FieldFolder { shown, names, modified };
-        add_files(&mut folder, &whole);
-        folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
-        folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
-    } else {
-        add_described(&mut folder, &array, None, modified);
+    if array.schema().array_type == ArrayType::Sparse {
+        let mut builder = FolderBuilder::new(modified);
+        add_described(&mut builder, &array, None, modified);
+        return Ok(builder.folder);
     }
+    let dense = Arc::new(DenseArray::new(array)?);
+    let (selection, covers) = dense.default_selection(options.extent)?;
+    let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense, selection)), names, modified };
+    let mut folder = fields_folder(&whole, covers, None);
+    folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
+    folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
     Ok(folder)
 }
 
-/// The time of the newest commit that the array shows.
-fn last_commit(array: &Array) -> SystemTime {
+/// Milliseconds since 1970 of the newest commit that the array shows.
+pub fn last_commit(array: &Array) -> Option<u64> {
     let end = array.window().end;
-    let last = array.folder().directory().commit_times().into_iter().rfind(|&time| time <= end);
-    UNIX_EPOCH + Duration::from_millis(last.unwrap_or(0))
+    array.folder().directory().commit_times().into_iter().rfind(|&time| time <= end)
 }
 
-/// The files that a whole array and a slice of one have alike.
-pub(super) fn add_files(folder: &mut FixedFolder, fields: &FieldFolder) {
-    let is_dense = !fields.shown.array().schema().is_sparse();
+fn modified(array: &Array) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(last_commit(array).unwrap_or(0))
+}
+
+/// The folder of an array's files, or of those of a slice: `selection` is then its path.
+pub(super) fn fields_folder(fields: &FieldFolder, covers: Covers, selection: Option<String>) -> FixedFolder {
+    let mut builder = FolderBuilder::new(fields.modified);
+    let explained = Explained::add_files(&mut builder, fields, covers, selection);
+    let is_dense = !fields.schema().is_sparse();
     for attribute in fields.attributes() {
-        fields.add_raw(folder, attribute);
-        formats::add_lines(folder, fields, attribute);
+        fields.add_raw(&mut builder, attribute);
+        formats::add_lines(&mut builder, fields, attribute);
         if is_dense {
-            fields.add_envi_header(folder, attribute);
+            fields.add_envi_header(&mut builder, attribute);
         }
     }
-    let mut dims = FixedFolder::new(fields.modified);
-    for dimension in fields.dimensions() {
-        fields.add_raw(&mut dims, dimension);
-        formats::add_lines(&mut dims, fields, dimension);
-    }
-    folder.add_folder("dims", dims);
-    formats::add_folders(folder, fields);
-    add_described(folder, fields.shown.array(), fields.shown.selection(), fields.modified);
+    builder.add_folder("dims", true, |dims| {
+        for dimension in fields.dimensions() {
+            fields.add_raw(dims, dimension);
+            formats::add_lines(dims, fields, dimension);
+        }
+    });
+    formats::add_folders(&mut builder, fields);
+    let array = fields.shown.array();
+    add_described(&mut builder, array, Some(fields), fields.modified);
+    explained.know(builder.file_list());
+    builder.folder
 }
 
-/// What is known of an array besides its cells: metadata, enumerations, labels of what `selection` shows.
-fn add_described(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
+/// What is known of an array besides its cells: metadata, enumerations, labels of what is shown.
+fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, fields: Option<&FieldFolder>, modified: SystemTime) {
     let of_metadata = array.clone();
-    meta::add_to(folder, modified, move || of_metadata.metadata());
-    enums::add_to(folder, array, modified);
-    labels::add_to(folder, array, selection, modified);
+    meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
+    enums::add_to(&mut builder.folder, array, modified);
+    let selection = fields.and_then(|fields| fields.shown.selection());
+    labels::add_to(&mut builder.folder, array, selection, modified);
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::grammar::{self, By, DimensionBounds};
 use super::options::Extent;
 use super::shown::{FieldId, Shown};
+use super::texts::Covers;
 use crate::array::dense::{
     AxisCoordinates, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection, grid::Grid,
 };
@@ -26,16 +27,6 @@ pub struct DenseArray {
     array: Arc<Array>,
     grid: Grid,
     view: OnceLock<Arc<DenseView>>,
-}
-
-/// Which box the files of an array cover.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Covered {
-    Domain,
-    CurrentDomain,
-    NonEmpty,
-    /// A selection made by the user.
-    Selected,
 }
 
 impl DenseArray {
@@ -73,10 +64,10 @@ impl DenseArray {
     ///
     /// # Errors
     /// When the non-empty box is needed and a footer cannot be read, or when even that is too large.
-    pub fn default_selection(&self, extent: Extent) -> Result<(Selection, Covered)> {
+    pub fn default_selection(&self, extent: Extent) -> Result<(Selection, Covers)> {
         let whole = match &self.array.schema().current_domain {
-            Some(ranges) => (self.grid.box_of(ranges).in_field("current domain")?, Covered::CurrentDomain),
-            None => (self.grid.domain(), Covered::Domain),
+            Some(ranges) => (self.grid.box_of(ranges).in_field("current domain")?, Covers::CurrentDomain),
+            None => (self.grid.domain(), Covers::Domain),
         };
         if extent == Extent::Domain
             && let Some(selection) = self.selection_of(&whole.0.low, &whole.0.high)
@@ -85,13 +76,13 @@ impl DenseArray {
         }
         let Some(found) = self.view()?.non_empty_box() else {
             let nothing = self.grid.axes.iter().map(|_| AxisSelection::contiguous(0, 0)).collect();
-            return Ok((Selection::new(nothing)?, Covered::NonEmpty));
+            return Ok((Selection::new(nothing)?, Covers::NonEmpty));
         };
         let cropped = found.intersection(&whole.0).unwrap_or(found);
         let selection = self.selection_of(&cropped.low, &cropped.high).ok_or_else(|| {
             Error::unsupported("its non-empty box is larger than any file; use slices").in_array(self.array.path())
         })?;
-        Ok((selection, Covered::NonEmpty))
+        Ok((selection, Covers::NonEmpty))
     }
 
     /// A box of positions, if a file of each attribute can hold it.

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::made::{FixedFolder, MadeFile};
+use super::builder::FolderBuilder;
+use super::formats::georeference;
+use super::made::MadeFile;
 use super::names::{FileNames, OF_ARRAYS};
 use super::shown::{FieldId, Shown, column};
-use crate::error::{Error, Result};
+use super::texts::Format;
+use crate::error::Error;
 use crate::export::extension::of_datatype;
 use crate::export::{Field, envi};
 use crate::format::schema::ArraySchema;
@@ -91,42 +94,57 @@ impl FieldFolder {
         }
     }
 
+    /// The field's own name.
+    pub fn user_name(&self, id: FieldId) -> &str {
+        match id {
+            FieldId::Attribute(number) => &self.schema().attributes[number].name,
+            FieldId::Dimension(number) => &self.schema().dimensions[number].name,
+        }
+    }
+
     /// Adds the raw files of a field.
-    pub fn add_raw(&self, folder: &mut FixedFolder, id: FieldId) {
+    pub fn add_raw(&self, builder: &mut FolderBuilder, id: FieldId) {
         let field = self.describe(id);
         let cells = self.known_cells(id);
         let extension = of_datatype(field.datatype);
         let stem = self.names.of_field(id);
+        let name = Some(self.user_name(id));
+        let format = match id {
+            FieldId::Attribute(_) => Format::Raw,
+            FieldId::Dimension(_) => Format::Coordinates,
+        };
         let shown = self.shown.clone();
         let values = MadeFile::new(self.modified, move || shown.values(id));
-        folder.add_file(format!("{stem}.{extension}"), with_cells(values, cells, field.cell_size()));
+        builder.add(format!("{stem}.{extension}"), format, name, with_cells(values, cells, field.cell_size()));
         if field.values_per_cell.is_none() {
             let shown = self.shown.clone();
             let offsets = MadeFile::new(self.modified, move || shown.offsets(id));
-            folder.add_file(format!("{stem}.offsets.u64"), with_cells(offsets, cells.map(|cells| cells + 1), Some(8)));
+            let offsets = with_cells(offsets, cells.map(|cells| cells + 1), Some(8));
+            builder.add(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets);
         }
         if field.nullable {
             let shown = self.shown.clone();
             let validity = MadeFile::new(self.modified, move || shown.validity(id));
-            folder.add_file(format!("{stem}.valid.u8"), with_cells(validity, cells, Some(1)));
+            builder.add(format!("{stem}.valid.u8"), Format::Validity, name, with_cells(validity, cells, Some(1)));
         }
     }
 
     /// Adds the ENVI header of an attribute of a dense array, where ENVI can describe it.
-    pub fn add_envi_header(&self, folder: &mut FixedFolder, id: FieldId) {
+    pub fn add_envi_header(&self, builder: &mut FolderBuilder, id: FieldId) {
         let field = self.describe(id);
-        if envi::check(&field, self.schema().dimensions.len()).is_err() {
-            return;
-        }
         let name = format!("{}.{}.hdr", self.names.of_field(id), of_datatype(field.datatype));
+        if let Err(reason) = envi::check(&field, self.schema().dimensions.len()) {
+            return builder.leave_out(&name, reason);
+        }
         let this = self.clone();
         let make = move || {
             let column = column(&*this.shown, id, field.clone())?;
             let axes = this.schema().dimensions.iter().map(|dimension| dimension.name.clone()).collect::<Vec<_>>();
-            let header = envi::header(&column, &axes, None).map_err(|misfit| Error::unsupported(misfit.to_string()))?;
+            let header = envi::header(&column, &axes, georeference(&this).as_ref())
+                .map_err(|misfit| Error::unsupported(misfit.to_string()))?;
             Ok(Arc::new(header) as Arc<_>)
         };
-        folder.add_file(name, MadeFile::new(self.modified, make));
+        builder.add(name, Format::EnviHeader, Some(self.user_name(id)), MadeFile::new(self.modified, make));
     }
 }
 
@@ -135,12 +153,4 @@ fn with_cells(file: MadeFile, cells: Option<u64>, cell_size: Option<u64>) -> Mad
         Some(length) => file.with_length(length),
         None => file,
     }
-}
-
-/// A column of a field for a format that takes columns.
-///
-/// # Errors
-/// As [`column`].
-pub fn column_of(fields: &FieldFolder, id: FieldId) -> Result<crate::export::Column> {
-    column(&*fields.shown, id, fields.describe(id))
 }

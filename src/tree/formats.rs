@@ -2,81 +2,106 @@
 
 use std::sync::Arc;
 
-use super::fields::{FieldFolder, column_of};
-use super::made::{FixedFolder, MadeFile};
-use super::node::Node;
-use super::shown::FieldId;
+use super::builder::FolderBuilder;
+use super::enums;
+use super::fields::FieldFolder;
+use super::made::MadeFile;
+use super::meta;
+use super::shown::{FieldId, column};
+use super::texts::Format;
 use crate::error::{Error, Result};
 use crate::export::column::Columns;
 use crate::export::extension::of_datatype;
+use crate::export::georeference::Georeference;
 use crate::export::netcdf::netcdf;
 use crate::export::npy::{self, Order};
 use crate::export::text::{self, Style};
 use crate::export::{Column, Content, Misfit};
 
+/// The metadata key under which GDAL keeps where a raster lies.
+const GDAL_METADATA: &str = "_gdal";
+
 /// Adds the folders of all formats that can hold any of the fields.
-pub fn add_folders(folder: &mut FixedFolder, fields: &FieldFolder) {
+pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
     let is_sparse = fields.schema().is_sparse();
-    let mut npy = FixedFolder::new(fields.modified);
-    let mut texts = FixedFolder::new(fields.modified);
-    let mut column_major = FixedFolder::new(fields.modified);
-    for id in fields.attributes().chain(fields.dimensions()) {
-        add_npy(&mut npy, fields, id);
-        add_grid(&mut texts, fields, id);
-        if !is_sparse && matches!(id, FieldId::Attribute(_)) {
-            add_column_major(&mut column_major, fields, id);
+    let all = || fields.attributes().chain(fields.dimensions());
+    builder.add_folder("npy", true, |npy| all().for_each(|id| add_npy(npy, fields, id)));
+    builder.add_folder("text", true, |texts| {
+        all().for_each(|id| add_grid(texts, fields, id));
+        if is_sparse {
+            add_tables(texts, fields);
         }
-    }
-    if is_sparse {
-        add_tables(&mut texts, fields);
-    }
-    let mut netcdf = FixedFolder::new(fields.modified);
-    let this = fields.clone();
-    netcdf.add_file("array.nc", MadeFile::new(fields.modified, move || netcdf_content(&this)));
-    add_unless_empty(folder, "npy", npy);
-    add_unless_empty(folder, "text", texts);
-    folder.add_folder("netcdf", netcdf);
-    if !column_major.is_empty() {
-        folder.add_unlisted("F", Node::Folder(Arc::new(column_major)));
+    });
+    builder.add_folder("netcdf", true, |netcdf| {
+        let this = fields.clone();
+        let file = MadeFile::new(fields.modified, move || netcdf_content(&this));
+        netcdf.add("array.nc", Format::NetCdf, None, file);
+    });
+    if !is_sparse {
+        builder.add_folder("F", false, |column_major| {
+            fields.attributes().for_each(|id| add_column_major(column_major, fields, id));
+        });
     }
 }
 
-/// The lines of a text attribute, beside its other raw files.
-pub fn add_lines(folder: &mut FixedFolder, fields: &FieldFolder, id: FieldId) {
+/// The lines of a text of any length, beside its other raw files.
+pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     if text::check_lines(&fields.describe(id)).is_ok() {
         let this = fields.clone();
         let make = move || text::lines(&column_of(&this, id)?).map_err(misfit);
-        folder.add_file(format!("{}.txt", fields.names.of_field(id)), MadeFile::new(fields.modified, make));
+        let name = format!("{}.txt", fields.names.of_field(id));
+        builder.add(name, Format::Lines, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
     }
 }
 
-fn add_grid(folder: &mut FixedFolder, fields: &FieldFolder, id: FieldId) {
+/// Where the last two axes of what is shown lie on the Earth, if GDAL's metadata says so.
+pub fn georeference(fields: &FieldFolder) -> Option<Georeference> {
+    let metadata = fields.shown.array().metadata().ok()?;
+    let gdal = metadata.get(GDAL_METADATA)?;
+    let whole = Georeference::from_gdal_metadata(std::str::from_utf8(&gdal.bytes).ok()?)?;
+    let [.., rows, columns] = fields.shown.selection()?.axes() else { return None };
+    let ([rows], [columns]) = (rows.ranges(), columns.ranges()) else { return None };
+    let step = |step: i64| u64::try_from(step).ok();
+    Some(whole.window(columns.first, step(columns.step)?, rows.first, step(rows.step)?))
+}
+
+fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    let name = format!("{}.npy", fields.names.of_field(id));
+    match npy::check(&fields.describe(id)) {
+        Err(reason) => builder.leave_out(&name, reason),
+        Ok(()) => {
+            let this = fields.clone();
+            let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
+            builder.add(name, Format::Npy, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+        }
+    }
+}
+
+fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     if text::check_grid(&fields.describe(id)).is_ok() {
         let this = fields.clone();
         let make = move || text::grid(&column_of(&this, id)?).map_err(misfit);
-        folder.add_file(format!("{}.txt", fields.names.of_field(id)), MadeFile::new(fields.modified, make));
+        let name = format!("{}.txt", fields.names.of_field(id));
+        builder.add(name, Format::Grid, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
     }
 }
 
 /// The table of all columns, tab-separated, and for those who ask comma-separated.
-fn add_tables(folder: &mut FixedFolder, fields: &FieldFolder) {
-    for (name, style) in [("cells.tsv", Style::Tsv), ("cells.csv", Style::Csv)] {
+fn add_tables(builder: &mut FolderBuilder, fields: &FieldFolder) {
+    let file = |style: Style| {
         let this = fields.clone();
-        let make = move || {
+        MadeFile::new(fields.modified, move || {
             let all = this.dimensions().chain(this.attributes());
-            let columns = all.map(|id| column_of(&this, id)).collect::<Result<Vec<_>>>()?;
+            let columns = all.map(|id| labelled_column_of(&this, id)).collect::<Result<Vec<_>>>()?;
             Ok(text::table(&columns, style).map_err(misfit)?.content)
-        };
-        let file = Node::File(Arc::new(MadeFile::new(fields.modified, make)));
-        match style {
-            Style::Csv => folder.add_unlisted(name, file),
-            _ => folder.add(name, file),
-        }
-    }
+        })
+    };
+    builder.add("cells.tsv", Format::Tsv, None, file(Style::Tsv));
+    builder.add_unlisted("cells.csv", Format::Csv, None, file(Style::Csv));
 }
 
 /// The raw file in column-major order and its NumPy form.
-fn add_column_major(folder: &mut FixedFolder, fields: &FieldFolder, id: FieldId) {
+fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     let field = fields.describe(id);
     if field.values_per_cell.is_none() {
         return;
@@ -85,44 +110,47 @@ fn add_column_major(folder: &mut FixedFolder, fields: &FieldFolder, id: FieldId)
         let values = fields.shown.column_major_values(id)?;
         values.ok_or_else(|| Error::unsupported("only attributes of dense arrays have a column-major order"))
     };
-    let name = fields.names.of_field(id);
+    let (name, user_name) = (fields.names.of_field(id), Some(fields.user_name(id)));
     let this = fields.clone();
     let raw = MadeFile::new(fields.modified, move || values(&this));
-    folder.add_file(format!("{name}.{}", of_datatype(field.datatype)), raw);
+    builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, user_name, raw);
     if npy::check(&field).is_ok() {
         let this = fields.clone();
         let make = move || {
             let column = Column { values: values(&this)?, ..column_of(&this, id)? };
             npy::npy(&column, Order::ColumnMajor).map_err(misfit)
         };
-        folder.add_file(format!("{name}.npy"), MadeFile::new(fields.modified, make));
+        builder.add(format!("{name}.npy"), Format::Npy, user_name, MadeFile::new(fields.modified, make));
     }
-}
-
-fn add_unless_empty(folder: &mut FixedFolder, name: &str, inner: FixedFolder) {
-    if !inner.is_empty() {
-        folder.add_folder(name, inner);
-    }
-}
-
-fn add_npy(folder: &mut FixedFolder, fields: &FieldFolder, id: FieldId) {
-    if npy::check(&fields.describe(id)).is_err() {
-        return;
-    }
-    let this = fields.clone();
-    let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
-    folder.add_file(format!("{}.npy", fields.names.of_field(id)), MadeFile::new(fields.modified, make));
 }
 
 fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
+    let metadata = fields.shown.array().metadata()?;
     let columns = Columns {
-        sparse: fields.shown.array().schema().is_sparse(),
+        sparse: fields.schema().is_sparse(),
         dimensions: fields.dimensions().map(|id| column_of(fields, id)).collect::<Result<_>>()?,
-        attributes: fields.attributes().map(|id| column_of(fields, id)).collect::<Result<_>>()?,
-        metadata: Vec::new(),
-        georeference: None,
+        attributes: fields.attributes().map(|id| labelled_column_of(fields, id)).collect::<Result<_>>()?,
+        metadata: meta::for_formats(&metadata),
+        georeference: georeference(fields),
     };
     Ok(netcdf(&columns).map_err(misfit)?.file.content)
+}
+
+/// A column of a field.
+///
+/// # Errors
+/// As [`column`].
+fn column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
+    column(&*fields.shown, id, fields.describe(id))
+}
+
+/// A column of a field, with the labels of its enumeration.
+fn labelled_column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
+    let mut field = fields.describe(id);
+    if let FieldId::Attribute(number) = id {
+        field.labels = enums::labels(fields.shown.array(), number)?;
+    }
+    column(&*fields.shown, id, field)
 }
 
 fn misfit(misfit: Misfit) -> Error {

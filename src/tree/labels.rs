@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::array::array_folder;
+use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
@@ -34,23 +35,23 @@ pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&S
 
 /// The files of all labels. What is wrong with one of them is told by its own files.
 fn files(array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) -> FixedFolder {
-    let mut folder = FixedFolder::new(modified);
+    let mut builder = FolderBuilder::new(modified);
     let mut names = FileNames::new(&[]);
     for label in &array.schema().labels {
         let values = format!(".{}", of_datatype(label.datatype));
         let stem = names.give(&label.name, &[&values, ".offsets.u64", ".valid.u8", ".txt", ""]);
-        if let Err(error) = add_values(&mut folder, array, label, &stem, selection, modified) {
-            folder.add_file(format!("{stem}{values}"), MadeFile::new(modified, move || Err(error.clone())));
+        if let Err(error) = add_values(&mut builder, array, label, &stem, selection, modified) {
+            builder.folder.add_file(format!("{stem}{values}"), MadeFile::new(modified, move || Err(error.clone())));
         }
         let (array, label) = (array.clone(), label.clone());
         let whole = move || array_folder(array.label(&label)?.array, Arc::new(OpenOptions::default()));
-        folder.add_folder(stem, MadeFolder::new(modified, whole));
+        builder.folder.add_folder(stem, MadeFolder::new(modified, whole));
     }
-    folder
+    builder.folder
 }
 
 fn add_values(
-    folder: &mut FixedFolder,
+    builder: &mut FolderBuilder,
     array: &Array,
     label: &DimensionLabel,
     stem: &str,
@@ -71,7 +72,7 @@ fn add_values(
     let shown = Arc::new(DenseShown::new(dense, selection));
     let fields = FieldFolder { shown, names: Arc::new(names), modified };
     let attribute = FieldId::Attribute(opened.attribute);
-    fields.add_raw(folder, attribute);
-    formats::add_lines(folder, &fields, attribute);
+    fields.add_raw(builder, attribute);
+    formats::add_lines(builder, &fields, attribute);
     Ok(())
 }

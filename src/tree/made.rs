@@ -38,6 +38,11 @@ impl MadeFile {
         Self::new(modified, move || Ok(Arc::new(make()?.into_bytes())))
     }
 
+    /// The length, where it is known before the content is made.
+    pub fn known_length(&self) -> Option<u64> {
+        self.length
+    }
+
     pub fn with_extended_attributes(mut self, attributes: Vec<(String, Vec<u8>)>) -> Self {
         self.extended_attributes = attributes;
         self

@@ -1,8 +1,10 @@
 //! The virtual tree: names and nodes. Nothing here knows of the kernel; nothing below knows of names.
 
 pub mod array;
+pub mod builder;
 pub mod dense;
 pub mod enums;
+pub mod explain;
 pub mod fields;
 pub mod formats;
 pub mod grammar;

@@ -1,14 +1,14 @@
 //! `slice/` and `islice/`: folders whose names are selections, each like the folder of its array.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use super::array::add_files;
+use super::array::fields_folder;
 use super::fields::FieldFolder;
 use super::grammar::By;
-use super::made::FixedFolder;
 use super::node::{Entry, EntryKind, Folder, Node};
+use super::texts::Covers;
 use crate::error::Result;
-use std::time::SystemTime;
 
 /// Every selection of an array, by its name. Lists only the selections that were given a name.
 pub struct SliceFolder {
@@ -30,8 +30,12 @@ impl Folder for SliceFolder {
         let selection = named.map_or(name, |(_, selection)| selection.as_str());
         match self.whole.shown.select(selection, self.by) {
             Ok(shown) => {
-                let mut folder = FixedFolder::new(self.whole.modified);
-                add_files(&mut folder, &FieldFolder { shown, ..self.whole.clone() });
+                let fields = FieldFolder { shown, ..self.whole.clone() };
+                let place = match self.by {
+                    By::Coordinate => "slice",
+                    By::Position => "islice",
+                };
+                let folder = fields_folder(&fields, Covers::Selection, Some(format!("{place}/{name}")));
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }
             Err(error) => {

@@ -1,0 +1,93 @@
+//! Builds a folder and at the same time the list of its files that README.txt and schema.json show.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::made::{FixedFolder, MadeFile};
+use super::node::Node;
+use super::texts::{FileFacts, Format};
+
+/// A folder in the making.
+pub struct FolderBuilder {
+    pub folder: FixedFolder,
+    modified: SystemTime,
+    /// Of the folder within that of the description, with a slash behind it; empty for that itself.
+    prefix: String,
+    listed: bool,
+    facts: Vec<FileFacts>,
+    /// Files that one may look for in vain, and why they are not there.
+    not_listed: Vec<(String, String)>,
+}
+
+/// What [`FolderBuilder`] has collected.
+#[derive(Debug, Clone, Default)]
+pub struct FileList {
+    pub files: Vec<FileFacts>,
+    pub not_listed: Vec<(String, String)>,
+}
+
+impl FolderBuilder {
+    pub fn new(modified: SystemTime) -> Self {
+        FolderBuilder {
+            folder: FixedFolder::new(modified),
+            modified,
+            prefix: String::new(),
+            listed: true,
+            facts: Vec::new(),
+            not_listed: Vec::new(),
+        }
+    }
+
+    /// Adds a file that `ls` shows. `field` is the attribute or dimension it is of, as the user named it.
+    pub fn add(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: MadeFile) {
+        let name = name.into();
+        self.note(&name, format, field, &file, true);
+        self.folder.add_file(name, file);
+    }
+
+    /// Adds a file that is found by its name alone.
+    pub fn add_unlisted(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: MadeFile) {
+        let name = name.into();
+        self.note(&name, format, field, &file, false);
+        self.folder.add_unlisted(name, Node::File(Arc::new(file)));
+    }
+
+    /// Says why there is no file of this name.
+    pub fn leave_out(&mut self, name: &str, reason: impl ToString) {
+        self.not_listed.push((format!("{}{name}", self.prefix), reason.to_string()));
+    }
+
+    /// Adds a folder of files, unless there are none.
+    pub fn add_folder(&mut self, name: &str, listed: bool, build: impl FnOnce(&mut FolderBuilder)) {
+        let mut inner = FolderBuilder::new(self.modified);
+        inner.prefix = format!("{}{name}/", self.prefix);
+        inner.listed = self.listed && listed;
+        build(&mut inner);
+        self.facts.append(&mut inner.facts);
+        self.not_listed.append(&mut inner.not_listed);
+        if inner.folder.is_empty() {
+            return;
+        }
+        let node = Node::Folder(Arc::new(inner.folder));
+        if listed {
+            self.folder.add(name, node);
+        } else {
+            self.folder.add_unlisted(name, node);
+        }
+    }
+
+    fn note(&mut self, name: &str, format: Format, field: Option<&str>, file: &MadeFile, listed: bool) {
+        self.facts.push(FileFacts {
+            path: format!("{}{name}", self.prefix),
+            format,
+            field: field.map(str::to_owned),
+            bytes: file.known_length(),
+            listed: self.listed && listed,
+        });
+    }
+
+    /// The list of the files so far.
+    pub fn file_list(&self) -> FileList {
+        FileList { files: self.facts.clone(), not_listed: self.not_listed.clone() }
+    }
+}

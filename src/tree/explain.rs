@@ -1,0 +1,128 @@
+//! README.txt, schema.json, schema.txt and fragments.tsv in an array's folder.
+
+use std::sync::{Arc, OnceLock};
+
+use super::array::last_commit;
+use super::builder::{FileList, FolderBuilder};
+use super::enums;
+use super::fields::FieldFolder;
+use super::made::MadeFile;
+use super::meta;
+use super::texts::{
+    AxisShown, CellsShown, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
+};
+use crate::array::Array;
+use crate::error::Result;
+
+/// What the explaining files of one folder are made from, once the other files are known.
+pub struct Explained {
+    fields: FieldFolder,
+    covers: Covers,
+    selection: Option<String>,
+    files: OnceLock<FileList>,
+}
+
+impl Explained {
+    /// Adds the explaining files, so that they come first in the folder; they are written when they are read.
+    pub fn add_files(
+        builder: &mut FolderBuilder,
+        fields: &FieldFolder,
+        covers: Covers,
+        selection: Option<String>,
+    ) -> Arc<Self> {
+        let explained = Arc::new(Explained { fields: fields.clone(), covers, selection, files: OnceLock::new() });
+        let texts: [(&str, fn(&Description<'_>) -> String); 3] =
+            [("README.txt", readme), ("schema.json", schema_json), ("schema.txt", schema_text)];
+        for (name, write) in texts {
+            let this = explained.clone();
+            let file = MadeFile::text(fields.modified, move || Ok(write(&this.description())));
+            builder.add(name, Format::Explanation, None, file);
+        }
+        if explained.selection.is_none() {
+            let array = fields.shown.array().clone();
+            let file = MadeFile::text(fields.modified, move || fragments_text(&array));
+            builder.add("fragments.tsv", Format::Explanation, None, file);
+        }
+        explained
+    }
+
+    /// Tells which files the folder has.
+    pub fn know(&self, files: FileList) {
+        // The first list stays: a folder is built once.
+        let _ = self.files.set(files);
+    }
+
+    fn description(&self) -> Description<'_> {
+        let array = self.fields.shown.array();
+        let schema = array.schema();
+        let mut warnings = Vec::new();
+        let mut enumerations = Vec::new();
+        for number in 0..schema.attributes.len() {
+            match enums::labels(array, number) {
+                Ok(Some(labels)) if !enumerations.iter().any(|known| Arc::ptr_eq(known, &labels)) => {
+                    enumerations.push(labels);
+                }
+                Ok(_) => {}
+                Err(error) => warnings.push(error.to_string()),
+            }
+        }
+        let metadata = match array.metadata() {
+            Ok(metadata) => meta::for_formats(&metadata),
+            Err(error) => {
+                warnings.push(error.to_string());
+                Vec::new()
+            }
+        };
+        let cells = match self.fields.shown.selection() {
+            Some(selection) => CellsShown::Dense {
+                axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisShown::of(a, d)).collect(),
+                covers: self.covers,
+            },
+            None => CellsShown::Sparse {
+                rows: self.fields.shown.known_shape().and_then(|shape| shape.first().copied()),
+                non_empty: None,
+            },
+        };
+        let FileList { files, not_listed } = self.files.get().cloned().unwrap_or_default();
+        Description {
+            path: array.path().display().to_string(),
+            schema,
+            cells,
+            selection: self.selection.clone(),
+            window: array.window(),
+            last_commit: last_commit(array),
+            fragments: array.fragment_count(),
+            files,
+            not_listed,
+            enumerations,
+            metadata,
+            warnings,
+            has_slices: self.selection.is_none(),
+            has_history: self.selection.is_none(),
+        }
+    }
+}
+
+/// A line for each visible fragment, oldest first.
+fn fragments_text(array: &Array) -> Result<String> {
+    let mut outlines = Vec::with_capacity(array.fragment_count());
+    for fragment in 0..array.fragment_count() {
+        outlines.push(array.outline(fragment)?);
+    }
+    let facts = outlines.iter().enumerate().map(|(fragment, outline)| {
+        let facts = &outline.facts;
+        let name = array.fragment_name(fragment);
+        let times = array.fragment_times(fragment);
+        FragmentFacts {
+            name,
+            start: times.map_or(0, |times| times.t1),
+            end: times.map_or(0, |times| times.t2),
+            format_version: facts.version,
+            dense: facts.dense,
+            cells: array.fragment_cells(fragment).ok(),
+            bytes: array.fragment_bytes(fragment).ok(),
+            non_empty: facts.non_empty_domain.as_deref(),
+        }
+    });
+    Ok(fragments_tsv(array.schema(), facts))
+}
