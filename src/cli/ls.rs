@@ -26,7 +26,7 @@ pub struct Ls {
     array: PathBuf,
 
     /// A folder or a file of it; the top if not given
-    #[arg(default_value = "")]
+    #[arg(default_value = "", hide_default_value = true)]
     path: String,
 
     /// One line each: mode, size in bytes, time (UTC) and name

@@ -106,9 +106,7 @@ impl Mount {
         let session = Session::from_fd(filesystem, device, acl, config)
             .map_err(|error| fail(format!("the kernel does not answer: {error}")))?;
         let end = Arc::clone(&mount.session);
-        let started = thread::Builder::new()
-            .name("mount".into())
-            .spawn(move || end.set(session.run().map_err(|error| error.to_string())));
+        let started = thread::Builder::new().name("mount".into()).spawn(move || end.set(ended(session.run())));
         if let Err(error) = started {
             mount.session.set(Ok(()));
             return Err(fail(format!("cannot start a thread: {error}")));
@@ -196,6 +194,15 @@ impl SessionEnd {
     }
 }
 
+/// How a session ended. A request that was just being taken when the kernel tore the connection down gives an error
+/// of its own, which is no more than the end.
+fn ended(result: io::Result<()>) -> std::result::Result<(), String> {
+    match result {
+        Err(error) if error.raw_os_error() != Some(libc::ECONNABORTED) => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
 /// The name of the source in the mount table. It must not look like a device, which systemd would wait for and
 /// then unmount.
 fn source_name(source: &Path) -> OsString {
@@ -224,6 +231,13 @@ fn raise_kernel_read_ahead(device: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_torn_down_is_a_good_end() {
+        assert_eq!(ended(Ok(())), Ok(()));
+        assert_eq!(ended(Err(io::Error::from_raw_os_error(libc::ECONNABORTED))), Ok(()));
+        assert!(ended(Err(io::Error::from_raw_os_error(libc::EINVAL))).is_err());
+    }
 
     #[test]
     fn no_source_looks_like_a_device() {
