@@ -7,3 +7,4 @@ mod corpus;
 mod fragments;
 mod metadata;
 mod schemas;
+mod seeds;
