@@ -9,6 +9,8 @@ use tilefs::format::cursor::Cursor;
 use tilefs::format::datatype::Datatype;
 use tilefs::format::pipeline::{Filter, Pipeline};
 
+pub mod schema_and_rest;
+
 /// The key of encrypted inputs, that of the vectors in tests/fixtures/filters.
 pub const KEY: &[u8; 32] = b"0123456789abcdef0123456789ABCDEF";
 

@@ -1,0 +1,12 @@
+//! Enumerations: the values are the data, in order and without gaps.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tilefs::format::enumeration::Enumeration;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(enumeration) = Enumeration::parse(data) else { return };
+    assert_eq!(enumeration.values().count(), enumeration.len());
+    assert!(enumeration.value(enumeration.len()).is_none());
+    assert!(enumeration.values().map(<[u8]>::len).sum::<usize>() <= data.len());
+});

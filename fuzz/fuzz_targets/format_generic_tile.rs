@@ -1,0 +1,13 @@
+//! Headers of generic tiles, and the pipelines in them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tilefs::format::generic_tile::GenericTileHeader;
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(header) = GenericTileHeader::parse(data) {
+        assert!(header.header_size <= data.len() && header.header_size <= GenericTileHeader::MOST_SIZE);
+        let start = &data[..header.header_size];
+        assert_eq!(GenericTileHeader::parse(start).unwrap(), header);
+    }
+});
