@@ -4,7 +4,7 @@
 //! the array. Each adds what it knows with the methods of [`Locate`], which never overwrite what an
 //! inner layer already said.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::io;
 use std::path::Path;
 
@@ -33,7 +33,7 @@ impl fmt::Display for Place {
             [("array", &self.array), ("fragment", &self.fragment), ("file", &self.file), ("field", &self.field)];
         for (label, text) in texts {
             if let Some(text) = text {
-                write!(f, "{separator}{label} {text}")?;
+                write!(f, "{separator}{label} {}", OneLine(text))?;
                 separator = ", ";
             }
         }
@@ -44,27 +44,43 @@ impl fmt::Display for Place {
     }
 }
 
+/// Text that may come from stored bytes, in one line: control characters are escaped, so that nothing on disk can
+/// forge a line of a log or steer a terminal.
+struct OneLine<'a>(&'a str);
+
+impl fmt::Display for OneLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character.is_control() {
+                true => write!(f, "{}", character.escape_debug())?,
+                false => f.write_char(character)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Everything that can fail in tilefs. Cloneable, so that all readers waiting for one decode get it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// Stored bytes contradict the format or each other.
-    #[error("damaged data: {reason} ({place})")]
+    #[error("damaged data: {} ({place})", OneLine(.reason))]
     Damaged { place: Box<Place>, reason: String },
 
     /// A format version, filter, type or feature that is not implemented.
-    #[error("not supported: {what} ({place})")]
+    #[error("not supported: {} ({place})", OneLine(.what))]
     Unsupported { place: Box<Place>, what: String },
 
     /// The path holds neither an array nor a group.
-    #[error("{path}: {reason}")]
+    #[error("{}: {}", OneLine(.path), OneLine(.reason))]
     NotAnArray { path: String, reason: String },
 
     /// No such name in the tree of an array.
-    #[error("no such file: {path}")]
+    #[error("no such file: {}", OneLine(.path))]
     NotFound { path: String },
 
     /// The operating system refused to list or read stored files.
-    #[error("cannot read: {reason} ({place})")]
+    #[error("cannot read: {} ({place})", OneLine(.reason))]
     Io { place: Box<Place>, kind: io::ErrorKind, reason: String },
 
     /// The encryption key is missing, malformed or wrong.
@@ -185,6 +201,12 @@ impl<T> Locate for Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stored_names_cannot_break_the_line() {
+        let error = Error::damaged("the schema a\nb").in_field("new\x1b[2Jline").in_file("größe");
+        assert_eq!(error.to_string(), "damaged data: the schema a\\nb (file größe, field new\\u{1b}[2Jline)");
+    }
 
     #[test]
     fn inner_layers_are_not_overwritten() {

@@ -9,9 +9,9 @@ mod support;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use rayon::prelude::*;
 use support::check::check;
 use support::manifest::{Expected, Object, load};
+use support::parallel;
 use support::report::Report;
 
 #[test]
@@ -57,7 +57,7 @@ fn prove(title: &str, mut objects: Vec<Object>) {
         objects.retain(|object| object.name.contains(case.as_str()));
         objects.iter().for_each(|object| println!("{title}: {}", object.place.display()));
     }
-    let mut report = objects.par_iter().map(check).reduce(Report::default, Report::add);
+    let mut report = parallel::map(&objects, check).into_iter().fold(Report::default(), Report::add);
     report.print(&format!("{title}: {} objects", objects.len()), case.is_some());
     assert!(report.failures() == 0, "{title}: {} failures", report.failures());
 }

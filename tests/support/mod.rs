@@ -5,6 +5,7 @@
 //! * [`shown`]: the same columns out of the virtual tree
 //! * [`needs`]: what a check needs of the program, and what of that is there
 //! * [`check`]: one object against its manifest entry
+//! * [`parallel`]: on all cores
 //! * [`report`]: failures and counts, printed
 
 #![allow(dead_code)] // each test program uses a part
@@ -13,5 +14,6 @@ pub mod check;
 pub mod columns;
 pub mod manifest;
 pub mod needs;
+pub mod parallel;
 pub mod report;
 pub mod shown;

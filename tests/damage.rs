@@ -1,0 +1,338 @@
+//! Damaged arrays: what needs a damaged file is an error that says where, all else is right, nothing is ever wrong.
+//!
+//! Every file of some fixtures is removed, cut, zeroed and altered in turn. What the format can prove is checked
+//! strictly: a byte is either the undamaged one or an error. Single altered bytes are provable only where a checksum
+//! or a cipher covers them; elsewhere they must at least cause no panic.
+
+mod support;
+
+use std::fs;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+
+use support::manifest::{Object, load};
+use support::needs::{missing, of_object, of_schema};
+use support::parallel;
+use tempfile::TempDir;
+use tilefs::error::{Error, Result};
+use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+
+/// Bytes read at once: small, so that what surrounds a damaged place is read alone.
+const PIECE: usize = 128;
+
+/// One way to damage a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Damage {
+    Removed,
+    Emptied,
+    /// Cut to half its length.
+    Halved,
+    /// Without its last byte.
+    Shortened,
+    Zeroed,
+    /// A byte altered, at this many thousandths of the length.
+    Altered(usize),
+}
+
+use Damage::{Altered, Emptied, Halved, Removed, Shortened, Zeroed};
+
+const LOSSES: [Damage; 5] = [Removed, Emptied, Halved, Shortened, Zeroed];
+
+#[test]
+fn lost_bytes_are_errors_and_never_other_values() {
+    let faults = damage_all(&LOSSES, |_, _| true);
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn altered_bytes_are_found_where_something_covers_them_and_cause_no_panic_anywhere() {
+    let places: Vec<Damage> = (0..=12).map(|step| Altered(step * 83)).collect();
+    let faults = damage_all(&places, is_covered);
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn a_lost_fragment_gives_no_older_values() {
+    for object in objects().iter().filter(|object| object.tags.iter().any(|tag| tag == "overlap")) {
+        let whole = undamaged(object);
+        for folder in subfolders(&object.place.join("__fragments")) {
+            let copy = Copy::of(object);
+            fs::remove_dir_all(copy.path().join("__fragments").join(&folder)).expect("a folder is removed");
+            let faults = compare(&whole, &copy.path(), std::slice::from_ref(&folder), true);
+            assert!(faults.is_empty(), "{}: {}", object.name, faults.join("\n"));
+            let shown =
+                columns(&copy.path()).map(|files| files.iter().all(|file| file.read().iter().all(Result::is_ok)));
+            assert!(!shown.unwrap_or(false), "{}: nothing is missed without {folder}", object.name);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_attribute_costs_no_other() {
+    let objects = objects();
+    let object =
+        objects.iter().find(|object| object.name.ends_with("dense/filters_float32")).expect("a fixture of filters");
+    for damage in LOSSES {
+        let copy = Copy::of(object);
+        let file =
+            files_of(&object.place).into_iter().find(|file| file.ends_with("a3.tdb")).expect("a fourth attribute");
+        apply(damage, &object.place.join(&file), &copy.path().join(&file));
+        let shown = columns(&copy.path()).expect("an attribute's file is not needed to open");
+        let mut damaged = 0;
+        for after in &shown {
+            let pieces = after.read();
+            let is_fourth = after.name == "lz4.f32";
+            assert!(is_fourth || pieces.iter().all(Result::is_ok), "{damage:?}: {} is not readable", after.name);
+            damaged += pieces.iter().filter(|piece| piece.is_err()).count();
+            if is_fourth && damage == Shortened {
+                assert!(pieces.iter().any(Result::is_ok), "the tiles before the cut are readable");
+            }
+        }
+        assert!(damaged > 0, "{damage:?} of a3.tdb is not noticed");
+    }
+}
+
+/// Every file of every array, damaged in all these ways; what went wrong. `strict` says of an array and a file whether
+/// other values than the undamaged are a fault.
+fn damage_all(ways: &[Damage], strict: impl Fn(&Object, &Path) -> bool + Sync) -> Vec<String> {
+    let objects = objects();
+    let cases: Vec<(&Object, PathBuf)> =
+        objects.iter().flat_map(|object| files_of(&object.place).into_iter().map(move |file| (object, file))).collect();
+    println!("{} files of {} arrays, {} ways each", cases.len(), objects.len(), ways.len());
+    assert!(!cases.is_empty());
+    let wholes: Vec<_> = objects.iter().map(|object| (&object.name, undamaged(object))).collect();
+    let faults = parallel::map(&cases, |(object, file)| {
+        let (_, whole) = wholes.iter().find(|(name, _)| **name == object.name).expect("all are read before");
+        let strict = strict(object, file);
+        let mut faults = Vec::new();
+        let copy = Copy::of(object);
+        for &damage in ways {
+            apply(damage, &object.place.join(file), &copy.path().join(file));
+            let parts: Vec<String> =
+                file.iter().rev().take(2).map(|part| part.to_string_lossy().into_owned()).collect();
+            let found = std::panic::catch_unwind(AssertUnwindSafe(|| compare(whole, &copy.path(), &parts, strict)));
+            for fault in found.unwrap_or_else(|_| vec!["PANIC".to_owned()]) {
+                faults.push(format!("{} {} {damage:?}: {fault}", object.name, file.display()));
+            }
+        }
+        faults
+    });
+    faults.into_iter().flatten().collect()
+}
+
+/// The arrays to damage: one schema each, so that there is no older one to fall back to.
+fn objects() -> Vec<Object> {
+    const NAMES: [&str; 11] = [
+        "demo",
+        "arrays/dense/filters_float32",
+        "arrays/dense/filters_int64",
+        "arrays/dense/filters_chunks",
+        "arrays/dense/overlap",
+        "arrays/dense/overlap_col",
+        "arrays/dense/nullable",
+        "arrays/dense/var",
+        "arrays/sparse/overlap",
+        "arrays/sparse/dups",
+        "arrays/sparse/dim_text",
+    ];
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/manifest.json");
+    let wanted = load(&manifest, "").into_iter().filter(|object| NAMES.contains(&object.name.as_str()));
+    let there = wanted.filter(|object| {
+        let mut needs = of_object(object);
+        needs.extend(object.schema.as_ref().map(of_schema).unwrap_or_default());
+        let missing = missing(&needs);
+        if let Some(missing) = &missing {
+            println!("SKIPPED: {}: not implemented: {missing:?}", object.name);
+        }
+        missing.is_none()
+    });
+    there.collect()
+}
+
+/// Whether a checksum covers every byte of a file's chunks.
+fn is_covered(object: &Object, file: &Path) -> bool {
+    let name = file.file_name().expect("a file has a name").to_string_lossy();
+    let number =
+        name.strip_prefix('a').and_then(|rest| rest.split(['.', '_']).next()).and_then(|digits| digits.parse().ok());
+    let attrs = &object.schema.as_ref().expect("an array has a schema").attrs;
+    number.and_then(|number: usize| attrs.get(number)).is_some_and(|attr| attr.name.starts_with("checksum"))
+}
+
+/// A copy of a fixture that can be damaged: links to its files, until they are.
+struct Copy(TempDir);
+
+impl Copy {
+    fn of(object: &Object) -> Copy {
+        let copy = Copy(TempDir::new().expect("a temporary folder"));
+        link_folder(&object.place, &copy.path());
+        copy
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("array")
+    }
+}
+
+fn link_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder is made");
+    for entry in fs::read_dir(from).expect("a folder is listed") {
+        let entry = entry.expect("a folder is listed");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            link_folder(&entry.path(), &target);
+        } else {
+            std::os::unix::fs::symlink(entry.path(), target).expect("a link is made");
+        }
+    }
+}
+
+/// All files that hold something (the marks of commits are empty), relative to the folder.
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    fn walk(folder: &Path, base: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("a folder is listed") {
+            let path = entry.expect("a folder is listed").path();
+            if path.is_dir() {
+                walk(&path, base, found);
+            } else if path.metadata().expect("a file has a length").len() > 0 {
+                found.push(path.strip_prefix(base).expect("within the folder").to_owned());
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(folder, folder, &mut found);
+    // Metadata are shown in files of their own.
+    found.retain(|file| !file.starts_with("__meta"));
+    found.sort();
+    found
+}
+
+fn subfolders(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder is listed");
+    entries.map(|entry| entry.expect("a folder is listed").file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Puts the damaged bytes of a file in the place of its copy.
+fn apply(damage: Damage, original: &Path, copy: &Path) {
+    let mut bytes = fs::read(original).expect("a file is read");
+    // It may have been removed by the damage before.
+    let _ = fs::remove_file(copy);
+    match damage {
+        Removed => return,
+        Emptied => bytes.clear(),
+        Halved => bytes.truncate(bytes.len() / 2),
+        Shortened => bytes.truncate(bytes.len() - 1),
+        Zeroed => bytes.fill(0),
+        Altered(thousandths) => {
+            let place = (bytes.len() - 1) * thousandths / 1000;
+            bytes[place] ^= 0x55;
+        }
+    }
+    fs::write(copy, bytes).expect("a file is written");
+}
+
+/// A raw file of the tree.
+struct Shown {
+    name: String,
+    file: std::sync::Arc<dyn tilefs::tree::File>,
+}
+
+impl Shown {
+    /// Its bytes, piece by piece; one error if not even its length is known.
+    fn read(&self) -> Vec<Result<Vec<u8>>> {
+        let (length, content) = match (self.file.len(), self.file.open()) {
+            (Ok(length), Ok(content)) => (length, content),
+            (Err(error), _) | (_, Err(error)) => return vec![Err(error)],
+        };
+        assert_eq!(length, content.len(), "{}: the length", self.name);
+        let pieces = (0..length).step_by(PIECE).map(|offset| {
+            let mut piece = vec![0; PIECE.min((length - offset) as usize)];
+            content.read_at(offset, &mut piece).map(|()| piece)
+        });
+        pieces.collect()
+    }
+}
+
+/// The bytes of all columns of an undamaged array, by the names of their files.
+fn undamaged(object: &Object) -> Vec<(String, Vec<u8>)> {
+    let files = columns(&object.place).unwrap_or_else(|error| panic!("{}: {error}", object.name));
+    let read = |file: Shown| {
+        let pieces: Result<Vec<Vec<u8>>> = file.read().into_iter().collect();
+        let bytes = pieces.unwrap_or_else(|error| panic!("{} {}: {error}", object.name, file.name)).concat();
+        (file.name, bytes)
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// The raw files of all columns, coordinates included.
+fn columns(array: &Path) -> Result<Vec<Shown>> {
+    let options = OpenOptions { at: Some(u64::MAX), cache_size: 1 << 20, threads: 1, ..OpenOptions::default() };
+    let root = tree::open(array, &options)?;
+    let mut found = raw_files(&*root, "")?;
+    if let Some(Node::Folder(dims)) = root.lookup("dims")? {
+        found.extend(raw_files(&*dims, "dims/")?);
+    }
+    Ok(found)
+}
+
+fn raw_files(folder: &dyn Folder, prefix: &str) -> Result<Vec<Shown>> {
+    let generated = [".txt", ".json", ".tsv", ".hdr"];
+    let mut found = Vec::new();
+    for entry in folder.list()?.into_iter().filter(|entry| entry.kind == EntryKind::File) {
+        if !generated.iter().any(|ending| entry.name.ends_with(ending))
+            && let Some(Node::File(file)) = folder.lookup(&entry.name)?
+        {
+            found.push(Shown { name: format!("{prefix}{}", entry.name), file });
+        }
+    }
+    Ok(found)
+}
+
+/// What a damaged array shows beside what it showed before; `parts` are names of the damaged, one of which errors must
+/// say.
+fn compare(whole: &[(String, Vec<u8>)], array: &Path, parts: &[String], strict: bool) -> Vec<String> {
+    let shown = match columns(array) {
+        Ok(shown) => shown,
+        Err(error) => return unclear(&error, parts).into_iter().collect(),
+    };
+    let mut faults = Vec::new();
+    for (name, expected) in whole {
+        let Some(after) = shown.iter().find(|after| after.name == *name) else {
+            faults.push(format!("{name} is gone"));
+            continue;
+        };
+        let pieces = after.read();
+        let unopened = pieces.len() == 1 && pieces[0].is_err();
+        if strict && !unopened && pieces.len() != expected.len().div_ceil(PIECE) {
+            faults.push(format!("{name} has another length"));
+            continue;
+        }
+        for (number, piece) in pieces.iter().enumerate() {
+            let place = number * PIECE..((number + 1) * PIECE).min(expected.len());
+            match piece {
+                Err(error) => faults.extend(unclear(error, parts)),
+                Ok(bytes) if strict && expected.get(place.clone()) != Some(bytes) => {
+                    faults.push(format!("{name} has other bytes from {}", place.start));
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+    faults.dedup();
+    faults.truncate(3);
+    faults
+}
+
+/// Why an error does not say enough: it must name the damaged file or its fragment and give a reason, in one line.
+fn unclear(error: &Error, parts: &[String]) -> Option<String> {
+    let text = error.to_string();
+    let names = parts.iter().any(|part| text.contains(part)) || matches!(error, Error::NotAnArray { .. });
+    let reason = match error {
+        Error::Damaged { reason, .. } | Error::Io { reason, .. } => !reason.is_empty(),
+        Error::Unsupported { what, .. } => !what.is_empty(),
+        _ => true,
+    };
+    if text.chars().any(char::is_control) {
+        return Some(format!("the error has control characters: {text:?}"));
+    }
+    (!names || !reason).then(|| format!("the error does not say where: {text}"))
+}
