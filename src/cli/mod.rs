@@ -28,7 +28,7 @@ use clap::{Parser, Subcommand};
 
 use arguments::Arguments;
 use failure::Failure;
-use tilefs::fuse::background;
+use tilefs::fuse::{background, reason_of_panic};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -112,7 +112,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Command>, Failure> {
 fn report_panics_in_the_log() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
-        let reason = panic.payload_as_str().unwrap_or("no reason given");
+        let reason = reason_of_panic(panic.payload());
         ::log::error!("internal error{place}, please report it: {reason}");
     }));
 }

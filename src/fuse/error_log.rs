@@ -1,5 +1,6 @@
 //! Errors on their way to the log: each distinct one once, its repeats counted, never a flood.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,6 +36,12 @@ impl ErrorLog {
             log::error!("{line}");
         }
     }
+}
+
+/// What a panic says of itself.
+pub fn reason_of_panic(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }
 
 impl Written {
@@ -86,6 +93,14 @@ mod tests {
             Some("read of b: bad chunk (10 times since it was last reported)")
         );
         assert_eq!(written.line("read of b", "bad chunk", start + QUIET), None);
+    }
+
+    #[test]
+    fn panics_say_why() {
+        let caught = |panic: fn()| std::panic::catch_unwind(panic).unwrap_err();
+        assert_eq!(reason_of_panic(&*caught(|| panic!("plain"))), "plain");
+        assert_eq!(reason_of_panic(&*caught(|| panic!("with {}", 1))), "with 1");
+        assert_eq!(reason_of_panic(&*caught(|| std::panic::panic_any(1))), "no reason given");
     }
 
     #[test]

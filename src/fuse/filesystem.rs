@@ -15,7 +15,7 @@ use fuser::{
     ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 
-use super::error_log::ErrorLog;
+use super::error_log::{ErrorLog, reason_of_panic};
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes};
 use super::read_ahead::{ReadAhead, Stream};
@@ -96,11 +96,7 @@ impl TreeFilesystem {
                 Err(Errno::from_i32(errno))
             }
             Err(panic) => {
-                let reason = panic
-                    .downcast_ref::<&str>()
-                    .copied()
-                    .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-                    .unwrap_or("no reason given");
+                let reason = reason_of_panic(&*panic);
                 self.errors.report(&doing(), &format!("internal error, please report it: {reason}"));
                 Err(Errno::EIO)
             }

@@ -24,5 +24,6 @@ mod sys;
 
 pub use attach::Access;
 pub use detach::{Detach, unmount};
+pub use error_log::reason_of_panic;
 pub use mount::{Mount, MountOptions};
 pub use serve::{Signals, serve};
