@@ -8,6 +8,7 @@ pub mod fragment;
 pub mod generic;
 pub mod labels;
 pub mod metadata;
+pub mod sparse;
 pub mod tiles;
 pub mod timed_files;
 pub mod var_tiles;

@@ -128,6 +128,30 @@ impl VarTiles {
         Ok(VarReader { tiles: self, cells, size, state })
     }
 
+    /// Decodes cells of one tile, values and offsets, into the cache.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn prepare(&self, tile: u64, cells: u64, first: u64, count: u64) -> Result<()> {
+        let mut reader = self.reader(tile, cells)?;
+        if reader.whole().is_some() || count == 0 {
+            return Ok(());
+        }
+        let (mut start, mut end) = ([0], [0]);
+        reader.offsets(first, &mut start)?;
+        reader.offsets(first.saturating_add(count), &mut end)?;
+        let offset_bytes = offset_bytes(cells)?;
+        let mut at = first * OFFSET;
+        while at < (first + count) * OFFSET {
+            at = self.offsets.prepare(tile, offset_bytes, at)?;
+        }
+        let mut at = start[0];
+        while at < end[0] {
+            at = self.values.prepare(tile, self.size(tile)?, at)?;
+        }
+        Ok(())
+    }
+
     /// An offsets tile without chunks, of a tile that has cells, says that the offsets are in the values.
     fn is_folded(&self, tile: u64, cells: u64) -> Result<bool> {
         Ok(cells > 0 && self.offsets.has_no_chunks(tile)?)

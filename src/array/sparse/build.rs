@@ -1,0 +1,148 @@
+//! Finds out which cells are the rows of an array, on all cores.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::cells::FragmentCells;
+use super::deletes::Delete;
+use super::key::KeyPlan;
+use super::merge::{Halt, MergeTask, Merged};
+use super::parallel::for_all;
+use super::plan::{Job, Planner};
+use super::rows::{RowMap, Segment};
+use super::selection::Selection;
+use super::store::Store;
+use super::stream::FragmentSource;
+use super::visible::CellFilter;
+use crate::array::Array;
+use crate::error::{Error, Locate, Result};
+
+/// The part of the cache's budget that the map of rows may take beside it.
+const MAP_SHARE: usize = 8;
+
+/// Work of at least this many cells is worth a line in the log.
+const LOGGED_CELLS: u64 = 1 << 21;
+
+/// How often work in progress is told about.
+const LOG_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What rows come from.
+pub struct Basis {
+    pub array: Arc<Array>,
+    pub plan: KeyPlan,
+    pub deletes: Vec<Delete>,
+    pub selection: Option<Selection>,
+    /// By fragment, as visible in the array: the cells of all tiles that can have rows.
+    pub cells: Vec<FragmentCells>,
+}
+
+impl Basis {
+    /// The map of all rows.
+    ///
+    /// # Errors
+    /// Any damage in what decides which cells are rows.
+    pub fn build(&self) -> Result<RowMap> {
+        let sources: Vec<FragmentSource<'_>> =
+            (0..self.cells.len()).map(|fragment| self.source(fragment)).collect::<Result<_>>()?;
+        let store = Arc::new(Store::new(self.array.context().cache.budget() / MAP_SHARE));
+        let planner = Planner { basis: self, sources: &sources };
+        let jobs = planner.plan()?;
+        let segments = match execute(&self.array, &sources, &jobs, &store) {
+            Ok(segments) => segments,
+            Err(Halt::Failed(error)) => return Err(error),
+            Err(Halt::Disorder) => {
+                log::info!(
+                    "{}: some fragments are sorted in another way than this array; merging all of them at once",
+                    self.array.path().display()
+                );
+                match execute(&self.array, &sources, &[planner.everything_at_once()?], &store) {
+                    Ok(segments) => segments,
+                    Err(Halt::Failed(error)) => return Err(error),
+                    Err(Halt::Disorder) => return Err(Error::damaged("cells in no order").in_array(self.array.path())),
+                }
+            }
+        };
+        Ok(RowMap::new(segments, store))
+    }
+
+    fn source(&self, fragment: usize) -> Result<FragmentSource<'_>> {
+        let array = &*self.array;
+        let place = |error: Error| error.in_fragment(array.fragment_name(fragment)).in_array(array.path());
+        let outline = array.outline(fragment)?;
+        let entry = array.folder().fragment(array.number(fragment));
+        let time = entry.map_or(0, |entry| entry.times.t1);
+        let has_versions = !array.schema().allows_duplicates && outline.facts.has_timestamps;
+        let filter = CellFilter::new(array, fragment, &self.deletes, has_versions).map_err(place)?;
+        let (plan, selection) = (&self.plan, self.selection.as_ref());
+        Ok(FragmentSource {
+            array,
+            fragment,
+            cells: &self.cells[fragment],
+            filter,
+            selection,
+            time,
+            plan,
+            has_versions,
+        })
+    }
+}
+
+/// Does all jobs, on all cores.
+fn execute(array: &Array, sources: &[FragmentSource<'_>], jobs: &[Job], store: &Store) -> Merged<Vec<Segment>> {
+    let merges = jobs.iter().filter_map(|job| if let Job::Merge(task) = job { Some(task) } else { None });
+    let merges: Vec<&MergeTask> = merges.collect();
+    let progress = Progress::new(array, merges.iter().map(|task| task.cells()).sum());
+    let merged = for_all(merges.len(), |number| merges[number].run(sources, store, |cells| progress.add(cells)))?;
+    progress.finish(store);
+    let mut merged = merged.into_iter();
+    let segments = jobs.iter().filter_map(|job| match job {
+        Job::Run { fragment, positions } => Some(Segment::Run {
+            fragment: *fragment as u32,
+            position: positions.start,
+            rows: positions.end - positions.start,
+        }),
+        Job::Merge(_) => merged.next().map(Segment::Mixed),
+    });
+    Ok(segments.collect())
+}
+
+/// Tells the log how far the work is, where it is much.
+struct Progress<'a> {
+    array: &'a Array,
+    cells: u64,
+    done: AtomicU64,
+    start: Instant,
+    /// When the next line is due.
+    next_line: Mutex<Instant>,
+}
+
+impl<'a> Progress<'a> {
+    fn new(array: &'a Array, cells: u64) -> Self {
+        let start = Instant::now();
+        if cells >= LOGGED_CELLS {
+            log::info!("{}: finding the rows among {cells} cells that overlap or are filtered", array.path().display());
+        }
+        Progress { array, cells, done: AtomicU64::new(0), start, next_line: Mutex::new(start + LOG_INTERVAL) }
+    }
+
+    fn add(&self, cells: u64) {
+        let done = self.done.fetch_add(cells, Ordering::Relaxed) + cells;
+        if let Ok(mut due) = self.next_line.try_lock()
+            && Instant::now() >= *due
+        {
+            *due += LOG_INTERVAL;
+            let percent = done.saturating_mul(100) / self.cells.max(1);
+            log::info!("{}: {percent} % of {} cells", self.array.path().display(), self.cells);
+        }
+    }
+
+    fn finish(&self, store: &Store) {
+        if self.cells >= LOGGED_CELLS {
+            let (memory, file) = store.sizes();
+            let (memory, file, seconds) = (memory >> 10, file >> 10, self.start.elapsed().as_secs_f64());
+            let path = self.array.path().display();
+            log::info!("{path}: done in {seconds:.1} s; {memory} KiB in memory, {file} KiB in a temporary file");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Sparse arrays as columns: one row a cell, in one order for all columns.
+//!
+//! A [`SparseView`] says which cells are rows and in which order, [`FixedColumn`] and [`VarColumn`] read one file's
+//! worth of each row. Order and rows are those of libtiledb's unordered read.
+
+mod axis;
+mod build;
+mod cells;
+mod column;
+mod deletes;
+mod files;
+mod gather;
+mod hilbert;
+mod key;
+mod merge;
+mod overlap;
+mod parallel;
+mod plan;
+mod rows;
+mod selection;
+mod sort;
+mod store;
+mod stream;
+mod var_column;
+mod var_files;
+mod view;
+mod visible;
+
+pub use column::FixedColumn;
+pub use selection::CoordinateRange;
+pub use var_column::VarColumn;
+pub use view::SparseView;

@@ -1,0 +1,318 @@
+//! Plans how the rows of an array are found: which cells are rows as they are stored, and which have to be merged or
+//! gone through one by one.
+
+use std::ops::Range;
+
+use super::build::Basis;
+use super::merge::MergeTask;
+use super::overlap::{Part, Span, TileRun, loosen, parts, tighten};
+use super::parallel::threads;
+use super::rows::MOST_MERGED;
+use super::selection::Share;
+use super::stream::FragmentSource;
+use crate::error::{Error, Locate, Result};
+use crate::format::scalar::Range as CoordinateRange;
+
+/// Cells of one task where cells are gone through one by one.
+const TASK_CELLS: u64 = 1 << 20;
+
+/// Tasks per thread that a merge is cut into, so that all threads end at about the same time.
+const TASKS_PER_THREAD: u64 = 4;
+
+/// What becomes of some cells.
+pub enum Job {
+    /// All are rows.
+    Run {
+        fragment: usize,
+        positions: Range<u64>,
+    },
+    Merge(MergeTask),
+}
+
+/// Plans how the rows of an array are found.
+pub struct Planner<'a> {
+    pub basis: &'a Basis,
+    pub sources: &'a [FragmentSource<'a>],
+}
+
+impl Planner<'_> {
+    /// What to do, in the order of the rows.
+    ///
+    /// # Errors
+    /// Any damage in the metadata that tell where cells lie.
+    pub fn plan(&self) -> Result<Vec<Job>> {
+        let mut jobs = Vec::new();
+        let with_cells = (0..self.sources.len()).filter(|&fragment| self.sources[fragment].cells.count() > 0);
+        let fragments: Vec<usize> = with_cells.collect();
+        if self.basis.array.schema().allows_duplicates || fragments.len() == 1 {
+            for fragment in fragments {
+                self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
+            }
+            return Ok(jobs);
+        }
+        // Most arrays' fragments are told apart by their non-empty domains.
+        let spans = fragments.iter().map(|&fragment| Ok((fragment, vec![self.span_of_fragment(fragment)?])));
+        for part in parts(&spans.collect::<Result<Vec<_>>>()?) {
+            match part {
+                Part::Alone((fragment, _)) => {
+                    self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
+                }
+                Part::Together(runs) => self.add_overlapping(&runs, &mut jobs)?,
+            }
+        }
+        Ok(jobs)
+    }
+
+    /// To merge all cells there are, relying on nothing.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for more fragments than can be merged.
+    pub fn everything_at_once(&self) -> Result<Job> {
+        let parts = self.sources.iter().filter(|source| source.cells.count() > 0);
+        let parts = parts.map(|source| (source.fragment, 0..source.cells.count())).collect();
+        let task = MergeTask { parts, compares: true, accepts_disorder: true };
+        check_parts(&task)?;
+        Ok(Job::Merge(task))
+    }
+
+    fn span_of_fragment(&self, fragment: usize) -> Result<Span> {
+        let outline = self.basis.array.outline(fragment)?;
+        let ranges = outline.facts.non_empty_domain.as_deref();
+        let ranges = ranges.ok_or_else(|| Error::damaged("cells, but no non-empty domain"));
+        ranges.and_then(|ranges| self.span(ranges)).in_field("non-empty domain").map_err(|error| {
+            error.in_fragment(self.basis.array.fragment_name(fragment)).in_array(self.basis.array.path())
+        })
+    }
+
+    /// Where cells in a box lie in the order.
+    fn span(&self, ranges: &[CoordinateRange]) -> Result<Span> {
+        let (low, high) = self.basis.plan.bounds(ranges)?;
+        Ok(Span { low: low.into(), high: high.into() })
+    }
+
+    /// Tiles of fragments that overlap as a whole.
+    fn add_overlapping(&self, runs: &[TileRun], jobs: &mut Vec<Job>) -> Result<()> {
+        let mut spans = Vec::new();
+        for (fragment, _) in runs {
+            spans.push((*fragment, self.spans_of_tiles(*fragment)?));
+        }
+        for part in self.join_versions(parts(&spans), &spans) {
+            match part {
+                Part::Alone(run) => self.add_alone(run, jobs)?,
+                Part::Together(runs) => self.add_merge(&runs, &spans, jobs)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn spans_of_tiles(&self, fragment: usize) -> Result<Vec<Span>> {
+        let source = &self.sources[fragment];
+        let name = self.basis.array.fragment_name(fragment);
+        let mbrs = source.mbrs()?;
+        let mut spans = Vec::new();
+        for tile in source.cells.tiles() {
+            let ranges: Option<Vec<CoordinateRange>> =
+                (0..self.basis.plan.axes.len()).map(|dimension| mbrs.range(tile as usize, dimension)).collect();
+            let ranges = ranges.ok_or_else(|| Error::damaged(format!("tile {tile} has no box")));
+            let span = ranges.and_then(|ranges| self.span(&ranges));
+            spans.push(span.in_field("R-tree").in_fragment(name).in_array(self.basis.array.path())?);
+        }
+        if source.is_surely_ordered() {
+            tighten(&mut spans)
+        } else {
+            loosen(&mut spans)
+        }
+        Ok(spans)
+    }
+
+    /// Joins parts between which a fragment may go on with an older cell of the same coordinates.
+    fn join_versions(&self, parts: Vec<Part>, spans: &[(usize, Vec<Span>)]) -> Vec<Part> {
+        let mut joined: Vec<Part> = Vec::new();
+        for part in parts {
+            let touches = |before: &Part| {
+                runs_of(before).iter().any(|(fragment, places)| {
+                    let continues = runs_of(&part).iter().any(|(other, _)| other == fragment);
+                    let spans = spans.iter().find(|(number, _)| number == fragment).map(|(_, spans)| spans);
+                    continues
+                        && self.sources[*fragment].has_versions
+                        && spans
+                            .and_then(|spans| spans.get(places.end as usize - 1).zip(spans.get(places.end as usize)))
+                            .is_some_and(|(last, next)| last.high >= next.low)
+                })
+            };
+            match joined.last_mut() {
+                Some(before) if touches(before) => {
+                    let mut runs = runs_of(before).to_vec();
+                    for (fragment, places) in runs_of(&part) {
+                        match runs.iter_mut().find(|(other, _)| other == fragment) {
+                            Some((_, before)) => before.end = places.end,
+                            None => runs.push((*fragment, places.clone())),
+                        }
+                    }
+                    *before = Part::Together(runs);
+                }
+                _ => joined.push(part),
+            }
+        }
+        joined
+    }
+
+    /// Tiles that nothing of another fragment lies across.
+    fn add_alone(&self, (fragment, places): TileRun, jobs: &mut Vec<Job>) -> Result<()> {
+        let source = &self.sources[fragment];
+        let cells = source.cells;
+        if source.has_versions {
+            let spans = [(fragment, self.spans_of_tiles(fragment)?)];
+            return self.add_merge(&[(fragment, places)], &spans, jobs);
+        }
+        if source.filter.keeps_all() && source.selection.is_none() {
+            add_run(jobs, fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start);
+            return Ok(());
+        }
+        let mbrs = source.mbrs()?;
+        let (axes, first_tiles) = (&self.basis.plan.axes, cells.tiles().skip(places.start as usize));
+        for (place, tile) in places.zip(first_tiles) {
+            let share = match source.selection {
+                Some(selection) => {
+                    let ranges = (0..axes.len()).map_while(|dimension| mbrs.range(tile as usize, dimension));
+                    selection.share(axes, ranges)
+                }
+                None => Share::All,
+            };
+            let positions = cells.positions_of(place);
+            match share {
+                Share::None => {}
+                Share::All if source.filter.keeps_all() => add_run(jobs, fragment, positions),
+                _ => add_filter(jobs, fragment, positions),
+            }
+        }
+        Ok(())
+    }
+
+    /// A merge, cut into several where the order allows it.
+    fn add_merge(&self, runs: &[TileRun], spans: &[(usize, Vec<Span>)], jobs: &mut Vec<Job>) -> Result<()> {
+        let whole: Vec<(usize, Range<u64>)> = runs
+            .iter()
+            .map(|(fragment, places)| {
+                let cells = self.sources[*fragment].cells;
+                (*fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start)
+            })
+            .collect();
+        let mut rest = MergeTask { parts: whole, compares: true, accepts_disorder: false };
+        let wanted = (rest.cells() / TASK_CELLS).min(TASKS_PER_THREAD * threads() as u64) as usize;
+        for cut in self.cuts(runs, spans, &rest, wanted)? {
+            let mut before = MergeTask { parts: Vec::new(), ..rest };
+            for (fragment, positions) in &mut rest.parts {
+                let spans = spans.iter().find(|(number, _)| number == fragment).map(|(_, spans)| spans.as_slice());
+                let at = self.find(*fragment, positions.clone(), spans.unwrap_or(&[]), &cut)?;
+                before.parts.push((*fragment, positions.start..at));
+                positions.start = at;
+            }
+            add_task(jobs, before)?;
+        }
+        add_task(jobs, rest)
+    }
+
+    /// Keys at which to cut a merge into about so many.
+    fn cuts(
+        &self,
+        runs: &[TileRun],
+        spans: &[(usize, Vec<Span>)],
+        task: &MergeTask,
+        wanted: usize,
+    ) -> Result<Vec<Vec<u64>>> {
+        if wanted < 2 {
+            return Ok(Vec::new());
+        }
+        let mut keys: Vec<Vec<u64>> = Vec::new();
+        for (fragment, places) in runs {
+            let Some((_, spans)) = spans.iter().find(|(number, _)| number == fragment) else { continue };
+            let spans = spans.get(places.start as usize..places.end as usize).unwrap_or(&[]);
+            keys.extend(spans.iter().map(|span| span.low.to_vec()));
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() < 8 * wanted {
+            // Few large tiles, or boxes that tell nothing: look into them.
+            keys.clear();
+            let step = task.cells() / (4 * wanted as u64);
+            for (fragment, positions) in &task.parts {
+                for position in positions.clone().step_by(step.max(1) as usize) {
+                    keys.push(self.sources[*fragment].key_at(position)?);
+                }
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let mut cuts: Vec<Vec<u64>> =
+            (1..wanted).map(|number| self.basis.plan.decisive(&keys[number * keys.len() / wanted]).to_vec()).collect();
+        cuts.dedup();
+        Ok(cuts)
+    }
+
+    /// The first position whose cell does not come before `cut`.
+    fn find(&self, fragment: usize, positions: Range<u64>, spans: &[Span], cut: &[u64]) -> Result<u64> {
+        let source = &self.sources[fragment];
+        let (mut low, mut high) = (positions.start, positions.end);
+        // Tiles that end before the cut, and those that begin at or after it.
+        let first = spans.partition_point(|span| &span.high[..cut.len()] < cut) as u64;
+        let last = spans.partition_point(|span| &span.low[..cut.len()] < cut) as u64;
+        low = low.max(source.cells.positions_of(first).start).min(high);
+        high = high.min(source.cells.positions_of(last).start).max(low);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if &source.key_at(middle)?[..cut.len()] < cut {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+}
+
+fn runs_of(part: &Part) -> &[TileRun] {
+    match part {
+        Part::Alone(run) => std::slice::from_ref(run),
+        Part::Together(runs) => runs,
+    }
+}
+
+fn add_run(jobs: &mut Vec<Job>, fragment: usize, positions: Range<u64>) {
+    match jobs.last_mut() {
+        Some(Job::Run { fragment: last, positions: before }) if *last == fragment && before.end == positions.start => {
+            before.end = positions.end;
+        }
+        _ => jobs.push(Job::Run { fragment, positions }),
+    }
+}
+
+fn add_filter(jobs: &mut Vec<Job>, fragment: usize, positions: Range<u64>) {
+    if let Some(Job::Merge(task)) = jobs.last_mut()
+        && !task.compares
+        && task.cells() < TASK_CELLS
+        && let [(last, before)] = &mut task.parts[..]
+        && *last == fragment
+        && before.end == positions.start
+    {
+        before.end = positions.end;
+        return;
+    }
+    jobs.push(Job::Merge(MergeTask { parts: vec![(fragment, positions)], compares: false, accepts_disorder: false }));
+}
+
+fn add_task(jobs: &mut Vec<Job>, mut task: MergeTask) -> Result<()> {
+    task.parts.retain(|(_, positions)| !positions.is_empty());
+    check_parts(&task)?;
+    if !task.parts.is_empty() {
+        jobs.push(Job::Merge(task));
+    }
+    Ok(())
+}
+
+fn check_parts(task: &MergeTask) -> Result<()> {
+    if task.parts.len() > MOST_MERGED {
+        return Err(Error::unsupported(format!("{} overlapping fragments", task.parts.len())));
+    }
+    Ok(())
+}

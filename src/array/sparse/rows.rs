@@ -1,0 +1,508 @@
+//! Which cell each row is: stretches of consecutive cells of one fragment, and between them blocks that say row by
+//! row whose turn it is.
+//!
+//! Such a block holds one code for every cell gone through: which fragment's next cell, and whether it is a
+//! row or dropped. The positions where its fragments stand at the beginning make it readable on its own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::store::{Piece, Store};
+use crate::error::{Error, Result};
+
+/// Codes of a block; with many fragments more, so that their positions do not outweigh the codes.
+const LEAST_CODES: usize = 4096;
+const CODES_PER_FRAGMENT: usize = 16;
+
+/// Fragments that one stretch of blocks can choose from.
+pub const MOST_MERGED: usize = 1 << 15;
+
+/// All rows of a view.
+pub struct RowMap {
+    segments: Vec<Segment>,
+    /// The first row of each segment, and the end.
+    starts: Vec<u64>,
+    store: Arc<Store>,
+}
+
+/// Rows that belong together in the map.
+pub enum Segment {
+    /// Consecutive cells of one fragment.
+    Run {
+        fragment: u32,
+        position: u64,
+        rows: u64,
+    },
+    Mixed(MixedSegment),
+    /// Cells of any fragments in any order.
+    Scattered(ScatteredSegment),
+}
+
+/// Cells of several fragments, or some of the cells of one.
+pub struct MixedSegment {
+    /// What the codes of its blocks choose from.
+    pub fragments: Arc<[u32]>,
+    blocks: Vec<Block>,
+    rows: u64,
+}
+
+struct Block {
+    first_row: u64,
+    piece: Piece,
+}
+
+/// A list of cells.
+pub struct ScatteredSegment {
+    /// Of [`SCATTERED_ROWS`] addresses each, the last of fewer.
+    pub blocks: Vec<Piece>,
+    pub rows: u64,
+}
+
+/// Rows of a block of scattered ones.
+pub const SCATTERED_ROWS: u64 = 8192;
+
+/// A cell by the number of its fragment and its position there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Address(u64);
+
+/// Bits of an address that are the position.
+const POSITION_BITS: u32 = 44;
+
+impl Address {
+    /// # Errors
+    /// [`Error::Unsupported`] for more fragments or cells than an address can tell apart.
+    pub fn new(fragment: u32, position: u64) -> Result<Self> {
+        if u64::from(fragment) >> (64 - POSITION_BITS) != 0 || position >> POSITION_BITS != 0 {
+            return Err(Error::unsupported("another order of more than 2^44 cells or 2^20 fragments"));
+        }
+        Ok(Address(u64::from(fragment) << POSITION_BITS | position))
+    }
+
+    pub fn fragment(self) -> u32 {
+        (self.0 >> POSITION_BITS) as u32
+    }
+
+    pub fn position(self) -> u64 {
+        self.0 & ((1 << POSITION_BITS) - 1)
+    }
+
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    pub fn from_bits(bits: u64) -> Self {
+        Address(bits)
+    }
+}
+
+/// Some consecutive rows.
+pub enum Rows<'a> {
+    Run { fragment: u32, position: u64, rows: u64 },
+    Mixed(&'a MixedRows),
+    Scattered(&'a [Address]),
+}
+
+impl Rows<'_> {
+    pub fn count(&self) -> u64 {
+        match self {
+            Rows::Run { rows, .. } => *rows,
+            Rows::Mixed(mixed) => mixed.rows,
+            Rows::Scattered(addresses) => addresses.len() as u64,
+        }
+    }
+}
+
+/// Rows from several fragments: the cells of each, and how they interleave.
+#[derive(Debug, Default)]
+pub struct MixedRows {
+    pub parts: Vec<MixedPart>,
+    /// For each cell gone through the number of its part, shifted left by one, and 1 if it is dropped.
+    pub codes: Vec<u16>,
+    pub rows: u64,
+}
+
+/// The cells of one fragment among mixed rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MixedPart {
+    pub fragment: u32,
+    /// Of the first of them.
+    pub position: u64,
+    /// How many, dropped ones included.
+    pub cells: u64,
+}
+
+/// What a code says.
+pub fn code(part: usize, is_row: bool) -> u16 {
+    (part as u16) << 1 | u16::from(!is_row)
+}
+
+impl RowMap {
+    pub fn new(segments: Vec<Segment>, store: Arc<Store>) -> Self {
+        let mut starts = vec![0];
+        let mut rows = 0;
+        for segment in &segments {
+            rows += segment.rows();
+            starts.push(rows);
+        }
+        RowMap { segments, starts, store }
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> u64 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The rows of a segment.
+    pub fn rows_of(&self, segment: usize) -> Range<u64> {
+        self.starts[segment]..self.starts[segment + 1]
+    }
+
+    /// The segment that holds a row.
+    pub fn segment_of(&self, row: u64) -> usize {
+        self.starts.partition_point(|start| *start <= row).saturating_sub(1)
+    }
+
+    /// Visits `count` rows from row `first`, in order, in pieces of one segment and block.
+    ///
+    /// # Errors
+    /// Those of `visit`; [`Error::Usage`] for rows past the end, [`Error::Io`] from the temporary file.
+    pub fn for_each(&self, first: u64, count: u64, mut visit: impl FnMut(Rows<'_>) -> Result<()>) -> Result<()> {
+        let end = first.checked_add(count).filter(|end| *end <= self.count());
+        let end = end.ok_or_else(|| Error::usage(format!("rows past the {} there are", self.count())))?;
+        let mut buffers = Buffers::default();
+        let mut row = first;
+        let mut segment = self.segment_of(first);
+        while row < end {
+            let rows = self.rows_of(segment);
+            if rows.end <= row {
+                segment += 1;
+                continue;
+            }
+            let (from, to) = (row - rows.start, end.min(rows.end) - rows.start);
+            match &self.segments[segment] {
+                Segment::Run { fragment, position, .. } => {
+                    visit(Rows::Run { fragment: *fragment, position: position + from, rows: to - from })?;
+                }
+                Segment::Mixed(mixed) => mixed.for_each(from..to, &self.store, &mut buffers, &mut visit)?,
+                Segment::Scattered(list) => list.for_each(from..to, &self.store, &mut buffers, &mut visit)?,
+            }
+            row = rows.start + to;
+            segment += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Segment {
+    /// The first row of each of its blocks, counted in the segment; of a run there are none.
+    pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match self {
+            Segment::Run { .. } => Box::new(std::iter::empty()),
+            Segment::Mixed(mixed) => Box::new(mixed.blocks.iter().map(|block| block.first_row)),
+            Segment::Scattered(list) => Box::new((0..list.rows).step_by(SCATTERED_ROWS as usize)),
+        }
+    }
+
+    pub fn rows(&self) -> u64 {
+        match self {
+            Segment::Run { rows, .. } => *rows,
+            Segment::Mixed(mixed) => mixed.rows,
+            Segment::Scattered(list) => list.rows,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Buffers {
+    stored: Vec<u8>,
+    mixed: MixedRows,
+    addresses: Vec<Address>,
+}
+
+impl MixedSegment {
+    fn for_each(
+        &self,
+        rows: Range<u64>,
+        store: &Store,
+        buffers: &mut Buffers,
+        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut number = self.blocks.partition_point(|block| block.first_row <= rows.start).saturating_sub(1);
+        let mut row = rows.start;
+        while row < rows.end {
+            let block = self.blocks.get(number).ok_or_else(broken)?;
+            let end = self.blocks.get(number + 1).map_or(self.rows, |next| next.first_row);
+            number += 1;
+            // Blocks of dropped cells alone have no rows.
+            if end <= row {
+                continue;
+            }
+            let to = rows.end.min(end);
+            let stored = store.get(&block.piece, &mut buffers.stored)?;
+            let mixed = &mut buffers.mixed;
+            mixed.decode(stored, &self.fragments).ok_or_else(broken)?;
+            mixed.cut(row - block.first_row, to - row);
+            visit(Rows::Mixed(mixed))?;
+            row = to;
+        }
+        Ok(())
+    }
+}
+
+fn broken() -> Error {
+    Error::damaged("the map of rows does not hold together")
+}
+
+impl MixedRows {
+    fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
+        let (positions, codes) = stored.split_at_checked(8 * fragments.len())?;
+        let (positions, _) = positions.as_chunks();
+        self.parts.clear();
+        let parts = fragments.iter().zip(positions);
+        self.parts.extend(parts.map(|(fragment, position)| MixedPart {
+            fragment: *fragment,
+            position: u64::from_le_bytes(*position),
+            cells: 0,
+        }));
+        decode_codes(codes, &mut self.codes)?;
+        Some(())
+    }
+
+    /// Keeps `count` rows after the first `skipped`, and counts the cells of each part.
+    fn cut(&mut self, skipped: u64, count: u64) {
+        let mut at = 0;
+        let mut left = skipped;
+        while left > 0 {
+            let code = self.codes[at];
+            self.parts[usize::from(code >> 1)].position += 1;
+            left -= u64::from(code & 1 == 0);
+            at += 1;
+        }
+        self.codes.drain(..at);
+        let mut end = 0;
+        let mut rows = 0;
+        while rows < count && end < self.codes.len() {
+            let code = self.codes[end];
+            self.parts[usize::from(code >> 1)].cells += 1;
+            rows += u64::from(code & 1 == 0);
+            end += 1;
+        }
+        self.codes.truncate(end);
+        self.rows = rows;
+    }
+}
+
+impl ScatteredSegment {
+    fn for_each(
+        &self,
+        rows: Range<u64>,
+        store: &Store,
+        buffers: &mut Buffers,
+        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut row = rows.start;
+        while row < rows.end {
+            let number = row / SCATTERED_ROWS;
+            let piece = self.blocks.get(number as usize).ok_or_else(broken)?;
+            let (addresses, _) = store.get(piece, &mut buffers.stored)?.as_chunks();
+            let first = row - number * SCATTERED_ROWS;
+            let to = (rows.end - number * SCATTERED_ROWS).min(SCATTERED_ROWS);
+            let wanted = addresses.get(first as usize..to as usize).ok_or_else(broken)?;
+            buffers.addresses.clear();
+            buffers.addresses.extend(wanted.iter().map(|bits| Address::from_bits(u64::from_le_bytes(*bits))));
+            visit(Rows::Scattered(&buffers.addresses))?;
+            row += to - first;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a [`MixedSegment`] of codes, one after the other.
+pub struct MixedWriter<'a> {
+    store: &'a Store,
+    fragments: Arc<[u32]>,
+    /// Where each part stands, as of the codes that are in blocks already.
+    positions: Vec<u64>,
+    codes: Vec<u16>,
+    most_codes: usize,
+    blocks: Vec<Block>,
+    rows: u64,
+}
+
+impl<'a> MixedWriter<'a> {
+    /// A segment that chooses from cells of these fragments, starting at these positions. A fragment may be there
+    /// more than once.
+    pub fn new(store: &'a Store, starts: &[(u32, u64)]) -> Self {
+        let most_codes = LEAST_CODES.max(CODES_PER_FRAGMENT * starts.len());
+        MixedWriter {
+            store,
+            fragments: starts.iter().map(|start| start.0).collect(),
+            positions: starts.iter().map(|start| start.1).collect(),
+            codes: Vec::with_capacity(most_codes),
+            most_codes,
+            blocks: Vec::new(),
+            rows: 0,
+        }
+    }
+
+    /// The next cell gone through.
+    #[inline]
+    pub fn push(&mut self, part: usize, is_row: bool) -> Result<()> {
+        self.codes.push(code(part, is_row));
+        if self.codes.len() == self.most_codes { self.close() } else { Ok(()) }
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let mut stored: Vec<u8> = self.positions.iter().flat_map(|position| position.to_le_bytes()).collect();
+        encode_codes(&self.codes, self.fragments.len(), &mut stored);
+        let first_row = self.rows;
+        for code in &self.codes {
+            self.positions[usize::from(code >> 1)] += 1;
+            self.rows += u64::from(code & 1 == 0);
+        }
+        self.codes.clear();
+        self.blocks.push(Block { first_row, piece: self.store.put(stored)? });
+        Ok(())
+    }
+
+    /// # Errors
+    /// [`Error::Io`] from the temporary file.
+    pub fn finish(mut self) -> Result<MixedSegment> {
+        if !self.codes.is_empty() {
+            self.close()?;
+        }
+        self.blocks.shrink_to_fit();
+        Ok(MixedSegment { fragments: self.fragments, blocks: self.blocks, rows: self.rows })
+    }
+}
+
+/// How the codes of a block are stored: one byte each, two bytes each, or as runs of a code and a length.
+const BYTES: u8 = 0;
+const PAIRS: u8 = 1;
+const RUNS: u8 = 2;
+
+fn encode_codes(codes: &[u16], parts: usize, out: &mut Vec<u8>) {
+    let width = if parts <= 128 { 1 } else { 2 };
+    let runs = codes.chunk_by(|a, b| a == b);
+    if 6 * runs.clone().count() <= width * codes.len() {
+        out.push(RUNS);
+        for run in runs {
+            out.extend(run[0].to_le_bytes());
+            out.extend((run.len() as u32).to_le_bytes());
+        }
+    } else if width == 1 {
+        out.push(BYTES);
+        out.extend(codes.iter().map(|code| *code as u8));
+    } else {
+        out.push(PAIRS);
+        out.extend(codes.iter().flat_map(|code| code.to_le_bytes()));
+    }
+}
+
+fn decode_codes(stored: &[u8], codes: &mut Vec<u16>) -> Option<()> {
+    let (kind, stored) = stored.split_first()?;
+    codes.clear();
+    match *kind {
+        BYTES => codes.extend(stored.iter().map(|code| u16::from(*code))),
+        PAIRS => codes.extend(stored.as_chunks().0.iter().map(|code| u16::from_le_bytes(*code))),
+        RUNS => {
+            for [a, b, length @ ..] in stored.as_chunks::<6>().0 {
+                let length = u32::from_le_bytes(*length) as usize;
+                codes.resize(codes.len() + length, u16::from_le_bytes([*a, *b]));
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The cells of rows, one by one.
+    fn cells(rows: &Rows<'_>) -> Vec<(u32, u64)> {
+        match rows {
+            Rows::Run { fragment, position, rows } => (*position..position + rows).map(|at| (*fragment, at)).collect(),
+            Rows::Scattered(list) => list.iter().map(|cell| (cell.fragment(), cell.position())).collect(),
+            Rows::Mixed(mixed) => {
+                let mut parts = mixed.parts.clone();
+                let mut cells = Vec::new();
+                for code in &mixed.codes {
+                    let part = &mut parts[usize::from(code >> 1)];
+                    if code & 1 == 0 {
+                        cells.push((part.fragment, part.position));
+                    }
+                    part.position += 1;
+                    part.cells -= 1;
+                }
+                assert!(parts.iter().all(|part| part.cells == 0));
+                cells
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn any_rows_are_part_of_all(
+            parts in prop_oneof![1usize..4, 120usize..140, 300usize..400],
+            // Runs of one part, so that all encodings are met.
+            runs in prop::collection::vec((any::<u16>(), 1usize..400, any::<bool>()), 1..120),
+            longest in prop_oneof![Just(1usize), Just(400)],
+            asked in prop::collection::vec((any::<u64>(), 0u64..10_000), 8),
+            limit in prop_oneof![Just(0usize), Just(usize::MAX)],
+        ) {
+            let store = Arc::new(Store::new(limit));
+            let starts: Vec<(u32, u64)> = (0..parts).map(|part| (part as u32 % 7, 1000 * part as u64)).collect();
+            let mut writer = MixedWriter::new(&store, &starts);
+            let mut next = starts.clone();
+            let mut expected = vec![(9, 5), (9, 6), (9, 7)];
+            for (part, length, is_row) in runs {
+                let part = usize::from(part) % parts;
+                for _ in 0..length.min(longest) {
+                    writer.push(part, is_row).unwrap();
+                    if is_row {
+                        expected.push(next[part]);
+                    }
+                    next[part].1 += 1;
+                }
+            }
+            let mixed = writer.finish().unwrap();
+            let scattered: Vec<(u32, u64)> = (0..9000).map(|row| (row % 5, u64::from(row * 7919 % 1000))).collect();
+            expected.extend(&scattered);
+            let blocks = scattered.chunks(SCATTERED_ROWS as usize).map(|rows| {
+                let bytes = rows.iter().flat_map(|cell| Address::new(cell.0, cell.1).unwrap().to_bits().to_le_bytes());
+                store.put(bytes.collect()).unwrap()
+            });
+            let scattered = ScatteredSegment { rows: scattered.len() as u64, blocks: blocks.collect() };
+            let run = Segment::Run { fragment: 9, position: 5, rows: 3 };
+            let map = RowMap::new(vec![run, Segment::Mixed(mixed), Segment::Scattered(scattered)], store);
+            prop_assert_eq!(map.count(), expected.len() as u64);
+            for (first, count) in asked.into_iter().chain([(0, map.count())]) {
+                let first = first % map.count();
+                let count = count.min(map.count() - first);
+                let mut seen = Vec::new();
+                map.for_each(first, count, |rows| {
+                    let cells = cells(&rows);
+                    assert_eq!(cells.len() as u64, rows.count());
+                    seen.extend(cells);
+                    Ok(())
+                })
+                .unwrap();
+                prop_assert_eq!(&seen[..], &expected[first as usize..][..count as usize]);
+            }
+            prop_assert!(map.for_each(map.count(), 1, |_| Ok(())).is_err());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Where what was computed once is kept: in memory up to a limit, beyond it in a temporary file.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::{Error, Locate, Result};
+
+/// Pieces of bytes, each written once.
+pub struct Store {
+    limit: usize,
+    in_memory: AtomicUsize,
+    spilled: Mutex<Option<Spilled>>,
+}
+
+/// Where a piece is.
+#[derive(Debug)]
+pub enum Piece {
+    Memory(Box<[u8]>),
+    File { offset: u64, length: u32 },
+}
+
+struct Spilled {
+    file: std::sync::Arc<File>,
+    length: u64,
+}
+
+/// Tells temporary files of one process apart.
+static FILES: AtomicU64 = AtomicU64::new(0);
+
+impl Store {
+    /// A store of at most `limit` bytes of memory.
+    pub fn new(limit: usize) -> Self {
+        Store { limit, in_memory: AtomicUsize::new(0), spilled: Mutex::new(None) }
+    }
+
+    /// Keeps a piece of less than 4 GiB.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when there is no place for temporary files.
+    pub fn put(&self, bytes: Vec<u8>) -> Result<Piece> {
+        let before = self.in_memory.fetch_add(bytes.len(), Ordering::Relaxed);
+        if before.saturating_add(bytes.len()) <= self.limit {
+            return Ok(Piece::Memory(bytes.into()));
+        }
+        self.in_memory.fetch_sub(bytes.len(), Ordering::Relaxed);
+        let length = u32::try_from(bytes.len()).map_err(|_| Error::unsupported("4 GiB to be kept in one piece"))?;
+        let (file, offset) = {
+            let mut spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
+            let spilled = match &mut *spilled {
+                Some(spilled) => spilled,
+                none => none.insert(Spilled { file: std::sync::Arc::new(temporary_file()?), length: 0 }),
+            };
+            let offset = spilled.length;
+            spilled.length += u64::from(length);
+            (spilled.file.clone(), offset)
+        };
+        file.write_all_at(&bytes, offset).map_err(|error| Error::io(&error)).in_file(std::env::temp_dir())?;
+        Ok(Piece::File { offset, length })
+    }
+
+    /// The bytes of a piece, by way of `buffer` if they are in the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be read.
+    pub fn get<'a>(&self, piece: &'a Piece, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        match piece {
+            Piece::Memory(bytes) => Ok(bytes),
+            Piece::File { offset, length } => {
+                buffer.resize(*length as usize, 0);
+                let file = {
+                    let spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
+                    spilled.as_ref().map(|spilled| spilled.file.clone())
+                };
+                let file = file.ok_or_else(|| Error::damaged("what was kept is gone"))?;
+                file.read_exact_at(buffer, *offset).map_err(|error| Error::io(&error)).in_file(std::env::temp_dir())?;
+                Ok(buffer)
+            }
+        }
+    }
+
+    /// Bytes in memory, and in the temporary file.
+    pub fn sizes(&self) -> (usize, u64) {
+        let spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.in_memory.load(Ordering::Relaxed), spilled.as_ref().map_or(0, |spilled| spilled.length))
+    }
+}
+
+/// A file without a name: it is gone with the process, however that ends.
+fn temporary_file() -> Result<File> {
+    let folder = std::env::temp_dir();
+    let mut attempts = 0;
+    loop {
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let path: PathBuf = folder.join(format!("tilefs-{}-{number}", std::process::id()));
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => {
+                std::fs::remove_file(&path).map_err(|error| Error::io(&error)).in_file(&path)?;
+                return Ok(file);
+            }
+            // Left behind by a process that was killed at the wrong moment.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && attempts < 1000 => attempts += 1,
+            Err(error) => return Err(Error::io(&error).in_file(&path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_in_memory_goes_to_a_file() {
+        let store = Store::new(10);
+        let pieces: Vec<(Vec<u8>, Piece)> = (1..6u8)
+            .map(|number| {
+                let bytes = vec![number; usize::from(number)];
+                (bytes.clone(), store.put(bytes).unwrap())
+            })
+            .collect();
+        let mut buffer = Vec::new();
+        for (bytes, piece) in &pieces {
+            assert_eq!(store.get(piece, &mut buffer).unwrap(), bytes);
+        }
+        assert_eq!(store.sizes(), (10, 5));
+        assert!(matches!(pieces[4].1, Piece::File { offset: 0, length: 5 }));
+    }
+}

@@ -1,0 +1,303 @@
+//! The cells of one fragment in stored order, a batch at a time: their keys, and which of them count.
+//!
+//! Coordinates are proven here before anything is concluded from them: they lie in the domain and in the
+//! box that the R-tree gives for their tile, and they ascend in the order of the array.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::axis::Axis;
+use super::cells::{FragmentCells, TileCells};
+use super::files::{FixedFile, VarFile};
+use super::key::{AxisColumn, KeyPlan};
+use super::selection::Selection;
+use super::visible::{CellFilter, Marks};
+use crate::array::Array;
+use crate::error::{Error, Locate, Result};
+use crate::format::fragment::MbrList;
+use crate::format::scalar::Scalar;
+
+/// Libraries before this format version divided the domain of floats into tiles in a way of their own.
+const FLOAT_TILES_SINCE: u32 = 5;
+
+/// A fragment, ready to be gone through.
+pub struct FragmentSource<'a> {
+    pub array: &'a Array,
+    pub fragment: usize,
+    pub cells: &'a FragmentCells,
+    pub filter: CellFilter<'a>,
+    pub selection: Option<&'a Selection>,
+    /// Of cells that have none of their own.
+    pub time: u64,
+    /// The order of the cells.
+    pub plan: &'a KeyPlan,
+    /// Whether several cells may have the same coordinates, the newest in front.
+    pub has_versions: bool,
+}
+
+/// Some consecutive cells of one tile.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Position of the first cell.
+    pub position: u64,
+    pub count: usize,
+    /// Words of keys, cell after cell; empty where nothing is compared.
+    pub keys: Vec<u64>,
+    /// One per dimension: all of them where keys leave the order open, else those a selection looks at.
+    pub columns: Vec<AxisColumn>,
+    /// Which coordinates of each cell are -0.0, a bit per dimension; empty if none is.
+    pub negative_zeros: Vec<u64>,
+    pub marks: Marks,
+}
+
+impl Batch {
+    /// The key of a cell.
+    #[inline]
+    pub fn key(&self, cell: usize, words: usize) -> &[u64] {
+        &self.keys[cell * words..(cell + 1) * words]
+    }
+
+    /// Which coordinates of a cell are -0.0.
+    #[inline]
+    pub fn zeros(&self, cell: usize) -> u64 {
+        self.negative_zeros.get(cell).copied().unwrap_or(0)
+    }
+}
+
+/// The buffers that reading takes and batches need not keep.
+#[derive(Debug, Default)]
+pub struct StreamBuffers {
+    columns: Vec<AxisColumn>,
+    bytes: Vec<u8>,
+}
+
+/// Goes through some of a fragment's cells.
+pub struct Stream<'a> {
+    source: &'a FragmentSource<'a>,
+    left: Range<u64>,
+    batch_cells: u64,
+    /// Whether keys are made. Without, only what decides about single cells is read.
+    compares: bool,
+    /// The last cell of the batch before.
+    last: Option<(Vec<u64>, Vec<AxisColumn>)>,
+    /// Whether cells were out of order where the writer is known to have had other ideas of the order.
+    pub found_disorder: bool,
+}
+
+impl<'a> Stream<'a> {
+    /// The cells at these positions, at most `batch_cells` at once.
+    pub fn new(source: &'a FragmentSource<'a>, positions: Range<u64>, batch_cells: u64, compares: bool) -> Self {
+        Stream { source, left: positions, batch_cells, compares, last: None, found_disorder: false }
+    }
+
+    pub fn source(&self) -> &'a FragmentSource<'a> {
+        self.source
+    }
+
+    /// Reads the next batch; `false` at the end.
+    ///
+    /// # Errors
+    /// Any damage in the cells.
+    pub fn read(&mut self, batch: &mut Batch, buffers: &mut StreamBuffers) -> Result<bool> {
+        let source = self.source;
+        let wanted = (self.left.end - self.left.start).min(self.batch_cells);
+        if wanted == 0 {
+            return Ok(false);
+        }
+        let cells = source.cells.at(self.left.start, wanted);
+        let cells = cells.ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?;
+        self.read_cells(cells, batch, buffers)
+            .in_fragment(source.array.fragment_name(source.fragment))
+            .in_array(source.array.path())?;
+        batch.position = self.left.start;
+        batch.count = cells.count as usize;
+        self.left.start += cells.count;
+        Ok(true)
+    }
+
+    fn read_cells(&mut self, cells: TileCells, batch: &mut Batch, buffers: &mut StreamBuffers) -> Result<()> {
+        let source = self.source;
+        let plan = source.plan;
+        source.filter.mark(cells, &mut batch.marks)?;
+        let keeps_columns = self.compares && !plan.is_exact();
+        if keeps_columns {
+            self.keep_last(batch);
+            // The batch is left with buffers to be filled anew.
+            std::mem::swap(&mut batch.columns, &mut buffers.columns);
+        } else if self.compares {
+            self.keep_last(batch);
+        }
+        batch.negative_zeros.clear();
+        buffers.columns.resize_with(plan.axes.len(), AxisColumn::default);
+        for (number, axis) in plan.axes.iter().enumerate() {
+            let column = &mut buffers.columns[number];
+            column.clear();
+            if self.compares || source.selection.is_some_and(|selection| selection.restricts(number)) {
+                read_column(source, number, cells, column, &mut buffers.bytes, &mut batch.negative_zeros)
+                    .in_field(&axis.name)?;
+            }
+        }
+        if let Some(selection) = source.selection {
+            let present = batch.marks.start_present(cells.count as usize);
+            for (number, column) in buffers.columns.iter().enumerate() {
+                if selection.restricts(number) {
+                    selection.apply(number, column, present);
+                }
+            }
+        }
+        if self.compares {
+            plan.keys(&buffers.columns, cells.count as usize, &mut batch.keys);
+            self.check_order(cells, &batch.keys, &buffers.columns)?;
+        }
+        if keeps_columns {
+            std::mem::swap(&mut batch.columns, &mut buffers.columns);
+        }
+        Ok(())
+    }
+
+    /// Puts the last cell of a batch aside that is about to be replaced.
+    fn keep_last(&mut self, batch: &Batch) {
+        let words = self.source.plan.words();
+        if let Some(start) = batch.keys.len().checked_sub(words) {
+            let cell = start / words;
+            let columns = batch.columns.iter().map(|column| column.only(cell)).collect();
+            self.last = Some((batch.keys[start..].to_vec(), columns));
+        }
+    }
+
+    /// Cells ascend. Where they do not, either the fragment is damaged or the writer compared otherwise.
+    fn check_order(&mut self, cells: TileCells, keys: &[u64], columns: &[AxisColumn]) -> Result<()> {
+        let (plan, words) = (self.source.plan, self.source.plan.words());
+        let mut previous = self.last.as_ref().map(|(key, columns)| (key.as_slice(), columns.as_slice(), 0));
+        for (cell, key) in keys.chunks_exact(words).enumerate() {
+            if let Some((before, before_columns, before_cell)) = previous {
+                let order = plan.compare(before, key).unwrap_or_else(|dimension| {
+                    plan.compare_behind(dimension, (before_columns, before_cell), (columns, cell))
+                });
+                if order == Ordering::Greater {
+                    if !self.may_disagree(columns) {
+                        let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
+                        return Err(Error::damaged(format!("{place}: coordinates out of order")));
+                    }
+                    self.found_disorder = true;
+                }
+            }
+            previous = Some((key, columns, cell));
+        }
+        Ok(())
+    }
+
+    /// Whether the writer may have sorted by other rules: releases since 2.0 compare the bytes of strings as signed
+    /// numbers when they write, and those before had other tiles of floats.
+    fn may_disagree(&self, columns: &[AxisColumn]) -> bool {
+        let plan = self.source.plan;
+        let has_bytes = |column: &AxisColumn| !column.bytes.is_ascii();
+        let last = self.last.iter().flat_map(|(_, columns)| columns);
+        columns.iter().chain(last).any(has_bytes)
+            || (plan.has_floats() && self.source.version().is_some_and(|version| version < FLOAT_TILES_SINCE))
+    }
+}
+
+impl FragmentSource<'_> {
+    /// Whether the order of the cells can be relied upon before they have been looked at.
+    pub fn is_surely_ordered(&self) -> bool {
+        self.plan.is_exact()
+            && !(self.plan.has_floats() && self.version().is_none_or(|version| version < FLOAT_TILES_SINCE))
+    }
+
+    fn version(&self) -> Option<u32> {
+        self.array.outline(self.fragment).ok().map(|outline| outline.facts.version)
+    }
+
+    /// The key of one cell, as far as keys go.
+    ///
+    /// # Errors
+    /// Any damage in its coordinates.
+    pub fn key_at(&self, position: u64) -> Result<Vec<u64>> {
+        let cells = self.cells.at(position, 1).ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?;
+        let mut columns = Vec::new();
+        columns.resize_with(self.plan.axes.len(), AxisColumn::default);
+        for (number, (axis, column)) in self.plan.axes.iter().zip(&mut columns).enumerate() {
+            read_column(self, number, cells, column, &mut Vec::new(), &mut Vec::new())
+                .in_field(&axis.name)
+                .in_fragment(self.array.fragment_name(self.fragment))
+                .in_array(self.array.path())?;
+        }
+        let mut key = Vec::new();
+        self.plan.keys(&columns, 1, &mut key);
+        Ok(key)
+    }
+
+    /// The boxes of the fragment's tiles.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::mbrs`](crate::array::ArrayFolder::mbrs).
+    pub fn mbrs(&self) -> Result<Arc<MbrList>> {
+        self.array.folder().mbrs(self.array.number(self.fragment))
+    }
+}
+
+/// Reads the coordinates of some cells along one dimension and proves that they lie in the domain and in the
+/// box of their tile.
+fn read_column(
+    source: &FragmentSource<'_>,
+    number: usize,
+    cells: TileCells,
+    column: &mut AxisColumn,
+    bytes: &mut Vec<u8>,
+    negative_zeros: &mut Vec<u64>,
+) -> Result<()> {
+    let (array, fragment, axis) = (source.array, source.fragment, &source.plan.axes[number]);
+    let bounds = source.mbrs()?.range(cells.tile as usize, number);
+    let bounds = bounds.ok_or_else(|| Error::damaged(format!("tile {} has no box in the R-tree", cells.tile)))?;
+    let outside = |cell: usize| {
+        let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
+        Error::damaged(format!("{place}: a coordinate outside the tile's box in the R-tree"))
+    };
+    if axis.is_text() {
+        VarFile::of_dimension(array, fragment, number)?.append(cells, column)?;
+        let (Scalar::Text(low), Scalar::Text(high)) = (&bounds.low, &bounds.high) else { return Err(outside(0)) };
+        // A writer that takes bytes for signed numbers looks for the bounds in the same way.
+        if low.is_ascii() && high.is_ascii() && column.bytes.is_ascii() {
+            let inside = |text: &[u8]| low.as_slice() <= text && text <= high.as_slice();
+            if let Some(cell) = (0..cells.count as usize).find(|cell| !inside(column.text(*cell))) {
+                return Err(outside(cell));
+            }
+        }
+        return Ok(());
+    }
+    bytes.resize(cells.count as usize * axis.datatype.size(), 0);
+    FixedFile::of_dimension(array, fragment, number)?.read(cells, bytes)?;
+    axis.positions(bytes, &mut column.positions).map_err(|error| place_in_tile(error, cells))?;
+    let (Some(low), Some(high)) = (axis.position(&bounds.low), axis.position(&bounds.high)) else {
+        return Err(Error::damaged(format!("the box of tile {} in the R-tree leaves the domain", cells.tile)));
+    };
+    let extremes = column.positions.iter().fold((u64::MAX, 0), |(least, most), at| (least.min(*at), most.max(*at)));
+    if extremes.0 < low || extremes.1 > high {
+        let cell = column.positions.iter().position(|at| *at < low || *at > high);
+        return Err(outside(cell.unwrap_or(0)));
+    }
+    if axis.is_float() {
+        find_negative_zeros(axis, number, bytes, negative_zeros);
+    }
+    Ok(())
+}
+
+/// Says which cell of which tile it is about, for an error that knows it only among those read together.
+fn place_in_tile(error: Error, cells: TileCells) -> Error {
+    let cell = error.place().and_then(|place| place.offset).unwrap_or(0);
+    Error::damaged(format!("tile {}, cell {}: a coordinate outside the domain", cells.tile, cells.first + cell))
+}
+
+fn find_negative_zeros(axis: &Axis, number: usize, bytes: &[u8], negative_zeros: &mut Vec<u64>) {
+    let size = axis.datatype.size();
+    let is_negative_zero = |cell: &[u8]| cell.last() == Some(&0x80) && cell[..size - 1].iter().all(|byte| *byte == 0);
+    if !bytes.chunks_exact(size).any(is_negative_zero) {
+        return;
+    }
+    negative_zeros.resize(bytes.len() / size, 0);
+    for (zeros, cell) in negative_zeros.iter_mut().zip(bytes.chunks_exact(size)) {
+        *zeros |= u64::from(is_negative_zero(cell)) << (number % 64);
+    }
+}

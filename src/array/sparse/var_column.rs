@@ -1,0 +1,406 @@
+//! A variable-size column of a sparse array: the values of all rows end to end, and where each row starts.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::gather::Gathered;
+use super::parallel::for_all;
+use super::rows::{RowMap, Rows, Segment};
+use super::var_files::{Value, VarField, VarFiles, too_long};
+use super::view::SparseView;
+use crate::cache::Key;
+use crate::error::{Error, Result};
+
+/// Blocks of rows whose sizes are found out together.
+const BLOCKS_AT_ONCE: usize = 64;
+
+/// Values of varying size, one for each row. Reads are independent of each other and may run at once.
+pub struct VarColumn {
+    view: Arc<SparseView>,
+    field: VarField,
+    /// Of what is kept in the cache: for every run of whole tiles the bytes before each.
+    source: u64,
+    index: OnceLock<Result<Index>>,
+}
+
+/// Where the values of rows start, now and then. Memory: 16 bytes for each block of rows that are not consecutive in
+/// their fragment.
+struct Index {
+    /// Bytes before each segment of the map of rows, and all.
+    segments: Vec<u64>,
+    /// For each segment its blocks; none for a run.
+    blocks: Vec<Vec<BlockStart>>,
+}
+
+/// Row and byte at which a block starts, counted in its segment.
+#[derive(Debug, Clone, Copy, Default)]
+struct BlockStart {
+    row: u64,
+    byte: u64,
+}
+
+/// Consecutive cells of one fragment, in whole tiles: a segment of the map of rows.
+#[derive(Clone, Copy)]
+struct Run {
+    segment: usize,
+    fragment: u32,
+    position: u64,
+    rows: u64,
+}
+
+impl VarColumn {
+    /// The coordinates along a string dimension.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when there is no such dimension.
+    pub fn of_dimension(view: Arc<SparseView>, dimension: usize) -> Result<Self> {
+        let wanted = view.array().schema().dimensions.get(dimension);
+        if !wanted.is_some_and(|wanted| wanted.is_variable()) {
+            return Err(Error::usage(format!("no string dimension {dimension}")));
+        }
+        Ok(Self::new(view, VarField::Dimension(dimension)))
+    }
+
+    /// The values of an attribute of variable size, by its number in the array's schema.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when there is no such attribute.
+    pub fn of_attribute(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
+        let wanted = view.array().schema().attributes.get(attribute);
+        if !wanted.is_some_and(|wanted| wanted.is_variable()) {
+            return Err(Error::usage(format!("no variable-size attribute {attribute}")));
+        }
+        Ok(Self::new(view, VarField::Attribute(attribute)))
+    }
+
+    fn new(view: Arc<SparseView>, field: VarField) -> Self {
+        let source = view.array().context().cache.new_source();
+        VarColumn { view, field, source, index: OnceLock::new() }
+    }
+
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// As [`SparseView::row_count`].
+    pub fn row_count(&self) -> Result<u64> {
+        self.view.row_count()
+    }
+
+    /// Bytes of all values. Told from the metadata of tiles where all their cells are rows; else the offsets of
+    /// the other cells are read, once.
+    ///
+    /// # Errors
+    /// Any damage in those.
+    pub fn byte_count(&self) -> Result<u64> {
+        Ok(self.index()?.bytes())
+    }
+
+    /// Where the values of rows from row `first` start: fills `out`, whose last entry may be the end of the last
+    /// row.
+    ///
+    /// # Errors
+    /// Any damage in what is needed for these rows.
+    pub fn offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+        let (map, index) = (self.view.map()?, self.index()?);
+        let past = || Error::usage(format!("rows past the {} there are", map.count()));
+        let last = first.checked_add(out.len() as u64).filter(|last| *last <= map.count() + 1).ok_or_else(past)?;
+        if last > map.count()
+            && let Some(end) = out.last_mut()
+        {
+            *end = index.bytes();
+        }
+        let mut files = self.files();
+        self.for_each_segment(map, first..last.min(map.count()), |number, rows| {
+            let own = map.rows_of(number);
+            let into = &mut out[(rows.start - first) as usize..(rows.end - first) as usize];
+            match run_of(map, number) {
+                Some(run) => self.run_offsets(run, rows.start - own.start, into, &mut files)?,
+                None => self.block_offsets(number, rows.start - own.start, into, &mut files)?,
+            }
+            into.iter_mut().for_each(|offset| *offset += index.segments[number]);
+            Ok(())
+        })
+    }
+
+    /// Fills `out` with the values' bytes from byte `start`.
+    ///
+    /// # Errors
+    /// Any damage in what is needed for these bytes.
+    pub fn read(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        let (map, index) = (self.view.map()?, self.index()?);
+        let end = start.checked_add(out.len() as u64).filter(|end| *end <= index.bytes());
+        let end = end.ok_or_else(|| Error::usage("values past the end of the column"))?;
+        let mut files = self.files();
+        let mut number = index.segments.partition_point(|before| *before <= start).saturating_sub(1);
+        let mut at = start;
+        while at < end {
+            let (before, after) = (index.segments[number], index.segments[number + 1]);
+            let to = end.min(after);
+            if to > at {
+                let into = &mut out[(at - start) as usize..(to - start) as usize];
+                match run_of(map, number) {
+                    Some(run) => self.read_run(run, at - before, into, &mut files)?,
+                    None => self.read_blocks(number, at - before, into, &mut files)?,
+                }
+                at = to;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
+    /// Decodes the values of `count` rows from row `first`, and their offsets, into the cache.
+    ///
+    /// # Errors
+    /// As [`VarColumn::read`].
+    pub fn prepare(&self, first: u64, count: u64) -> Result<()> {
+        let mut files = self.files();
+        let mut gathered = Gathered::default();
+        self.view.map()?.for_each(first, count, |rows| {
+            match rows {
+                Rows::Run { fragment, position, rows } => return files.prepare(fragment, position, rows),
+                Rows::Mixed(mixed) => gathered.set_mixed(mixed),
+                Rows::Scattered(addresses) => gathered.set_scattered(addresses),
+            }
+            let mut stretches = gathered.stretches.iter();
+            stretches.try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
+        })
+    }
+
+    /// The row whose value holds a byte, or of several that start there (all but one of them empty) the last.
+    ///
+    /// # Errors
+    /// Any damage in what tells.
+    pub fn row_at(&self, byte: u64) -> Result<u64> {
+        let (mut low, mut high) = (0, self.row_count()?);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let mut start = [0];
+            self.offsets(middle, &mut start)?;
+            if start[0] <= byte {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    fn files(&self) -> VarFiles<'_> {
+        VarFiles::new(self.view.basis(), self.field)
+    }
+
+    fn index(&self) -> Result<&Index> {
+        self.index.get_or_init(|| self.build_index()).as_ref().map_err(Error::clone)
+    }
+
+    fn build_index(&self) -> Result<Index> {
+        let map = self.view.map()?;
+        let mut index = Index { segments: vec![0], blocks: Vec::new() };
+        for (number, segment) in map.segments().iter().enumerate() {
+            let mut blocks = Vec::new();
+            let bytes = match run_of(map, number) {
+                Some(run) => self.tile_starts(run)?.last().copied().unwrap_or(0),
+                None => {
+                    let rows: Vec<u64> = segment.block_starts().collect();
+                    let mut byte = 0u64;
+                    for (row, size) in rows.iter().zip(self.block_sizes(map.rows_of(number), &rows)?) {
+                        blocks.push(BlockStart { row: *row, byte });
+                        byte = byte.checked_add(size).ok_or_else(too_long)?;
+                    }
+                    byte
+                }
+            };
+            index.segments.push(index.bytes().checked_add(bytes).ok_or_else(too_long)?);
+            index.blocks.push(blocks);
+        }
+        Ok(index)
+    }
+
+    /// Bytes of the values of each of the blocks that start at these rows of a segment.
+    fn block_sizes(&self, rows: Range<u64>, starts: &[u64]) -> Result<Vec<u64>> {
+        let end_of = |block: usize| starts.get(block + 1).copied().unwrap_or(rows.end - rows.start);
+        let groups = for_all(starts.len().div_ceil(BLOCKS_AT_ONCE), |group| {
+            let mut files = self.files();
+            let blocks = group * BLOCKS_AT_ONCE..starts.len().min((group + 1) * BLOCKS_AT_ONCE);
+            let sizes = blocks.map(|block| {
+                let mut size = 0u64;
+                let own = rows.start + starts[block]..rows.start + end_of(block);
+                self.for_each_block(own, &mut files, |_, _, values| {
+                    size = values.iter().fold(size, |size, value| size.saturating_add(value.length));
+                    Ok(())
+                })?;
+                Ok(size)
+            });
+            sizes.collect::<Result<Vec<u64>>>()
+        });
+        Ok(groups?.concat())
+    }
+
+    /// Visits the parts of some rows that lie in each segment.
+    fn for_each_segment(
+        &self,
+        map: &RowMap,
+        rows: Range<u64>,
+        mut visit: impl FnMut(usize, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let mut number = map.segment_of(rows.start);
+        let mut row = rows.start;
+        while row < rows.end {
+            let own = map.rows_of(number);
+            let end = own.end.min(rows.end);
+            if end > row {
+                visit(number, row..end)?;
+                row = end;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
+    /// Visits rows that lie in blocks: their cells, and for each row its value.
+    fn for_each_block<'a>(
+        &'a self,
+        rows: Range<u64>,
+        files: &mut VarFiles<'a>,
+        mut visit: impl FnMut(&mut VarFiles<'a>, &Gathered, &[Value]) -> Result<()>,
+    ) -> Result<()> {
+        let (mut gathered, mut values) = (Gathered::default(), Vec::new());
+        self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
+            match &rows {
+                Rows::Mixed(mixed) => gathered.set_mixed(mixed),
+                Rows::Scattered(addresses) => gathered.set_scattered(addresses),
+                Rows::Run { .. } => return Err(Error::damaged("a run of rows among blocks")),
+            }
+            values.clear();
+            values.resize(rows.count() as usize, Value::default());
+            files.values(&gathered, &mut values)?;
+            visit(files, &gathered, &values)
+        })
+    }
+
+    /// Where values start, counted in the segment, from row `first` of the segment.
+    fn block_offsets<'a>(
+        &'a self,
+        segment: usize,
+        first: u64,
+        out: &mut [u64],
+        files: &mut VarFiles<'a>,
+    ) -> Result<()> {
+        let rows = self.view.map()?.rows_of(segment);
+        let blocks = &self.index()?.blocks[segment];
+        let block = blocks.partition_point(|block| block.row <= first).saturating_sub(1);
+        let block = blocks.get(block).copied().unwrap_or_default();
+        let (mut byte, mut row) = (block.byte, block.row);
+        let wanted = rows.start + block.row..rows.start + first + out.len() as u64;
+        self.for_each_block(wanted, files, |_, _, values| {
+            for value in values {
+                if let Some(place) = row.checked_sub(first) {
+                    out[place as usize] = byte;
+                }
+                byte += value.length;
+                row += 1;
+            }
+            Ok(())
+        })
+    }
+
+    /// Fills `out` from byte `start` of a segment.
+    fn read_blocks<'a>(&'a self, segment: usize, start: u64, out: &mut [u8], files: &mut VarFiles<'a>) -> Result<()> {
+        let rows = self.view.map()?.rows_of(segment);
+        let blocks = &self.index()?.blocks[segment];
+        let end = start + out.len() as u64;
+        let first = blocks.partition_point(|block| block.byte <= start).saturating_sub(1);
+        let last = blocks.partition_point(|block| block.byte < end);
+        let from = blocks.get(first).copied().unwrap_or_default();
+        let to = blocks.get(last).map_or(rows.end - rows.start, |block| block.row);
+        // Counted from `start`: the first block may begin before it.
+        let mut byte = i128::from(from.byte) - i128::from(start);
+        let mut starts = Vec::new();
+        self.for_each_block(rows.start + from.row..rows.start + to, files, |files, gathered, values| {
+            starts.clear();
+            for value in values {
+                starts.push(byte);
+                byte += i128::from(value.length);
+            }
+            files.copy(gathered, values, &starts, out)
+        })
+    }
+
+    /// Bytes before each tile of a run, and all.
+    fn tile_starts(&self, run: Run) -> Result<Arc<Vec<u64>>> {
+        let cache = &self.view.array().context().cache;
+        cache.get_or_load(Key { source: self.source, tile: run.segment as u64, part: 0 }, || {
+            let mut files = self.files();
+            let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
+            let (mut starts, mut total) = (vec![0], 0u64);
+            let read = cells.for_each_tile(run.position, run.rows, |_, tile| {
+                if tile.count != tile.in_tile {
+                    return Err(Error::damaged("a run of rows that begins or ends within a tile"));
+                }
+                total = total.checked_add(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)?;
+                starts.push(total);
+                Ok(())
+            });
+            files.place(run.fragment, read)?;
+            let weight = starts.capacity() * size_of::<u64>();
+            Ok((starts, weight))
+        })
+    }
+
+    /// As [`VarColumn::block_offsets`], for a run.
+    fn run_offsets(&self, run: Run, first: u64, out: &mut [u64], files: &mut VarFiles<'_>) -> Result<()> {
+        let starts = self.tile_starts(run)?;
+        let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
+        let position = run.position + first;
+        let read = cells.for_each_tile(position, out.len() as u64, |done, tile| {
+            let place = cells.place_of(position + done) - cells.place_of(run.position);
+            let before = starts.get(place as usize).copied().unwrap_or(0);
+            let into = &mut out[done as usize..(done + tile.count) as usize];
+            file.reader(tile)?.offsets(tile.first, into)?;
+            into.iter_mut().for_each(|offset| *offset += before);
+            Ok(())
+        });
+        files.place(run.fragment, read)
+    }
+
+    /// As [`VarColumn::read_blocks`], for a run: a tile's values lie as they are wanted.
+    fn read_run(&self, run: Run, start: u64, mut out: &mut [u8], files: &mut VarFiles<'_>) -> Result<()> {
+        let starts = self.tile_starts(run)?;
+        let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
+        let first_place = cells.place_of(run.position);
+        let mut tile = starts.partition_point(|before| *before <= start).saturating_sub(1);
+        let mut at = start;
+        while !out.is_empty() {
+            let past = || Error::damaged("values past the end of the fragment");
+            let (before, after) = starts.get(tile).zip(starts.get(tile + 1)).ok_or_else(past)?;
+            let length = (after - at).min(out.len() as u64);
+            if length > 0 {
+                let (now, later) = std::mem::take(&mut out).split_at_mut(length as usize);
+                let positions = cells.positions_of(first_place + tile as u64);
+                let own = cells.at(positions.start, u64::MAX).ok_or_else(past)?;
+                let read = file.reader(own).and_then(|mut reader| reader.copy(at - before, now));
+                files.place(run.fragment, read)?;
+                out = later;
+                at += length;
+            }
+            tile += 1;
+        }
+        Ok(())
+    }
+}
+
+fn run_of(map: &RowMap, segment: usize) -> Option<Run> {
+    match map.segments().get(segment)? {
+        Segment::Run { fragment, position, rows } => {
+            Some(Run { segment, fragment: *fragment, position: *position, rows: *rows })
+        }
+        _ => None,
+    }
+}
+
+impl Index {
+    fn bytes(&self) -> u64 {
+        self.segments.last().copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,136 @@
+//! The files of a variable-size column in all fragments: what rows take there, and copies of it.
+
+use std::sync::Arc;
+
+use super::build::Basis;
+use super::cells::FragmentCells;
+use super::files::VarFile;
+use super::gather::{DROPPED, Gathered};
+use crate::error::{Error, Locate, Result};
+
+/// Which column.
+#[derive(Debug, Clone, Copy)]
+pub enum VarField {
+    Dimension(usize),
+    /// By its number in the array's schema.
+    Attribute(usize),
+}
+
+/// Where the value of a row lies in the values of its tile, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Value {
+    pub start: u64,
+    pub length: u64,
+}
+
+/// The files of a column, opened as they are needed.
+pub struct VarFiles<'a> {
+    basis: &'a Basis,
+    field: VarField,
+    open: Vec<Option<Arc<VarFile>>>,
+}
+
+impl<'a> VarFiles<'a> {
+    pub fn new(basis: &'a Basis, field: VarField) -> Self {
+        VarFiles { basis, field, open: Vec::new() }
+    }
+
+    /// The cells that positions in a fragment count.
+    pub fn cells(&self, fragment: u32) -> &'a FragmentCells {
+        &self.basis.cells[fragment as usize]
+    }
+
+    /// # Errors
+    /// Any damage in the metadata of the files.
+    pub fn get(&mut self, fragment: u32) -> Result<Arc<VarFile>> {
+        let number = fragment as usize;
+        if let Some(Some(open)) = self.open.get(number) {
+            return Ok(open.clone());
+        }
+        let array = &*self.basis.array;
+        let file = match self.field {
+            VarField::Dimension(dimension) => VarFile::of_dimension(array, number, dimension),
+            VarField::Attribute(attribute) => VarFile::of_attribute(array, number, attribute),
+        };
+        let file = Arc::new(self.place(fragment, file)?);
+        if self.open.len() <= number {
+            self.open.resize(number + 1, None);
+        }
+        self.open[number] = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Says where an error was.
+    pub fn place<T>(&self, fragment: u32, result: Result<T>) -> Result<T> {
+        let array = &self.basis.array;
+        result.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
+    }
+
+    /// The values of gathered rows, one for each row.
+    ///
+    /// # Errors
+    /// Any damage in the offsets.
+    pub fn values(&mut self, gathered: &Gathered, values: &mut [Value]) -> Result<()> {
+        let mut offsets = Vec::new();
+        for (stretch, rows) in gathered.iter() {
+            let file = self.get(stretch.fragment)?;
+            let read = self.cells(stretch.fragment).for_each_tile(stretch.position, stretch.cells, |done, cells| {
+                offsets.resize(cells.count as usize + 1, 0);
+                file.reader(cells)?.offsets(cells.first, &mut offsets)?;
+                for (pair, row) in offsets.windows(2).zip(&rows[done as usize..]) {
+                    if *row != DROPPED {
+                        values[*row as usize] = Value { start: pair[0], length: pair[1] - pair[0] };
+                    }
+                }
+                Ok(())
+            });
+            self.place(stretch.fragment, read)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the values of gathered rows that reach into `out`. `starts` says where the value of each row begins,
+    /// counted from the beginning of `out` (which may lie behind).
+    ///
+    /// # Errors
+    /// Any damage in the values.
+    pub fn copy(&mut self, gathered: &Gathered, values: &[Value], starts: &[i128], out: &mut [u8]) -> Result<()> {
+        for (stretch, rows) in gathered.iter() {
+            let file = self.get(stretch.fragment)?;
+            let read = self.cells(stretch.fragment).for_each_tile(stretch.position, stretch.cells, |done, cells| {
+                let mut reader = None;
+                for row in &rows[done as usize..(done + cells.count) as usize] {
+                    let row = *row as usize;
+                    let (Some(value), Some(start)) = (values.get(row), starts.get(row)) else { continue };
+                    let from = (*start).max(0);
+                    let to = (*start + i128::from(value.length)).min(out.len() as i128);
+                    if from < to {
+                        let reader = match &mut reader {
+                            Some(reader) => reader,
+                            none => none.insert(file.reader(cells)?),
+                        };
+                        reader.copy(value.start + (from - start) as u64, &mut out[from as usize..to as usize])?;
+                    }
+                }
+                Ok(())
+            });
+            self.place(stretch.fragment, read)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes consecutive cells of a fragment into the cache.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn prepare(&mut self, fragment: u32, position: u64, cells: u64) -> Result<()> {
+        let file = self.get(fragment)?;
+        let read = self.cells(fragment).for_each_tile(position, cells, |_, cells| file.prepare(cells));
+        self.place(fragment, read)
+    }
+}
+
+/// Values whose sizes do not add up in 64 bits.
+pub fn too_long() -> Error {
+    Error::damaged("values of more than 2^64 bytes")
+}

@@ -1,0 +1,134 @@
+//! The rows of a sparse array as of one window of time.
+
+use std::sync::{Arc, OnceLock};
+
+use super::build::Basis;
+use super::cells::FragmentCells;
+use super::deletes::visible_deletes;
+use super::key::{CellOrder, KeyPlan};
+use super::rows::RowMap;
+use super::selection::{CoordinateRange, Selection, Share};
+use super::sort::sorted;
+use crate::array::Array;
+use crate::error::{Error, Locate, Result};
+
+/// Which cells are rows, in one order for all columns: the global order of the array with one row for each
+/// coordinate, or where duplicates are allowed, fragment by fragment, oldest first, as stored. That is the order of
+/// libtiledb's unordered read.
+///
+/// Nothing but footers is read where they tell all. Else what is needed is found out once, when it is first wanted:
+/// the R-trees of fragments whose non-empty domains overlap, the coordinates of tiles whose boxes overlap, and of
+/// fragments that have deletes or lie across an end of the window, what decides about each cell.
+pub struct SparseView {
+    basis: Arc<Basis>,
+    /// The view whose rows these are in another order.
+    stored: Option<Arc<SparseView>>,
+    map: OnceLock<Result<Arc<RowMap>>>,
+}
+
+impl SparseView {
+    /// Reads the footers of all visible fragments and the array's deletes.
+    ///
+    /// # Errors
+    /// Any damage in those; [`Error::Unsupported`] for update commits and dense fragments.
+    pub fn new(array: Arc<Array>) -> Result<Self> {
+        let schema = array.schema();
+        let plan = KeyPlan::new(schema, CellOrder::Global).in_array(array.path())?;
+        let mut cells = Vec::with_capacity(array.fragment_count());
+        for fragment in 0..array.fragment_count() {
+            let outline = array.outline(fragment)?;
+            let facts = &outline.facts;
+            let own = match facts.dense {
+                true => Err(Error::unsupported("a dense fragment in a sparse array")),
+                false => FragmentCells::new(facts.sparse_tiles, outline.schema.capacity, facts.last_tile_cells),
+            };
+            cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
+        }
+        let deletes = visible_deletes(&array)?;
+        Ok(Self::of(Basis { array, plan, deletes, selection: None, cells }))
+    }
+
+    fn of(basis: Basis) -> Self {
+        SparseView { basis: Arc::new(basis), stored: None, map: OnceLock::new() }
+    }
+
+    pub fn array(&self) -> &Arc<Array> {
+        &self.basis.array
+    }
+
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// Any damage in what decides which cells are rows.
+    pub fn row_count(&self) -> Result<u64> {
+        match &self.stored {
+            Some(stored) => stored.row_count(),
+            None => Ok(self.map()?.count()),
+        }
+    }
+
+    /// The rows whose coordinates lie within some ranges, in the same order: for each dimension a list of ranges, or
+    /// `None` for all of it. Fragments and tiles that can have none are told by their boxes.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
+    pub fn select(&self, ranges: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
+        let Basis { array, plan, .. } = &*self.basis;
+        let selection = Selection::new(&plan.axes, ranges)?;
+        let mut cells = Vec::with_capacity(self.basis.cells.len());
+        for (fragment, all) in self.basis.cells.iter().enumerate() {
+            let own = chosen_tiles(array, &self.basis, &selection, fragment, all);
+            cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
+        }
+        let selected = Self::of(Basis {
+            array: array.clone(),
+            plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
+            deletes: self.basis.deletes.clone(),
+            selection: Some(selection),
+            cells,
+        });
+        Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
+    }
+
+    /// The same rows sorted by coordinates, the first dimension being the most significant. Rows of the same
+    /// coordinates stay in the order they had.
+    pub fn by_row_order(self: &Arc<Self>) -> Self {
+        let stored = self.stored.clone().unwrap_or_else(|| self.clone());
+        SparseView { basis: self.basis.clone(), stored: Some(stored), map: OnceLock::new() }
+    }
+
+    pub(super) fn basis(&self) -> &Arc<Basis> {
+        &self.basis
+    }
+
+    /// Which cell each row is.
+    pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
+        let map = self.map.get_or_init(|| match &self.stored {
+            None => self.basis.build().map(Arc::new),
+            Some(stored) => sorted(stored).map(Arc::new),
+        });
+        map.as_ref().map_err(Error::clone)
+    }
+}
+
+/// The cells of the tiles that a selection touches.
+fn chosen_tiles(
+    array: &Array,
+    basis: &Basis,
+    selection: &Selection,
+    fragment: usize,
+    all: &FragmentCells,
+) -> Result<FragmentCells> {
+    let axes = &basis.plan.axes;
+    let outline = array.outline(fragment)?;
+    let domain = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
+    if all.count() == 0 || selection.share(axes, domain.iter().cloned()) == Share::None {
+        return all.restricted(std::iter::empty());
+    }
+    let mbrs = array.folder().mbrs(array.number(fragment))?;
+    let touched = all.tiles().filter(|tile| {
+        let ranges = (0..axes.len()).map_while(|dimension| mbrs.range(*tile as usize, dimension));
+        selection.share(axes, ranges) != Share::None
+    });
+    all.restricted(touched)
+}
