@@ -49,8 +49,8 @@ const IGNORED: [&str; 31] = [
 const FLAGS: [&str; 4] = ["allow_other", "allow_root", "direct_io", "foreground"];
 
 /// Options that are flags of ours with a value.
-const VALUES: [&str; 9] =
-    ["cache_size", "threads", "at", "from", "key_file", "slice", "extent", "log_level", "log_file"];
+const VALUES: [&str; 10] =
+    ["cache_size", "threads", "at", "from", "key_file", "slice", "extent", "order", "log_level", "log_file"];
 
 /// What the command line comes to.
 #[derive(Debug, PartialEq, Eq)]

@@ -28,6 +28,10 @@ pub struct Opening {
     #[arg(long, value_name = "EXTENT", default_value = "domain")]
     extent: Extent,
 
+    /// In which order the rows of sparse arrays come
+    #[arg(long, value_name = "ORDER", default_value = "array")]
+    order: Order,
+
     /// Memory for what may be read again, as 512M or 2G; a quarter of the memory but at most 1G if not given
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache_size: Option<u64>,
@@ -35,6 +39,15 @@ pub struct Opening {
     /// How many threads decode; as many as there are cores if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+}
+
+/// The order of the rows of sparse arrays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// The array's own, which costs least
+    Array,
+    /// Sorted by coordinates, the first dimension first
+    Row,
 }
 
 /// Slices with names.
@@ -109,6 +122,7 @@ impl Opening {
                 Extent::Domain => tree::Extent::Domain,
                 Extent::Nonempty => tree::Extent::NonEmpty,
             },
+            row_order: self.order == Order::Row,
             slices: slices.to_vec(),
         })
     }

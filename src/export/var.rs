@@ -9,8 +9,8 @@ use crate::error::Result;
 
 /// A row of cells of variable length that can be read from any byte.
 pub trait VarCells: Send + Sync {
-    /// How many cells.
-    fn count(&self) -> u64;
+    /// How many cells. May have to count them.
+    fn count(&self) -> Result<u64>;
 
     /// Bytes of all values. May have to read offsets.
     fn total(&self) -> Result<u64>;
@@ -23,8 +23,8 @@ pub trait VarCells: Send + Sync {
 }
 
 impl VarCells for DenseVarColumn {
-    fn count(&self) -> u64 {
-        self.cells()
+    fn count(&self) -> Result<u64> {
+        Ok(self.cells())
     }
 
     fn total(&self) -> Result<u64> {
@@ -66,11 +66,23 @@ impl<C: VarCells> Content for VarValues<C> {
 }
 
 /// The offsets of variable-length cells as cells of their own: one more than there are values.
-pub struct VarOffsets<C>(pub Arc<C>);
+pub struct VarOffsets<C> {
+    cells: Arc<C>,
+    count: u64,
+}
+
+impl<C: VarCells> VarOffsets<C> {
+    /// # Errors
+    /// When the cells cannot be counted.
+    pub fn new(cells: Arc<C>) -> Result<Self> {
+        let count = cells.count()?;
+        Ok(VarOffsets { cells, count })
+    }
+}
 
 impl<C: VarCells> Cells for VarOffsets<C> {
     fn count(&self) -> u64 {
-        self.0.count() + 1
+        self.count + 1
     }
 
     fn cell_size(&self) -> usize {
@@ -79,7 +91,7 @@ impl<C: VarCells> Cells for VarOffsets<C> {
 
     fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let mut offsets = vec![0; out.len() / 8];
-        self.0.read_offsets(first, &mut offsets)?;
+        self.cells.read_offsets(first, &mut offsets)?;
         for (bytes, offset) in out.chunks_exact_mut(8).zip(offsets) {
             bytes.copy_from_slice(&offset.to_le_bytes());
         }

@@ -13,10 +13,13 @@ use super::grammar::By;
 use super::labels;
 use super::made::FixedFolder;
 use super::meta;
+use super::node::Node;
 use super::options::OpenOptions;
 use super::slice::SliceFolder;
+use super::sparse::SparseShown;
 use super::texts::Covers;
 use crate::array::Array;
+use crate::array::dense::Selection;
 use crate::error::Result;
 use crate::format::schema::ArrayType;
 
@@ -28,9 +31,7 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     let modified = modified(&array);
     let names = Arc::new(FieldNames::of(array.schema()));
     if array.schema().array_type == ArrayType::Sparse {
-        let mut builder = FolderBuilder::new(modified);
-        add_described(&mut builder, &array, None, modified);
-        return Ok(builder.folder);
+        return Ok(sparse_folder(array, names, modified, &options));
     }
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
@@ -39,6 +40,25 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
     folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
     Ok(folder)
+}
+
+fn sparse_folder(
+    array: Arc<Array>,
+    names: Arc<FieldNames>,
+    modified: SystemTime,
+    options: &OpenOptions,
+) -> FixedFolder {
+    let folder_of = |by_row: bool| {
+        let shown = Arc::new(SparseShown::new(array.clone(), by_row));
+        let whole = FieldFolder { shown, names: names.clone(), modified };
+        let mut folder = fields_folder(&whole, Covers::Domain, None);
+        folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
+        folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
+        folder
+    };
+    let mut folder = folder_of(options.row_order);
+    folder.add_unlisted("by-row", Node::Folder(Arc::new(folder_of(true))));
+    folder
 }
 
 /// Milliseconds since 1970 of the newest commit that the array shows.
@@ -71,16 +91,15 @@ pub(super) fn fields_folder(fields: &FieldFolder, covers: Covers, selection: Opt
     });
     formats::add_folders(&mut builder, fields);
     let array = fields.shown.array();
-    add_described(&mut builder, array, Some(fields), fields.modified);
+    add_described(&mut builder, array, fields.shown.selection(), fields.modified);
     explained.know(builder.file_list());
     builder.folder
 }
 
 /// What is known of an array besides its cells: metadata, enumerations, labels of what is shown.
-fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, fields: Option<&FieldFolder>, modified: SystemTime) {
+fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
     enums::add_to(&mut builder.folder, array, modified);
-    let selection = fields.and_then(|fields| fields.shown.selection());
     labels::add_to(&mut builder.folder, array, selection, modified);
 }

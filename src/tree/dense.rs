@@ -169,7 +169,7 @@ impl Shown for DenseShown {
 
     fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         let (number, attribute) = self.attribute(field)?;
-        Ok(Arc::new(RawFile(VarOffsets(self.var_column(number, &attribute.fill)?))))
+        Ok(Arc::new(RawFile(VarOffsets::new(self.var_column(number, &attribute.fill)?)?)))
     }
 
     fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>> {

@@ -18,6 +18,7 @@ pub mod options;
 pub mod percent;
 pub mod shown;
 pub mod slice;
+pub mod sparse;
 pub mod texts;
 pub mod time;
 

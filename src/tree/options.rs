@@ -17,6 +17,8 @@ pub struct OpenOptions {
     pub threads: usize,
     /// Which box of cells a dense array's files hold.
     pub extent: Extent,
+    /// Whether the rows of sparse arrays are sorted by coordinates, instead of in the array's own order.
+    pub row_order: bool,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
 }
@@ -40,6 +42,7 @@ impl Default for OpenOptions {
             cache_size: 256 << 20,
             threads: std::thread::available_parallelism().map_or(2, usize::from),
             extent: Extent::default(),
+            row_order: false,
             slices: Vec::new(),
         }
     }

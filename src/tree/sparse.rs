@@ -1,0 +1,207 @@
+//! A sparse array, or the rows of one that a selection chooses, as files.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::grammar::{self, By, DimensionBounds, SelectionError, SelectionErrorKind};
+use super::shown::{FieldId, Shown};
+use crate::array::Array;
+use crate::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
+use crate::error::{Error, Result};
+use crate::export::Content;
+use crate::export::raw::{Cells, RawFile};
+use crate::export::var::{VarCells, VarOffsets, VarValues};
+use crate::format::scalar::{Range, Scalar};
+
+/// Coordinates wanted along each dimension, as the array's room takes them.
+type Ranges = Vec<Option<Vec<CoordinateRange>>>;
+
+/// The rows of a sparse array. Its footers are read when the first row, or their number, is wanted.
+pub struct SparseShown {
+    array: Arc<Array>,
+    /// `None` for all rows.
+    ranges: Option<Ranges>,
+    /// Rows sorted by coordinates instead of in the array's order.
+    by_row: bool,
+    view: OnceLock<Arc<SparseView>>,
+    /// Variable-length fields that were asked for: where their values begin is worth keeping.
+    var_columns: Mutex<HashMap<FieldId, Arc<VarColumn>>>,
+}
+
+impl SparseShown {
+    /// All rows; `by_row` sorts them by coordinates.
+    pub fn new(array: Arc<Array>, by_row: bool) -> Self {
+        Self::of(array, None, by_row)
+    }
+
+    fn of(array: Arc<Array>, ranges: Option<Ranges>, by_row: bool) -> Self {
+        SparseShown { array, ranges, by_row, view: OnceLock::new(), var_columns: Mutex::default() }
+    }
+
+    fn view(&self) -> Result<Arc<SparseView>> {
+        if let Some(view) = self.view.get() {
+            return Ok(view.clone());
+        }
+        let mut view = Arc::new(SparseView::new(self.array.clone())?);
+        if let Some(ranges) = &self.ranges {
+            view = Arc::new(view.select(ranges)?);
+        }
+        if self.by_row {
+            view = Arc::new(view.by_row_order());
+        }
+        Ok(self.view.get_or_init(|| view).clone())
+    }
+
+    fn is_variable(&self, field: FieldId) -> bool {
+        let schema = self.array.schema();
+        match field {
+            FieldId::Attribute(number) => schema.attributes[number].is_variable(),
+            FieldId::Dimension(number) => schema.dimensions[number].is_variable(),
+        }
+    }
+
+    fn var_column(&self, field: FieldId) -> Result<Arc<VarColumn>> {
+        let view = self.view()?;
+        let mut columns = self.var_columns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = columns.get(&field) {
+            return Ok(known.clone());
+        }
+        let column = Arc::new(match field {
+            FieldId::Attribute(number) => VarColumn::of_attribute(view, number)?,
+            FieldId::Dimension(number) => VarColumn::of_dimension(view, number)?,
+        });
+        columns.insert(field, column.clone());
+        Ok(column)
+    }
+
+    /// The greatest text that any fragment has along a dimension; what has no upper limit ends there.
+    fn last_text(&self, dimension: usize) -> Result<Vec<u8>> {
+        let mut last = Vec::new();
+        for fragment in 0..self.array.fragment_count() {
+            let outline = self.array.outline(fragment)?;
+            let ranges = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
+            if let Some(Range { high: Scalar::Text(high), .. }) = ranges.get(dimension)
+                && *high > last
+            {
+                last.clone_from(high);
+            }
+        }
+        Ok(last)
+    }
+
+    fn ranges_of(&self, dimension: usize, chosen: Vec<grammar::CoordinateRange>) -> Result<Vec<CoordinateRange>> {
+        let ranges = chosen.into_iter().map(|one| {
+            let low = one.low.unwrap_or(Scalar::Text(Vec::new()));
+            let high = match one.high {
+                Some(high) => high,
+                None => Scalar::Text(self.last_text(dimension)?),
+            };
+            Ok(CoordinateRange { range: Range { low, high }, step: one.step })
+        });
+        // A text range may begin behind all texts.
+        ranges.filter(|range| range.as_ref().map_or(true, |one| one.range.is_ordered())).collect()
+    }
+}
+
+impl Shown for SparseShown {
+    fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    fn shape(&self) -> Result<Vec<u64>> {
+        Ok(vec![self.view()?.row_count()?])
+    }
+
+    fn known_shape(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        if self.is_variable(field) {
+            return Ok(Arc::new(VarValues::new(self.var_column(field)?)?));
+        }
+        let column = match field {
+            FieldId::Attribute(number) => FixedColumn::of_attribute(self.view()?, number)?,
+            FieldId::Dimension(number) => FixedColumn::of_dimension(self.view()?, number)?,
+        };
+        Ok(Arc::new(RawFile(CountedColumn::new(column)?)))
+    }
+
+    fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        Ok(Arc::new(RawFile(VarOffsets::new(self.var_column(field)?)?)))
+    }
+
+    fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>> {
+        let FieldId::Attribute(number) = field else {
+            return Err(Error::usage("coordinates are never null"));
+        };
+        Ok(Arc::new(RawFile(CountedColumn::new(FixedColumn::of_validity(self.view()?, number)?)?)))
+    }
+
+    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>> {
+        let bounds = DimensionBounds::of_schema(self.array.schema());
+        let chosen = grammar::sparse(selection, by, &bounds)?;
+        let ranges = chosen.into_iter().enumerate().map(|(dimension, chosen)| {
+            let whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());
+            if whole { Ok(None) } else { self.ranges_of(dimension, chosen).map(Some) }
+        });
+        let ranges = ranges.collect::<Result<Ranges>>().map_err(|error| SelectionError {
+            kind: SelectionErrorKind::Syntax,
+            at: 0,
+            length: selection.len(),
+            message: error.to_string(),
+            valid: None,
+        })?;
+        Ok(Arc::new(Self::of(self.array.clone(), Some(ranges), self.by_row)))
+    }
+}
+
+/// A column whose rows were counted.
+struct CountedColumn {
+    column: FixedColumn,
+    rows: u64,
+}
+
+impl CountedColumn {
+    fn new(column: FixedColumn) -> Result<Self> {
+        let rows = column.row_count()?;
+        Ok(CountedColumn { column, rows })
+    }
+}
+
+impl Cells for CountedColumn {
+    fn count(&self) -> u64 {
+        self.rows
+    }
+
+    fn cell_size(&self) -> usize {
+        self.column.cell_size()
+    }
+
+    fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
+        self.column.read(first, out)
+    }
+
+    fn prepare(&self, first: u64, count: u64) {
+        // The read itself will meet the same error and tell it.
+        let _ = self.column.prepare(first, count);
+    }
+}
+
+impl VarCells for VarColumn {
+    fn count(&self) -> Result<u64> {
+        self.row_count()
+    }
+
+    fn total(&self) -> Result<u64> {
+        self.byte_count()
+    }
+
+    fn read_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+        self.offsets(first, out)
+    }
+
+    fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        self.read(start, out)
+    }
+}
