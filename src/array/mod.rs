@@ -154,7 +154,7 @@ impl Array {
     ///
     /// # Errors
     /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] when the fragment has the attribute with another
-    /// type, as happens when it was dropped and added again.
+    /// size of cell, as happens when it was dropped and added again.
     pub fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
         let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
         self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
@@ -190,7 +190,11 @@ impl Array {
         let Some((number, own)) = number.and_then(|number| Some((number, attributes.get(number)?))) else {
             return Err(Error::damaged("the fragment lacks the attribute").in_field(&wanted.name));
         };
-        if (own.datatype, own.cell_count, own.nullable) != (wanted.datatype, wanted.cell_count, wanted.nullable) {
+        // Of the same size, the stored bytes are shown as the type the attribute has now, as libtiledb does.
+        let same = own.nullable == wanted.nullable
+            && own.cell_size() == wanted.cell_size()
+            && own.datatype.size() == wanted.datatype.size();
+        if !same {
             return Err(Error::unsupported(format!(
                 "the attribute was {} when this fragment was written and is {} now",
                 own.datatype.name(),

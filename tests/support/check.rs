@@ -249,7 +249,7 @@ impl Check<'_> {
         }
         let Ok(meta) = meta else { return };
         for entry in expected {
-            match shown::file(&*meta, &entry.key, "") {
+            match shown::file(&*meta, &entry.key, "").map(|file| stored(&entry.datatype, file)) {
                 Err(error) => self.failed("metadata", &read.name, &entry.key, error.to_string()),
                 Ok(got) if got != entry.value => {
                     let what = format!("{} {}, not {}", entry.datatype, hex(&got), hex(&entry.value));
@@ -452,4 +452,27 @@ fn one_line(value: &[u8]) -> Vec<u8> {
     let mut line: Vec<u8> = value.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).collect();
     line.push(b'\n');
     line
+}
+
+/// The bytes of a metadata value, of which numbers, dates and times are shown as text, one a line.
+fn stored(datatype: &str, file: Vec<u8>) -> Vec<u8> {
+    fn each<T: std::str::FromStr, const N: usize>(text: &str, bytes: impl Fn(T) -> [u8; N]) -> Option<Vec<u8>> {
+        let values = text.lines().map(|line| line.parse::<T>().ok().map(&bytes));
+        Some(values.collect::<Option<Vec<_>>>()?.concat())
+    }
+    let Ok(text) = std::str::from_utf8(&file) else { return file };
+    let bytes = match datatype {
+        "INT8" => each(text, i8::to_le_bytes),
+        "UINT8" | "BOOL" => each(text, u8::to_le_bytes),
+        "INT16" => each(text, i16::to_le_bytes),
+        "UINT16" => each(text, u16::to_le_bytes),
+        "INT32" => each(text, i32::to_le_bytes),
+        "UINT32" => each(text, u32::to_le_bytes),
+        "UINT64" => each(text, u64::to_le_bytes),
+        "FLOAT32" => each(text, f32::to_le_bytes),
+        "FLOAT64" => each(text, f64::to_le_bytes),
+        _ if datatype == "INT64" || datatype.contains("TIME") => each(text, i64::to_le_bytes),
+        _ => None,
+    };
+    bytes.unwrap_or(file)
 }

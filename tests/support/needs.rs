@@ -35,6 +35,11 @@ const THERE: &[Need] = &[
     Need::OldVersions,
     Need::Encryption,
     Need::TimeTravel,
+    Need::Sparse,
+    Need::RowOrder,
+    Need::Webp,
+    Need::Metadata,
+    Need::Enumerations,
 ];
 
 impl Need {
