@@ -5,7 +5,7 @@
 //! while a value is made, so readers of different tiles do not wait for each other.
 
 use std::any::Any;
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -162,9 +162,7 @@ impl Cache {
     }
 
     fn shard_number(&self, key: &Key) -> usize {
-        let mut hasher = self.hasher.build_hasher();
-        key.hash(&mut hasher);
-        hasher.finish() as usize % SHARDS
+        self.hasher.hash_one(key) as usize % SHARDS
     }
 
     fn shard(&self, key: &Key) -> MutexGuard<'_, LruCache<Key, Slot>> {

@@ -14,6 +14,9 @@ use super::texts::{
 use crate::array::Array;
 use crate::error::Result;
 
+/// Writes one of the explaining texts.
+type Write = fn(&Description<'_>) -> String;
+
 /// What the explaining files of one folder are made from, once the other files are known.
 pub struct Explained {
     fields: FieldFolder,
@@ -31,8 +34,7 @@ impl Explained {
         selection: Option<String>,
     ) -> Arc<Self> {
         let explained = Arc::new(Explained { fields: fields.clone(), covers, selection, files: OnceLock::new() });
-        let texts: [(&str, fn(&Description<'_>) -> String); 3] =
-            [("README.txt", readme), ("schema.json", schema_json), ("schema.txt", schema_text)];
+        let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
             let this = explained.clone();
             let file = MadeFile::text(fields.modified, move || Ok(write(&this.description())));

@@ -1,7 +1,7 @@
 //! Which fragment owns which cells of a dense array.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
@@ -14,6 +14,9 @@ use crate::error::{Error, Locate, Result};
 /// ten thousand, a search costs as much as a decode.
 const REMEMBERED_TILES: usize = 4096;
 
+/// The owners of a tile's cells, by the tile.
+type Covers = LruCache<Box<[u64]>, Arc<[Cover]>>;
+
 /// The boxes of all visible fragments of a dense array, in positions. Memory: 16 bytes a fragment and
 /// dimension, and the owners of the last [`REMEMBERED_TILES`] tiles.
 pub struct DenseView {
@@ -22,7 +25,7 @@ pub struct DenseView {
     /// Non-empty domains by the number of the fragment in the array, oldest first; `None` for a fragment of
     /// no cells.
     boxes: Vec<Option<PositionBox>>,
-    covers: Mutex<LruCache<Box<[u64]>, Arc<[Cover]>>>,
+    covers: Mutex<Covers>,
 }
 
 impl DenseView {
@@ -105,7 +108,7 @@ impl DenseView {
         Ok(covers)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<Box<[u64]>, Arc<[Cover]>>> {
+    fn lock(&self) -> MutexGuard<'_, Covers> {
         self.covers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,0 +1,77 @@
+//! What reading costs: chunks decoded for a small read, memory held while a large file is read.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use tilefs::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
+use tilefs::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
+use tilefs::cache::Cache;
+use tilefs::storage::LocalStorage;
+
+/// One tile of 64 MiB, 1,024 chunks; 4096 rows of 4096 float32 cells, each the number of its row.
+fn big_tile() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/dense/big_tile")
+}
+
+const ROW: usize = 4096 * 4;
+
+#[test]
+fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
+    let context = Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(1 << 30)), key: None };
+    let context = Arc::new(context);
+    let folder = Arc::new(ArrayFolder::open(context.clone(), &big_tile()).unwrap());
+    let array = Arc::new(Array::open(folder, TimeWindow::ALL).unwrap());
+    let view = Arc::new(DenseView::new(array).unwrap());
+    let axes = vec![AxisSelection::contiguous(0, 4096), AxisSelection::contiguous(0, 4096)];
+    let selection = Arc::new(Selection::new(axes).unwrap());
+    let column = DenseColumn::new(view, selection, 0, FieldFile::Data, vec![0; 4]).unwrap();
+    let mut cells = vec![0; 4096];
+    column.read(0, &mut cells).unwrap();
+    // The metadata and the places of the chunks are known by now: what is made from here on are chunks.
+    for first in [5_000_000u64, 16_000_000, 7_777_777, 16_777_216 - 1024] {
+        let before = context.cache.statistics();
+        column.read(first, &mut cells).unwrap();
+        let after = context.cache.statistics();
+        let made = after.misses - before.misses;
+        assert!((1..=2).contains(&made), "{made} chunks for 4 KiB at cell {first}");
+        assert!(after.used - before.used <= 2 * (64 << 10) + 1024, "more than two chunks are kept");
+        let row = f32::from_le_bytes([cells[0], cells[1], cells[2], cells[3]]);
+        assert_eq!(row, (first / 4096) as f32);
+    }
+}
+
+/// The most memory that a process had resident so far, in bytes.
+fn most_resident(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[test]
+fn memory_stays_near_the_budget_while_ten_times_as_much_is_read() {
+    const BUDGET: u64 = 6 << 20;
+    let mut cat = Command::new(env!("CARGO_BIN_EXE_tilefs"))
+        .args(["cat", "--cache-size", "6M"])
+        .arg(big_tile())
+        .arg("row.f32")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = cat.stdout.take().unwrap();
+    let mut row = vec![0; ROW];
+    let mut resident = 0;
+    for number in 0..4096u32 {
+        output.read_exact(&mut row).unwrap();
+        assert!(row.chunks_exact(4).all(|cell| cell == (number as f32).to_le_bytes()), "row {number}");
+        if number % 64 == 0 {
+            resident = most_resident(cat.id()).unwrap_or(0).max(resident);
+        }
+    }
+    assert_eq!(output.read(&mut row).unwrap(), 0);
+    assert!(cat.wait().unwrap().success());
+    assert!(resident > 0, "the process was never seen");
+    assert!(resident <= BUDGET + (64 << 20), "{} MiB resident", resident >> 20);
+}
