@@ -186,9 +186,6 @@ fn metadata_is_what_libtiledb_reads() {
         for read in object.reads() {
             let Some(expected) = read["metadata"].as_array() else { continue };
             let place = if object.is_group() { ".group/" } else { "" };
-            if object.is_group() {
-                continue;
-            }
             let result = match object.open(read) {
                 Ok(root) => check_metadata(&root, place, expected),
                 Err(error) => Err(error.to_string()),
@@ -294,4 +291,96 @@ fn labels_lie_along_their_dimension() {
     }
     eprintln!("{found} labels, {slices} slices");
     assert!(found >= 2 && slices >= 1);
+}
+
+/// What libtiledb lists as members of a group: name and the folder in the group. Groups of libraries before 2.8 list
+/// none, there it is the arrays and groups in the folder.
+fn expected_members(object: &Object, read: &Value) -> Vec<(String, String)> {
+    // Members by absolute URI are found where they were moved to.
+    let members = read.get("at_build_place").unwrap_or(read)["members"].as_array().unwrap();
+    let details = std::fs::read_dir(object.path.join("__group"));
+    if details.is_ok_and(|mut entries| entries.next().is_some()) {
+        let member = |one: &Value| {
+            let path = one["relative_path"].as_str().unwrap().to_owned();
+            (one["name"].as_str().unwrap_or(path.rsplit('/').next().unwrap()).to_owned(), path)
+        };
+        return members.iter().map(member).collect();
+    }
+    assert!(members.is_empty());
+    let names = std::fs::read_dir(&object.path).unwrap().map(|one| one.unwrap());
+    let is_object = |path: PathBuf| {
+        ["__schema", "__array_schema.tdb", "__group", "__tiledb_group.tdb"].iter().any(|name| path.join(name).exists())
+    };
+    let objects = names.filter(|one| is_object(one.path())).map(|one| one.file_name().into_string().unwrap());
+    objects.map(|name| (name.clone(), name)).collect()
+}
+
+fn check_members(object: &Object, read: &Value, root: &Arc<dyn Folder>) -> Result<usize, String> {
+    let expected = expected_members(object, read);
+    let mut wanted: Vec<String> = expected.iter().map(|(name, _)| tilefs::tree::names::escape(name)).collect();
+    wanted.push(".group".to_owned());
+    let mut listed = names(root);
+    (wanted.sort(), listed.sort());
+    if listed != wanted {
+        return Err(format!("members {listed:?}, expected {wanted:?}"));
+    }
+    let table = String::from_utf8(bytes(root, ".group/members.tsv")).unwrap();
+    let lines: Vec<Vec<&str>> = table.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    for (name, path) in &expected {
+        let name = tilefs::tree::names::escape(name);
+        let Some(line) = lines.iter().find(|line| line[0] == name) else { return Err(format!("{name}: {table}")) };
+        let place = object.path.join(path).canonicalize().unwrap();
+        if !line[4].starts_with("ok") || Path::new(line[3]).canonicalize().unwrap() != place {
+            return Err(format!("{name} is in {}: {}", line[3], line[4]));
+        }
+        folder(root, &name).list().map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(expected.len())
+}
+
+#[test]
+fn groups_have_the_members_that_libtiledb_lists() {
+    let (mut found, mut problems) = (0, Vec::new());
+    for object in objects().iter().filter(|object| object.is_group()) {
+        for read in object.reads() {
+            let root = object.open(read).map_err(|error| error.to_string());
+            match root.and_then(|root| check_members(object, read, &root)) {
+                Ok(count) => found += count,
+                Err(problem) => problems.push(format!("{} {}: {problem}", object.name(), read["name"])),
+            }
+        }
+    }
+    eprintln!("{found} members");
+    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
+    assert!(found >= 5, "the manifest of the fixtures alone has more");
+}
+
+/// A read in a window is the same through the history of the newest state.
+#[test]
+fn history_is_what_a_window_shows() {
+    let mut compared = 0;
+    for object in objects().iter().filter(|object| object.facts.get("newest_error").is_none()) {
+        let windowed = object.reads().iter().filter(|read| read["timestamps"].is_array());
+        for read in windowed.filter(|read| read.get("newest_error").is_none()) {
+            let newest = object.open(&object.reads()[0]).unwrap();
+            assert!(!names(&newest).contains(&".history".to_owned()));
+            let (from, to) = (read["timestamps"][0].as_u64().unwrap(), read["timestamps"][1].as_u64().unwrap());
+            let name = if from == 0 { to.to_string() } else { format!("{from}..{to}") };
+            let then = folder(&newest, &format!(".history/{name}"));
+            let place = if object.is_group() { ".group/" } else { "" };
+            if let Some(expected) = read["metadata"].as_array() {
+                check_metadata(&then, place, expected).unwrap();
+            }
+            if object.is_group() {
+                check_members(object, read, &then).unwrap();
+            } else {
+                check_enumerations(&then, read.get("schema").unwrap_or(&object.facts["schema"])).unwrap();
+                let direct = object.open(read).unwrap();
+                assert_eq!(names(&then), names(&direct), "{} {name}", object.name());
+            }
+            compared += 1;
+        }
+    }
+    eprintln!("{compared} windows");
+    assert!(compared > 20);
 }

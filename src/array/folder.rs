@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
 use super::generic::read_generic_tile;
+use super::timed_files::commit_times;
 use crate::cache::Cache;
 use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
+use crate::format::folder::METADATA;
 use crate::format::fragment::FragmentFacts;
 use crate::format::schema::ArraySchema;
 use crate::storage::Storage;
@@ -78,6 +80,19 @@ impl ArrayFolder {
 
     pub fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    /// The times of all commits, of data, schemas and metadata, ascending, each once.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the folder of metadata cannot be listed, [`Error::Damaged`] for impossible times.
+    pub fn commit_times(&self) -> Result<Vec<u64>> {
+        let of_metadata = commit_times(&*self.context.storage, &self.path().join(METADATA)).in_array(self.path())?;
+        let mut times = self.directory.commit_times();
+        times.extend(of_metadata);
+        times.sort_unstable();
+        times.dedup();
+        Ok(times)
     }
 
     /// A fragment by its number in this folder.

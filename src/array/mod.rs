@@ -6,8 +6,11 @@ pub mod enumerations;
 pub mod folder;
 pub mod fragment;
 pub mod generic;
+pub mod group;
 pub mod labels;
+pub mod member_places;
 pub mod metadata;
+pub mod object;
 pub mod sparse;
 pub mod tiles;
 pub mod timed_files;
@@ -25,7 +28,10 @@ use crate::format::schema::{ArraySchema, ArrayType};
 
 pub use folder::{ArrayFolder, Context, Outline};
 pub use fragment::FieldFile;
+pub use group::{Group, Member};
+pub use member_places::MemberPlace;
 pub use metadata::Metadata;
+pub use object::ObjectKind;
 use tiles::Tiles;
 pub use window::TimeWindow;
 

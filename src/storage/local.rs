@@ -67,6 +67,10 @@ impl Storage for LocalStorage {
         self.lock().put(path.to_owned(), file.clone());
         Ok(file)
     }
+
+    fn canonical(&self, path: &Path) -> PathBuf {
+        fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    }
 }
 
 impl LocalStorage {

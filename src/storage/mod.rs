@@ -1,6 +1,6 @@
 //! Where the stored bytes are. Everything above reads arrays through [`Storage`] alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Locate, Result};
@@ -30,6 +30,11 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// [`Error::Io`] when it is missing or unreadable.
     fn open(&self, file: &Path) -> Result<Arc<dyn StoredFile>>;
+
+    /// The one path of all those that lead to the same place (links, `..`), to tell whether two do.
+    fn canonical(&self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
 
     /// All bytes of a file of at most `most` bytes.
     ///

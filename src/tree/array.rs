@@ -10,6 +10,7 @@ use super::explain::Explained;
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
 use super::grammar::By;
+use super::history::{self, HISTORY};
 use super::labels;
 use super::made::FixedFolder;
 use super::meta;
@@ -30,9 +31,20 @@ use crate::format::schema::ArrayType;
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
     let modified = modified(&array);
     let names = Arc::new(FieldNames::of(array.schema()));
-    if array.schema().array_type == ArrayType::Sparse {
-        return Ok(sparse_folder(array, names, modified, &options));
-    }
+    let mut folder = match array.schema().array_type {
+        ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
+        ArrayType::Sparse => sparse_folder(array.clone(), names, modified, &options),
+    };
+    folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
+    Ok(folder)
+}
+
+fn dense_folder(
+    array: Arc<Array>,
+    names: Arc<FieldNames>,
+    modified: SystemTime,
+    options: &OpenOptions,
+) -> Result<FixedFolder> {
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
     let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense, selection)), names, modified };

@@ -8,6 +8,8 @@ pub mod explain;
 pub mod fields;
 pub mod formats;
 pub mod grammar;
+pub mod group;
+pub mod history;
 pub mod labels;
 pub mod made;
 pub mod meta;

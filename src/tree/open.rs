@@ -5,42 +5,64 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::array::array_folder;
+use super::group::GroupFolder;
 use super::node::Folder;
 use super::options::OpenOptions;
-use crate::array::{Array, ArrayFolder, Context, TimeWindow};
+use crate::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
 use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::filter::Key;
-use crate::storage::{LocalStorage, Storage};
+use crate::format::folder::KEY_VALUE_SCHEMA;
+use crate::format::fragment::FRAGMENT_METADATA;
+use crate::storage::{Listed, LocalStorage, Storage};
 
 /// A key file is 32 bytes or 64 digits; more than this is something else.
 const MOST_KEY_FILE: u64 = 1024;
 
-/// Opens an array: its folder of files as of the options' time.
+/// Opens an array or a group: its folder as of the options' time.
 ///
 /// # Errors
-/// As [`open_array`]; when the shape of its files cannot be told.
+/// [`Error::NotAnArray`] with what the path is instead; [`Error::Key`] for an encrypted array without its key; what is
+/// wrong with an array's schema, or with the times in a group; when the shape of an array's files cannot be told.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
-    Ok(Arc::new(array_folder(open_array(path, options)?, Arc::new(options.clone()))?))
+    let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let context = context(options)?;
+    let window = window(options);
+    match expect_object(&*context.storage, path)? {
+        ObjectKind::Array => {
+            let folder = Arc::new(ArrayFolder::open(context, path)?);
+            let array = Arc::new(Array::open(folder, window)?);
+            Ok(Arc::new(array_folder(array, Arc::new(options.clone()))?))
+        }
+        ObjectKind::Group => {
+            Ok(Arc::new(GroupFolder::new(Group::open(context, path, window), Arc::new(options.clone()))?))
+        }
+    }
 }
 
 /// Opens an array as of the options' time.
 ///
 /// # Errors
-/// [`Error::NotAnArray`] with what the path is instead; [`Error::Key`] for an encrypted array without its
-/// key; whatever is wrong with its schema.
+/// As [`open`]; a group is no array.
 pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let context = context(options)?;
+    if expect_object(&*context.storage, path)? == ObjectKind::Group {
+        return Err(no_array(path, "a group; give one of the arrays in it".to_owned()));
+    }
+    let folder = Arc::new(ArrayFolder::open(context, path)?);
+    Ok(Arc::new(Array::open(folder, window(options))?))
+}
+
+/// What everything that is opened together shares.
+fn context(options: &OpenOptions) -> Result<Arc<Context>> {
     let storage = LocalStorage::new();
-    expect_array(&storage, path)?;
     let key = match &options.key_file {
         Some(file) => Some(Arc::new(Key::parse(&storage.read(file, MOST_KEY_FILE)?)?)),
         None => None,
     };
     let cache = Arc::new(Cache::new(usize::try_from(options.cache_size).unwrap_or(usize::MAX)));
-    let context = Arc::new(Context { storage: Arc::new(storage), cache, key });
-    let folder = Arc::new(ArrayFolder::open(context, path)?);
-    Ok(Arc::new(Array::open(folder, window(options))?))
+    Ok(Arc::new(Context { storage: Arc::new(storage), cache, key }))
 }
 
 /// From the options' start to their end, which is now if they do not say.
@@ -49,24 +71,92 @@ fn window(options: &OpenOptions) -> TimeWindow {
     TimeWindow { start: options.from.unwrap_or(0), end: options.at.unwrap_or(now) }
 }
 
-/// Says what a path is when it is no array.
-fn expect_array(storage: &dyn Storage, path: &Path) -> Result<()> {
-    let reason = match path.metadata() {
-        Err(error) => format!("cannot open it: {error}"),
-        Ok(metadata) if !metadata.is_dir() => "not a TileDB array: an array is a folder".to_owned(),
-        Ok(_) => {
-            let names = storage.list(path)?;
-            let has = |name: &str| names.iter().any(|one| one.name == name);
-            if has("__schema") || has("__array_schema.tdb") {
-                return Ok(());
-            } else if has("__kv_schema.tdb") {
-                "a key-value store of TileDB before 1.7, which is not supported".to_owned()
-            } else if has("__fragment_metadata.tdb") {
-                "a fragment of an array; give the array's folder instead".to_owned()
-            } else {
-                "not a TileDB array or group: there is no __schema, __array_schema.tdb or __group in it".to_owned()
-            }
+/// What a path is, or why it is nothing that can be opened.
+fn expect_object(storage: &dyn Storage, path: &Path) -> Result<ObjectKind> {
+    match path.metadata() {
+        Err(error) => return Err(no_array(path, format!("cannot open it: {error}"))),
+        Ok(metadata) if !metadata.is_dir() => {
+            return Err(no_array(path, "not a TileDB array: an array is a folder".to_owned()));
+        }
+        Ok(_) => {}
+    }
+    let entries = storage.list(path)?;
+    if let Some(kind) = ObjectKind::of_entries(&entries) {
+        return Ok(kind);
+    }
+    let has = |name: &str| entries.iter().any(|one| one.name == name);
+    let reason = if has(KEY_VALUE_SCHEMA) {
+        "a key-value store of TileDB before 1.7, which is not supported".to_owned()
+    } else if has(FRAGMENT_METADATA) {
+        "a fragment of an array; give the array's folder instead".to_owned()
+    } else {
+        let neither = "not a TileDB array or group: there is no __schema, __array_schema.tdb or __group in it";
+        match below(storage, path, &entries) {
+            Some(found) => format!("{neither}; {found}"),
+            None => neither.to_owned(),
         }
     };
-    Err(Error::NotAnArray { path: path.display().to_string(), reason })
+    Err(no_array(path, reason))
+}
+
+fn no_array(path: &Path, reason: String) -> Error {
+    Error::NotAnArray { path: path.display().to_string(), reason }
+}
+
+/// So many folders are looked into to help someone who gave the folder around their arrays.
+const MOST_LOOKED_INTO: usize = 1000;
+
+/// The arrays and groups in a folder, as a hint.
+fn below(storage: &dyn Storage, path: &Path, entries: &[Listed]) -> Option<String> {
+    let folders = entries.iter().filter(|one| one.is_folder).take(MOST_LOOKED_INTO);
+    let is_object = |one: &&Listed| matches!(ObjectKind::of(storage, &path.join(&one.name)), Ok(Some(_)));
+    let names: Vec<&str> = folders.filter(is_object).map(|one| one.name.as_str()).collect();
+    match names.as_slice() {
+        [] => None,
+        [one] => Some(format!("but {one} in it is one")),
+        [one, two] => Some(format!("but {one} and {two} in it are")),
+        [one, two, rest @ ..] => Some(format!("but {one}, {two} and {} more in it are", rest.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn reason(path: &Path) -> String {
+        match open(path, &OpenOptions::default()) {
+            Err(error @ Error::NotAnArray { .. }) => error.to_string(),
+            Err(error) => panic!("{error}"),
+            Ok(_) => panic!("it opened"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_array_is_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        assert!(reason(&path.join("none")).contains("cannot open it"));
+        fs::write(path.join("file"), b"").unwrap();
+        assert!(reason(&path.join("file")).contains("an array is a folder"));
+        assert!(reason(path).ends_with("__group in it"));
+        for (count, name) in ["a", "b", "c", "d"].iter().enumerate() {
+            fs::create_dir_all(path.join(name).join("__schema")).unwrap();
+            let hint = ["a in it is one", "a and b in it are", "a, b and 1 more", "a, b and 2 more"][count];
+            assert!(reason(path).contains(hint), "{}", reason(path));
+        }
+        fs::write(path.join("__fragment_metadata.tdb"), b"").unwrap();
+        assert!(reason(path).contains("a fragment of an array"));
+        fs::write(path.join("__kv_schema.tdb"), b"").unwrap();
+        assert!(reason(path).contains("key-value store"));
+    }
+
+    #[test]
+    fn a_group_is_no_array() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("__tiledb_group.tdb"), b"").unwrap();
+        assert!(open(folder.path(), &OpenOptions::default()).is_ok());
+        let error = open_array(folder.path(), &OpenOptions::default()).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("a group")));
+    }
 }

@@ -1,0 +1,165 @@
+//! A group as of a window of time: its metadata, and which arrays and groups are its members.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::folder::Context;
+use super::generic::read_generic_tile;
+use super::member_places::{MemberPlace, MemberPlaces};
+use super::metadata::Metadata;
+use super::object::ObjectKind;
+use super::timed_files::{commit_times, files_in_force};
+use super::window::TimeWindow;
+use crate::error::{Error, Locate, Result};
+use crate::format::folder::{GROUP_DETAILS, METADATA};
+use crate::format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
+
+/// Groups in groups beyond this are taken for an endless loop.
+const MOST_DEPTH: usize = 100;
+
+/// A member: what the group says of it, and where it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The name it was given, else the last part of its URI. Two members may have the same.
+    pub name: String,
+    /// As stored; only what is there tells for sure.
+    pub member_type: MemberType,
+    pub uri: String,
+    pub place: MemberPlace,
+}
+
+/// A group in a window of time. Memory: the members, once they are asked for.
+pub struct Group {
+    context: Arc<Context>,
+    path: PathBuf,
+    window: TimeWindow,
+    /// The folders of the groups around this one, outermost first, and of this one: no member may be one of them.
+    around: Vec<PathBuf>,
+    members: OnceLock<Arc<Vec<Member>>>,
+    metadata: OnceLock<Arc<Metadata>>,
+}
+
+impl Group {
+    /// A group that is looked at for itself. Reads nothing yet.
+    pub fn open(context: Arc<Context>, path: &Path, window: TimeWindow) -> Self {
+        let around = vec![context.storage.canonical(path)];
+        Group { context, path: path.to_owned(), window, around, members: OnceLock::new(), metadata: OnceLock::new() }
+    }
+
+    /// A group that is a member of this one, in the same window.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a group within itself.
+    pub fn open_member(&self, path: &Path) -> Result<Self> {
+        let canonical = self.context.storage.canonical(path);
+        if self.around.contains(&canonical) || self.around.len() >= MOST_DEPTH {
+            return Err(Error::unsupported("a group within itself").in_array(path));
+        }
+        let mut group = Group::open(self.context.clone(), path, self.window);
+        group.around = [self.around.as_slice(), &[canonical]].concat();
+        Ok(group)
+    }
+
+    /// The same group through another window.
+    pub fn at(&self, window: TimeWindow) -> Self {
+        let (context, path, around) = (self.context.clone(), self.path.clone(), self.around.clone());
+        Group { context, path, window, around, members: OnceLock::new(), metadata: OnceLock::new() }
+    }
+
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn window(&self) -> TimeWindow {
+        self.window
+    }
+
+    /// The metadata as of the window; read once.
+    ///
+    /// # Errors
+    /// As [`Metadata::read`].
+    pub fn metadata(&self) -> Result<Arc<Metadata>> {
+        if let Some(metadata) = self.metadata.get() {
+            return Ok(metadata.clone());
+        }
+        let metadata = Arc::new(Metadata::read(&self.context, &self.path, self.window)?);
+        Ok(self.metadata.get_or_init(|| metadata).clone())
+    }
+
+    /// The members as of the window, those with a name of their own first, each by name; read once. No member is
+    /// opened. Groups of libraries before 2.8 list no members: there they are the arrays and groups in the folder.
+    ///
+    /// # Errors
+    /// Any damage in the group's details: never some members without the others.
+    pub fn members(&self) -> Result<Arc<Vec<Member>>> {
+        if let Some(members) = self.members.get() {
+            return Ok(members.clone());
+        }
+        let members = Arc::new(self.read_members().in_array(&self.path)?);
+        Ok(self.members.get_or_init(|| members).clone())
+    }
+
+    /// The times of all commits to the group itself, ascending, each once. Those to its members are theirs.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where a folder cannot be listed, [`Error::Damaged`] for impossible times.
+    pub fn commit_times(&self) -> Result<Vec<u64>> {
+        let mut times = Vec::new();
+        for folder in [GROUP_DETAILS, METADATA] {
+            times.extend(commit_times(&*self.context.storage, &self.path.join(folder)).in_array(&self.path)?);
+        }
+        times.sort_unstable();
+        times.dedup();
+        Ok(times)
+    }
+
+    fn read_members(&self) -> Result<Vec<Member>> {
+        let storage = &*self.context.storage;
+        let folder = self.path.join(GROUP_DETAILS);
+        if commit_times(storage, &folder)?.is_empty() {
+            return self.child_folders();
+        }
+        let mut stated = Vec::new();
+        for one in files_in_force(storage, &folder, self.window)? {
+            let payload = read_generic_tile(storage, &one.file, 0, self.context.key.as_deref())?;
+            stated.push((one.times, parse_group_details(&payload).in_file(&one.file)?));
+        }
+        let mut places = MemberPlaces::new(storage, &self.path, &self.around);
+        let (named, unnamed): (Vec<GroupMember>, Vec<GroupMember>) =
+            members_in_force(stated).into_values().partition(|member| member.name.is_some());
+        Ok(named.into_iter().chain(unnamed).map(|member| found(member, &mut places)).collect())
+    }
+
+    /// The arrays and groups in the group's folder.
+    fn child_folders(&self) -> Result<Vec<Member>> {
+        let storage = &*self.context.storage;
+        let mut members = Vec::new();
+        for one in storage.list(&self.path)?.into_iter().filter(|one| one.is_folder && !one.name.starts_with("__")) {
+            let path = self.path.join(&one.name);
+            let Some(kind) = ObjectKind::of(storage, &path)? else { continue };
+            let member_type = match kind {
+                ObjectKind::Array => MemberType::Array,
+                ObjectKind::Group => MemberType::Group,
+            };
+            let place = match self.around.contains(&storage.canonical(&path)) {
+                true => MemberPlace::Missing("refused: it holds this group".to_owned()),
+                false => MemberPlace::Stored(path),
+            };
+            members.push(Member { name: one.name.clone(), member_type, uri: one.name, place });
+        }
+        Ok(members)
+    }
+}
+
+fn found(member: GroupMember, places: &mut MemberPlaces) -> Member {
+    let place = places.find(&member);
+    let name = member.name.unwrap_or_else(|| {
+        let last = member.uri.trim_end_matches('/').rsplit('/').next();
+        last.unwrap_or(&member.uri).to_owned()
+    });
+    Member { name, member_type: member.member_type, uri: member.uri, place }
+}

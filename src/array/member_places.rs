@@ -1,0 +1,243 @@
+//! Where the members of a group are. Their URIs are not to be relied on: groups are moved, and members removed.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::Result;
+use crate::format::group::{GroupMember, MemberType};
+use crate::storage::Storage;
+
+/// Longer paths of moved members are not looked for.
+const MOST_PARTS: usize = 64;
+
+/// Where a member is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemberPlace {
+    /// Where the group says. Whether the folder is an array or a group is not looked at.
+    Stored(PathBuf),
+    /// There is nothing where the group says, but a folder within the group has the end of that path.
+    Moved(PathBuf),
+    /// Nowhere, or nowhere that can be used, and why.
+    Missing(String),
+}
+
+impl MemberPlace {
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            MemberPlace::Stored(path) | MemberPlace::Moved(path) => Some(path),
+            MemberPlace::Missing(_) => None,
+        }
+    }
+}
+
+/// Looks for members, listing each folder around them once: that is one listing for ten thousand arrays in the
+/// folder of their group.
+pub struct MemberPlaces<'a> {
+    storage: &'a dyn Storage,
+    group: &'a Path,
+    /// The folders of the group and of those around it, outermost first.
+    around: &'a [PathBuf],
+    /// The folders in folders that were listed.
+    listed: HashMap<PathBuf, HashSet<String>>,
+}
+
+impl<'a> MemberPlaces<'a> {
+    pub fn new(storage: &'a dyn Storage, group: &'a Path, around: &'a [PathBuf]) -> Self {
+        MemberPlaces { storage, group, around, listed: HashMap::new() }
+    }
+
+    /// Where a member is: a relative URI is one in the group's folder, an absolute one is taken as it is, and where
+    /// nothing is there the end of it is looked for in this group, then in those around it. A folder that may not be
+    /// looked at costs only the members in it.
+    pub fn find(&mut self, member: &GroupMember) -> MemberPlace {
+        self.look(member).unwrap_or_else(|error| MemberPlace::Missing(format!("missing: {error}")))
+    }
+
+    fn look(&mut self, member: &GroupMember) -> Result<MemberPlace> {
+        let stored = match (member.relative, local_path(&member.uri)) {
+            (true, _) => Some(self.group.join(member.uri.trim_start_matches('/'))),
+            (false, path) => path,
+        };
+        if let Some(path) = &stored
+            && self.is_folder(path)?
+        {
+            // Only a group can hold this one; most members are arrays, and links are not followed for those.
+            let is_around = member.member_type != MemberType::Array || path == self.group;
+            return Ok(match is_around && self.is_around(path) {
+                true => MemberPlace::Missing("refused: it is this group or one that holds it".to_owned()),
+                false => MemberPlace::Stored(path.clone()),
+            });
+        }
+        if member.relative {
+            return Ok(MemberPlace::Missing("missing: there is no such folder in the group".to_owned()));
+        }
+        let ends: Vec<&str> = member.uri.split('/').filter(|part| !part.is_empty()).collect();
+        for base in self.around.iter().rev() {
+            match self.ends_below(base, &ends)?.as_slice() {
+                [] => {}
+                [one] => return Ok(MemberPlace::Moved(one.clone())),
+                [one, two, ..] => {
+                    let (one, two) = (one.display(), two.display());
+                    let reason = format!("missing: nothing is there, and {one} and {two} could both be meant");
+                    return Ok(MemberPlace::Missing(reason));
+                }
+            }
+        }
+        Ok(MemberPlace::Missing(match stored {
+            Some(_) => "missing: there is no such folder, nor one of that name in the group".to_owned(),
+            None => "missing: not on this machine, and there is no folder of that name in the group".to_owned(),
+        }))
+    }
+
+    /// The folders below `base` that have the end of a path, shortest first, but not those that hold the group.
+    fn ends_below(&mut self, base: &Path, parts: &[&str]) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        if parts.iter().any(|part| matches!(*part, "." | "..")) {
+            return Ok(found);
+        }
+        for length in 1..=parts.len().min(MOST_PARTS) {
+            let mut path = base.to_owned();
+            let mut is_there = true;
+            for part in &parts[parts.len() - length..] {
+                is_there = self.has_folder(&path, part)?;
+                if !is_there {
+                    break;
+                }
+                path.push(part);
+            }
+            if is_there && !self.is_around(&path) {
+                found.push(path);
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_around(&self, path: &Path) -> bool {
+        self.around.contains(&self.storage.canonical(path))
+    }
+
+    fn is_folder(&mut self, path: &Path) -> Result<bool> {
+        match (path.parent(), path.components().next_back()) {
+            (Some(parent), Some(Component::Normal(name))) => match self.has_folder(parent, &name.to_string_lossy()) {
+                Ok(is_there) => Ok(is_there),
+                // A folder may be open to those who know its name.
+                Err(_) => Ok(!self.storage.list(path)?.is_empty()),
+            },
+            // The root, or a path that ends in "..".
+            _ => Ok(!self.storage.list(path)?.is_empty()),
+        }
+    }
+
+    fn has_folder(&mut self, folder: &Path, name: &str) -> Result<bool> {
+        if !self.listed.contains_key(folder) {
+            let folders = self.storage.list(folder)?.into_iter().filter(|one| one.is_folder).map(|one| one.name);
+            self.listed.insert(folder.to_owned(), folders.collect());
+        }
+        Ok(self.listed.get(folder).is_some_and(|names| names.contains(name)))
+    }
+}
+
+/// The path of an absolute URI on this machine, if it is of one.
+fn local_path(uri: &str) -> Option<PathBuf> {
+    let path = uri.strip_prefix("file://").unwrap_or(uri);
+    (path.starts_with('/') && !path.contains('\0')).then(|| PathBuf::from(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::LocalStorage;
+    use std::fs;
+
+    struct Folders {
+        root: tempfile::TempDir,
+    }
+
+    impl Folders {
+        fn new(folders: &[&str]) -> Self {
+            let root = tempfile::tempdir().unwrap();
+            folders.iter().for_each(|folder| fs::create_dir_all(root.path().join(folder)).unwrap());
+            Folders { root }
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.root.path().canonicalize().unwrap().join(path)
+        }
+
+        /// Where a member of the last of the groups is.
+        fn find(&self, groups: &[&str], member_type: MemberType, relative: bool, uri: &str) -> MemberPlace {
+            let around: Vec<PathBuf> = groups.iter().map(|group| self.path(group)).collect();
+            let storage = LocalStorage::new();
+            let member = GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false };
+            MemberPlaces::new(&storage, around.last().unwrap(), &around).find(&member)
+        }
+
+        fn array(&self, groups: &[&str], relative: bool, uri: &str) -> MemberPlace {
+            self.find(groups, MemberType::Array, relative, uri)
+        }
+    }
+
+    #[test]
+    fn members_that_are_where_the_group_says() {
+        let folders = Folders::new(&["g/a", "g/deep/b", "other"]);
+        let stored = |path: &str| MemberPlace::Stored(folders.path(path));
+        assert_eq!(folders.array(&["g"], true, "a"), stored("g/a"));
+        assert_eq!(folders.array(&["g"], true, "deep/b/"), stored("g/deep/b"));
+        assert_eq!(folders.array(&["g"], true, "../other"), stored("g/../other"));
+        let uri = format!("file://{}", folders.path("other").display());
+        assert_eq!(folders.array(&["g"], false, &uri), stored("other"));
+        assert_eq!(folders.array(&["g"], false, &uri["file://".len()..]), stored("other"));
+    }
+
+    #[test]
+    fn members_that_moved_with_the_group() {
+        let folders = Folders::new(&["g/a", "g/sub/b", "g/sub/c", "g/c"]);
+        let moved = |path: &str| MemberPlace::Moved(folders.path(path));
+        assert_eq!(folders.array(&["g"], false, "file:///no/where/g/a"), moved("g/a"));
+        assert_eq!(folders.array(&["g"], false, "s3://bucket/x/sub/b"), moved("g/sub/b"));
+        // Of a group around this one.
+        assert_eq!(folders.array(&["g", "g/sub"], false, "file:///no/where/g/a"), moved("g/a"));
+        // Two could be meant; within the inner group only one.
+        assert!(
+            matches!(folders.array(&["g"], false, "file:///no/sub/c"), MemberPlace::Missing(why) if why.contains("both"))
+        );
+        assert_eq!(folders.array(&["g", "g/sub"], false, "file:///no/sub/c"), moved("g/sub/c"));
+    }
+
+    #[test]
+    fn members_that_are_gone_have_a_reason() {
+        let folders = Folders::new(&["g/a"]);
+        fs::write(folders.path("g/file"), b"").unwrap();
+        for (relative, uri) in [
+            (true, "b"),
+            (true, "file"),
+            (true, ""),
+            (false, "file:///no/where/b"),
+            (false, "file:///no/../a"),
+            (false, "tiledb://space/b"),
+            (false, ""),
+            (false, "a\0"),
+        ] {
+            let place = folders.array(&["g"], relative, uri);
+            assert!(matches!(place, MemberPlace::Missing(why) if !why.is_empty()), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_not_in_itself() {
+        let folders = Folders::new(&["g/sub"]);
+        std::os::unix::fs::symlink(folders.path("g"), folders.path("g/sub/link")).unwrap();
+        let around = ["g", "g/sub"];
+        for (member_type, relative, uri) in [
+            (MemberType::Group, true, ".."),
+            (MemberType::Group, true, "link"),
+            (MemberType::Unknown, true, "../sub"),
+            (MemberType::Group, true, ""),
+            (MemberType::Array, true, ""),
+            (MemberType::Group, false, "file:///no/where/g/sub"),
+        ] {
+            let place = folders.find(&around, member_type, relative, uri);
+            assert!(matches!(place, MemberPlace::Missing(_)), "{uri}: {place:?}");
+        }
+    }
+}

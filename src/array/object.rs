@@ -1,0 +1,38 @@
+//! What a folder is: an array, a group, or neither (the format's object types).
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::format::folder::{GROUP_DETAILS, GROUP_MARKER, SCHEMAS};
+use crate::format::schema::FIRST_SCHEMA;
+use crate::storage::{Listed, Storage};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectKind {
+    Array,
+    Group,
+}
+
+impl ObjectKind {
+    /// What the folder at a path is; `None` also where there is none. Lists it.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::error::Error::Io) when it is there and cannot be listed.
+    pub fn of(storage: &dyn Storage, path: &Path) -> Result<Option<Self>> {
+        Ok(Self::of_entries(&storage.list(path)?))
+    }
+
+    /// What a folder with these entries is. An array may not also be a group, so arrays are looked for first, as
+    /// libtiledb does.
+    pub fn of_entries(entries: &[Listed]) -> Option<Self> {
+        let has =
+            |name: &str, is_folder: bool| entries.iter().any(|one| one.name == name && one.is_folder == is_folder);
+        if has(SCHEMAS, true) || has(FIRST_SCHEMA, false) {
+            Some(ObjectKind::Array)
+        } else if has(GROUP_DETAILS, true) || has(GROUP_MARKER, false) {
+            Some(ObjectKind::Group)
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! A group as a folder: one folder for each member, and `.group/` with what is known of the group itself.
+//!
+//! Members are opened when something in them is wanted. Those that are gone are not listed; `.group/members.tsv` says
+//! why.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lru::LruCache;
+
+use super::array::array_folder;
+use super::history::{HISTORY, History};
+use super::made::{FixedFolder, MadeFile};
+use super::meta;
+use super::names::{FileNames, OF_GROUPS, escape};
+use super::node::{Entry, EntryKind, Folder, Node};
+use super::options::OpenOptions;
+use crate::array::{Array, ArrayFolder, Group, Member, MemberPlace, ObjectKind};
+use crate::error::{Error, Result};
+use crate::format::group::MemberType;
+
+/// The folder of what is known of a group.
+const ABOUT: &str = ".group";
+
+/// Members that are kept open because they were looked at last.
+const KEPT: usize = 64;
+
+/// The folder of a group. Memory: the members' names, and the trees of the members looked at last.
+pub struct GroupFolder {
+    group: Arc<Group>,
+    options: Arc<OpenOptions>,
+    modified: SystemTime,
+    members: OnceLock<Arc<NamedMembers>>,
+    kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
+}
+
+/// The members of a group and their names in the tree.
+struct NamedMembers {
+    members: Arc<Vec<Member>>,
+    /// In the order of the members. Those that are missing have none.
+    names: Vec<Option<String>>,
+    /// The number of the member of each name.
+    by_name: HashMap<String, usize>,
+}
+
+impl GroupFolder {
+    /// Lists the group's own commits; no member is looked at.
+    ///
+    /// # Errors
+    /// As [`Group::commit_times`].
+    pub fn new(group: Group, options: Arc<OpenOptions>) -> Result<Self> {
+        let end = group.window().end;
+        let last = group.commit_times()?.into_iter().rfind(|&time| time <= end);
+        let modified = UNIX_EPOCH + Duration::from_millis(last.unwrap_or(0));
+        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
+        Ok(GroupFolder { group: Arc::new(group), options, modified, members: OnceLock::new(), kept })
+    }
+
+    fn members(&self) -> Result<Arc<NamedMembers>> {
+        if let Some(members) = self.members.get() {
+            return Ok(members.clone());
+        }
+        let members = Arc::new(NamedMembers::new(self.group.members()?));
+        Ok(self.members.get_or_init(|| members).clone())
+    }
+
+    fn member(&self, name: &str) -> Result<Option<Node>> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = kept().get(name) {
+            return Ok(Some(Node::Folder(folder.clone())));
+        }
+        let members = self.members()?;
+        let Some(path) = members.by_name.get(name).and_then(|&number| members.members.get(number)?.place.path()) else {
+            return Ok(None);
+        };
+        let folder = Arc::new(MemberFolder {
+            path: path.to_owned(),
+            group: self.group.clone(),
+            options: self.options.clone(),
+            group_modified: self.modified,
+            opened: OnceLock::new(),
+        });
+        kept().put(name.to_owned(), folder.clone());
+        Ok(Some(Node::Folder(folder)))
+    }
+
+    /// `.group/`.
+    fn about(&self) -> FixedFolder {
+        let mut folder = FixedFolder::new(self.modified);
+        let group = self.group.clone();
+        folder.add_file("members.tsv", MadeFile::text(self.modified, move || members_tsv(&group)));
+        let group = self.group.clone();
+        meta::add_to(&mut folder, self.modified, move || group.metadata());
+        folder
+    }
+
+    fn history(&self) -> History {
+        let (group, options) = (self.group.clone(), self.options.clone());
+        let of_times = self.group.clone();
+        let commit_times = move || of_times.commit_times();
+        History::new(self.group.window(), self.modified, commit_times, move |window| {
+            Ok(Arc::new(GroupFolder::new(group.at(window), options.clone())?))
+        })
+    }
+}
+
+impl Folder for GroupFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        match name {
+            ABOUT => Ok(Some(Node::Folder(Arc::new(self.about())))),
+            HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
+            _ => self.member(name),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let members = self.members()?;
+        let names = members.names.iter().flatten().map(String::as_str);
+        let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Folder };
+        Ok([ABOUT].into_iter().chain(names).map(entry).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+}
+
+impl NamedMembers {
+    fn new(members: Arc<Vec<Member>>) -> Self {
+        let mut files = FileNames::new(OF_GROUPS);
+        let mut give = |member: &Member| member.place.path().map(|_| files.give(&member.name, &[""]));
+        let names: Vec<Option<String>> = members.iter().map(&mut give).collect();
+        let by_name = names.iter().enumerate().filter_map(|(number, name)| Some((name.clone()?, number))).collect();
+        NamedMembers { members, names, by_name }
+    }
+}
+
+/// A member of a group. It is opened when something in it is wanted, so that `ls` of a group opens none.
+struct MemberFolder {
+    path: PathBuf,
+    group: Arc<Group>,
+    options: Arc<OpenOptions>,
+    group_modified: SystemTime,
+    opened: OnceLock<Arc<dyn Folder>>,
+}
+
+impl MemberFolder {
+    fn open(&self) -> Result<&Arc<dyn Folder>> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let opened = open_member(&self.group, &self.path, &self.options)?;
+        Ok(self.opened.get_or_init(|| opened))
+    }
+}
+
+impl Folder for MemberFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        self.open()?.lookup(name)
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        self.open()?.list()
+    }
+
+    /// That of the group until the member is opened.
+    fn modified(&self) -> SystemTime {
+        self.opened.get().map_or(self.group_modified, |opened| opened.modified())
+    }
+
+    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
+        self.open().map(|opened| opened.extended_attributes()).unwrap_or_default()
+    }
+}
+
+/// Whatever is in the folder of a member, in the group's window.
+fn open_member(group: &Group, path: &Path, options: &Arc<OpenOptions>) -> Result<Arc<dyn Folder>> {
+    match ObjectKind::of(&*group.context().storage, path)? {
+        Some(ObjectKind::Array) => {
+            let folder = Arc::new(ArrayFolder::open(group.context().clone(), path)?);
+            let array = Arc::new(Array::open(folder, group.window())?);
+            Ok(Arc::new(array_folder(array, options.clone())?))
+        }
+        Some(ObjectKind::Group) => Ok(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)),
+        None => Err(Error::NotAnArray { path: path.display().to_string(), reason: NEITHER.to_owned() }),
+    }
+}
+
+const NEITHER: &str = "neither an array nor a group";
+
+/// One line for each member: its folder in the tree (also where it is missing, and then not unique), what it is, its
+/// URI as stored, the folder it was found in, and `ok` or what is wrong.
+fn members_tsv(group: &Group) -> Result<String> {
+    let members = NamedMembers::new(group.members()?);
+    let mut lines = "name\ttype\turi\tpath\tstate\n".to_owned();
+    for (member, name) in members.members.iter().zip(&members.names) {
+        let kind = member.place.path().map_or(Ok(None), |path| ObjectKind::of(&*group.context().storage, path));
+        let kind_name = match (&kind, member.member_type) {
+            (Ok(Some(ObjectKind::Array)), _) => "array",
+            (Ok(Some(ObjectKind::Group)), _) => "group",
+            (_, MemberType::Array) => "array",
+            (_, MemberType::Group) => "group",
+            (_, MemberType::Unknown) => "unknown",
+        };
+        let state = match (&member.place, &kind) {
+            (MemberPlace::Missing(reason), _) => reason.clone(),
+            (_, Err(error)) => error.to_string(),
+            (_, Ok(None)) => NEITHER.to_owned(),
+            (MemberPlace::Moved(_), _) => "ok: found by the end of its URI".to_owned(),
+            (MemberPlace::Stored(_), _) => "ok".to_owned(),
+        };
+        let name = name.clone().unwrap_or_else(|| escape(&member.name));
+        let path = member.place.path().map_or(String::new(), |path| path.display().to_string());
+        lines += &[&name, kind_name, &member.uri, &path, &state].map(one_cell).join("\t");
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+/// A text without what ends cells and lines.
+fn one_cell(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::{Context, TimeWindow};
+    use crate::cache::Cache;
+    use crate::storage::LocalStorage;
+    use std::fs;
+
+    /// A generic tile without filters.
+    fn generic_tile(payload: &[u8]) -> Vec<u8> {
+        let size = payload.len() as u64;
+        let mut tile = 22u32.to_le_bytes().to_vec();
+        tile.extend((8 + 12 + size).to_le_bytes());
+        tile.extend(size.to_le_bytes());
+        tile.push(4);
+        tile.extend(1u64.to_le_bytes());
+        tile.push(0);
+        tile.extend([8, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
+        tile.extend(1u64.to_le_bytes());
+        tile.extend([size as u32, size as u32, 0].map(u32::to_le_bytes).concat());
+        tile.extend(payload);
+        tile
+    }
+
+    /// Makes a folder a group with these members: type (1 group, 2 array), relative URI, name.
+    fn make_group(path: &Path, time: u64, members: &[(u8, &str, &str)]) {
+        let mut payload = 2u32.to_le_bytes().to_vec();
+        payload.extend((members.len() as u64).to_le_bytes());
+        for (kind, uri, name) in members {
+            payload.extend(2u32.to_le_bytes());
+            payload.extend([*kind, u8::from(!uri.contains(':'))]);
+            payload.extend((uri.len() as u64).to_le_bytes());
+            payload.extend(uri.as_bytes());
+            payload.push(u8::from(!name.is_empty()));
+            if !name.is_empty() {
+                payload.extend((name.len() as u64).to_le_bytes());
+                payload.extend(name.as_bytes());
+            }
+            payload.push(0);
+        }
+        fs::create_dir_all(path.join("__group")).unwrap();
+        let file = path.join("__group").join(format!("__{time}_{time}_{}_2", "0".repeat(32)));
+        fs::write(file, generic_tile(&payload)).unwrap();
+    }
+
+    fn group_at(path: &Path, end: u64) -> GroupFolder {
+        let storage = Arc::new(LocalStorage::new());
+        let context = Arc::new(Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None });
+        GroupFolder::new(Group::open(context, path, TimeWindow::until(end)), Arc::new(OpenOptions::default())).unwrap()
+    }
+
+    fn names(folder: &dyn Folder) -> Vec<String> {
+        folder.list().unwrap().into_iter().map(|entry| entry.name).collect()
+    }
+
+    fn folder(of: &dyn Folder, path: &str) -> Arc<dyn Folder> {
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        match of.lookup(first).unwrap() {
+            Some(Node::Folder(found)) if rest.is_empty() => found,
+            Some(Node::Folder(found)) => folder(&*found, rest),
+            _ => panic!("no folder {first}"),
+        }
+    }
+
+    fn table(group: &GroupFolder) -> Vec<(String, String, String)> {
+        let text = members_tsv(&group.group).unwrap();
+        let cells = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
+        text.lines().skip(1).map(cells).map(|line| (line[0].clone(), line[1].clone(), line[4].clone())).collect()
+    }
+
+    #[test]
+    fn names_are_file_names_and_unique() {
+        let root = tempfile::tempdir().unwrap();
+        let members = [(1, "a", "x/y"), (1, "b", ""), (1, "deep/b", ""), (1, "c", ".group"), (1, "c", "c")];
+        members.iter().for_each(|(_, uri, _)| make_group(&root.path().join(uri), 5, &[]));
+        make_group(root.path(), 5, &members);
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&group), [".group", "%2Egroup", "c", "x%2Fy", "b", "b%~2"]);
+        for name in names(&group) {
+            folder(&group, &name).list().unwrap();
+        }
+        assert_eq!(group.modified(), UNIX_EPOCH + Duration::from_millis(5));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_member_costs_only_that_member() {
+        let root = tempfile::tempdir().unwrap();
+        make_group(&root.path().join("good"), 5, &[]);
+        fs::create_dir(root.path().join("nothing")).unwrap();
+        fs::create_dir_all(root.path().join("broken/__schema")).unwrap();
+        let members = [
+            (1, "good", "good"),
+            (2, "gone", "gone"),
+            (2, "nothing", "nothing"),
+            (2, "broken", "broken"),
+            (1, "..", "up"),
+            (1, "", "self"),
+            (2, "s3://bucket/elsewhere", "cloud"),
+        ];
+        make_group(root.path(), 5, &members);
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&group), [".group", "broken", "good", "nothing", "up"]);
+        assert!(folder(&group, "good").list().is_ok());
+        assert!(folder(&group, "nothing").list().is_err());
+        assert!(folder(&group, "broken").list().is_err());
+        assert!(group.lookup("gone").unwrap().is_none());
+        let states = table(&group);
+        let state =
+            |name: &str| states.iter().find(|line| line.0 == name).map(|line| (line.1.as_str(), line.2.as_str()));
+        assert_eq!(state("good"), Some(("group", "ok")));
+        assert_eq!(state("broken"), Some(("array", "ok")));
+        assert_eq!(state("nothing"), Some(("array", NEITHER)));
+        for (name, reason) in [("gone", "no such folder"), ("self", "refused"), ("cloud", "not on this machine")] {
+            assert!(state(name).is_some_and(|(_, state)| state.contains(reason)), "{name}: {:?}", state(name));
+        }
+    }
+
+    #[test]
+    fn a_loop_of_groups_ends() {
+        let root = tempfile::tempdir().unwrap();
+        make_group(root.path(), 5, &[(1, "a", "a")]);
+        make_group(&root.path().join("a"), 5, &[(1, "..", "up"), (2, "link", "link"), (1, "b", "b")]);
+        make_group(&root.path().join("a/b"), 5, &[(1, "../../a", "a")]);
+        std::os::unix::fs::symlink(root.path(), root.path().join("a/link")).unwrap();
+        let group = group_at(root.path(), 9);
+        // The link is said to be an array; what it is shows when it is entered.
+        assert_eq!(names(&*folder(&group, "a")), [".group", "b", "link"]);
+        assert!(folder(&group, "a/link").list().is_err());
+        assert_eq!(names(&*folder(&group, "a/b")), [".group"]);
+    }
+
+    #[test]
+    fn time_goes_through_all_groups() {
+        let root = tempfile::tempdir().unwrap();
+        make_group(root.path(), 5, &[(1, "a", "a")]);
+        make_group(&root.path().join("a"), 5, &[]);
+        make_group(&root.path().join("a/b"), 5, &[]);
+        make_group(&root.path().join("a"), 7, &[(1, "b", "b")]);
+        assert_eq!(names(&*folder(&group_at(root.path(), 6), "a")), [".group"]);
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&*folder(&group, "a")), [".group", "b"]);
+        assert_eq!(names(&*folder(&group, ".history/6/a")), [".group"]);
+        assert_eq!(names(&*folder(&group, "a/.history/7")), [".group", "b"]);
+        assert_eq!(names(&*folder(&group, ".history")), ["19700101T000000.005Z"]);
+        assert!(names(&group_at(root.path(), 4)).len() == 1);
+    }
+
+    #[test]
+    fn folders_of_old_groups_are_their_members() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("__tiledb_group.tdb"), b"").unwrap();
+        fs::create_dir_all(root.path().join("notes")).unwrap();
+        fs::create_dir_all(root.path().join("array/__schema")).unwrap();
+        fs::create_dir_all(root.path().join("inner/__group")).unwrap();
+        std::os::unix::fs::symlink(root.path(), root.path().join("inner/loop")).unwrap();
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&group), [".group", "array", "inner"]);
+        assert_eq!(names(&*folder(&group, "inner")), [".group"]);
+    }
+
+    #[test]
+    fn a_thousand_members_are_listed_without_opening_one() {
+        let root = tempfile::tempdir().unwrap();
+        let uris: Vec<String> = (0..1000).map(|number| format!("m{number:05}")).collect();
+        // Not even readable as arrays.
+        uris.iter().for_each(|uri| fs::create_dir(root.path().join(uri)).unwrap());
+        let members: Vec<(u8, &str, &str)> = uris.iter().map(|uri| (2, uri.as_str(), uri.as_str())).collect();
+        make_group(root.path(), 5, &members);
+        let group = group_at(root.path(), 9);
+        assert_eq!(names(&group).len(), 1001);
+        assert!(names(&group).iter().all(|name| group.lookup(name).unwrap().is_some()));
+        assert!(folder(&group, "m00007").list().is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! `.history/`: an array or a group as it was. Its names are times and windows of time:
+//!
+//! * `20240131T101500.000Z`: everything up to and including that time, in every form that [`time::parse`] reads
+//! * `T1..T2`: what was written from T1 to T2, both included; either may be left out
+//!
+//! The listing has the times of the commits. Nobody's `find` walks into it: the folder it is in does not list it.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use lru::LruCache;
+
+use super::array::array_folder;
+use super::node::{Entry, EntryKind, Folder, Node};
+use super::options::OpenOptions;
+use super::time;
+use crate::array::{Array, TimeWindow};
+use crate::error::Result;
+
+/// The name in the folders of arrays and groups.
+pub const HISTORY: &str = ".history";
+
+/// Trees that are kept because they were looked at last.
+const KEPT: usize = 8;
+
+/// What opens a tree as of a window.
+type Open = Box<dyn Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync>;
+
+/// The folder of all times. Nothing is opened before it is looked up.
+pub struct History {
+    /// What times without a start or an end have: the window of the tree that this is in.
+    window: TimeWindow,
+    commit_times: Box<dyn Fn() -> Result<Vec<u64>> + Send + Sync>,
+    open: Open,
+    modified: SystemTime,
+    kept: Mutex<LruCache<TimeWindow, Arc<dyn Folder>>>,
+}
+
+impl History {
+    /// `commit_times` gives the times to be listed, ascending, and `open` the tree of any window.
+    pub fn new(
+        window: TimeWindow,
+        modified: SystemTime,
+        commit_times: impl Fn() -> Result<Vec<u64>> + Send + Sync + 'static,
+        open: impl Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync + 'static,
+    ) -> Self {
+        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
+        History { window, commit_times: Box::new(commit_times), open: Box::new(open), modified, kept }
+    }
+
+    /// The window that a name stands for; `None` for what is no time.
+    fn window_of(&self, name: &str) -> Option<TimeWindow> {
+        let time = |text: &str, otherwise: u64| match text {
+            "" => Some(otherwise),
+            text => time::parse(text).ok(),
+        };
+        let window = match name.split_once("..") {
+            Some((start, end)) => {
+                TimeWindow { start: time(start, self.window.start)?, end: time(end, self.window.end)? }
+            }
+            None => TimeWindow { start: self.window.start, end: time::parse(name).ok()? },
+        };
+        (window.start <= window.end).then_some(window)
+    }
+}
+
+/// The history of an array. All its times share what is read of fragments and schemas.
+pub fn of_array(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: SystemTime) -> History {
+    let (folder, of_times, options) = (array.folder().clone(), array.folder().clone(), options.clone());
+    History::new(
+        array.window(),
+        modified,
+        move || of_times.commit_times(),
+        move |window| {
+            let array = Array::open(folder.clone(), window)?;
+            Ok(Arc::new(array_folder(Arc::new(array), options.clone())?))
+        },
+    )
+}
+
+impl Folder for History {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        let Some(window) = self.window_of(name) else { return Ok(None) };
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(folder) = kept().get(&window) {
+            return Ok(Some(Node::Folder(folder.clone())));
+        }
+        let folder = (self.open)(window)?;
+        kept().put(window, folder.clone());
+        Ok(Some(Node::Folder(folder)))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let times = (self.commit_times)()?;
+        let within = times.into_iter().filter(|time| (self.window.start..=self.window.end).contains(time));
+        Ok(within.map(|time| Entry { name: time::basic(time), kind: EntryKind::Folder }).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::made::FixedFolder;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, UNIX_EPOCH};
+
+    /// Trees whose modification time is the end of their window, plus its start in years.
+    fn history(opened: Arc<AtomicUsize>) -> History {
+        let open = move |window: TimeWindow| -> Result<Arc<dyn Folder>> {
+            opened.fetch_add(1, Ordering::SeqCst);
+            Ok(Arc::new(FixedFolder::new(UNIX_EPOCH + Duration::from_millis(window.end - window.start))))
+        };
+        let window = TimeWindow { start: 0, end: 1_700_000_000_000 };
+        History::new(window, UNIX_EPOCH, || Ok(vec![1_500_000_000_000, 1_600_000_000_000, 1_800_000_000_000]), open)
+    }
+
+    #[test]
+    fn lists_commits_and_opens_what_is_asked_for() {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let history = history(opened.clone());
+        let names: Vec<String> = history.list().unwrap().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(names, ["20170714T024000.000Z", "20200913T122640.000Z"]);
+        assert_eq!(opened.load(Ordering::SeqCst), 0);
+        for name in &names {
+            assert!(matches!(history.lookup(name), Ok(Some(Node::Folder(_)))));
+            assert!(matches!(history.lookup(name), Ok(Some(Node::Folder(_)))));
+        }
+        assert_eq!(opened.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn names_are_times_and_windows() {
+        let history = history(Arc::default());
+        let window = |name: &str| history.window_of(name).map(|window| (window.start, window.end));
+        assert_eq!(window("1600000000000"), Some((0, 1_600_000_000_000)));
+        assert_eq!(window("2020-09-13T12:26:40Z"), Some((0, 1_600_000_000_000)));
+        assert_eq!(window("20200913T122640.000Z"), Some((0, 1_600_000_000_000)));
+        assert_eq!(window("1..2"), Some((1, 2)));
+        assert_eq!(window("20200913T122640.000Z..20200913T122640.001Z"), Some((1_600_000_000_000, 1_600_000_000_001)));
+        assert_eq!(window("5.."), Some((5, 1_700_000_000_000)));
+        assert_eq!(window("..5"), Some((0, 5)));
+        for name in ["", "now", "2..1", "..", "1...2", "1..2..3", "schema.json", ".hidden", "%"] {
+            assert_eq!(window(name).filter(|_| name != ".."), None, "{name}");
+        }
+    }
+}
