@@ -40,6 +40,7 @@ const THERE: &[Need] = &[
     Need::Webp,
     Need::Metadata,
     Need::Enumerations,
+    Need::SparseFragments,
 ];
 
 impl Need {

@@ -101,7 +101,7 @@ impl DenseColumn {
         self.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
             let tiles = self.tiles(fragment)?;
-            let size = self.tile_size()?;
+            let size = self.tile_size(fragment, tile)?;
             if self.is_turned(piece, size) {
                 return self.turned(&tiles, fragment, tile, size).map(drop);
             }
@@ -132,7 +132,7 @@ impl DenseColumn {
 
     fn copy_piece(&self, piece: &Piece, fragment: usize, tile: u64, out: &mut [u8]) -> Result<()> {
         let tiles = self.tiles(fragment)?;
-        let tile_size = self.tile_size()?;
+        let tile_size = self.tile_size(fragment, tile)?;
         if self.is_turned(piece, tile_size) {
             let block = self.turned(&tiles, fragment, tile, tile_size)?;
             return self.copy_turned(piece, &block, out);
@@ -159,8 +159,8 @@ impl DenseColumn {
     }
 
     /// Decoded bytes of a tile.
-    fn tile_size(&self) -> Result<u64> {
-        let cells = self.view.grid().cells_per_tile();
+    fn tile_size(&self, fragment: usize, tile: u64) -> Result<u64> {
+        let cells = self.view.cells_in_tile(fragment, tile)?;
         cells.checked_mul(self.cell_size as u64).ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
     }
 

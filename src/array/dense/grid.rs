@@ -20,7 +20,7 @@ pub struct Axis {
 
 impl Axis {
     /// The position of a coordinate of the dimension's type; meaningless outside the domain.
-    fn position(&self, coordinate: &Scalar) -> Option<u64> {
+    pub fn position(&self, coordinate: &Scalar) -> Option<u64> {
         bits(coordinate).map(|bits| bits.wrapping_sub(self.low))
     }
 }
@@ -47,6 +47,11 @@ impl PositionBox {
         let low: Vec<u64> = self.low.iter().zip(&other.low).map(|(a, b)| *a.max(b)).collect();
         let high: Vec<u64> = self.high.iter().zip(&other.high).map(|(a, b)| *a.min(b)).collect();
         low.iter().zip(&high).all(|(low, high)| low <= high).then_some(PositionBox { low, high })
+    }
+
+    /// Whether a position lies within this box.
+    pub fn contains_position(&self, position: &[u64]) -> bool {
+        self.low.iter().zip(&self.high).zip(position).all(|((low, high), at)| (low..=high).contains(&at))
     }
 
     /// The same box with its axes the other way round.

@@ -6,6 +6,7 @@ pub mod embedding;
 pub mod grid;
 pub mod pieces;
 pub mod reorder;
+pub mod scattered;
 pub mod selection;
 pub mod var;
 pub mod view;

@@ -5,7 +5,10 @@
 //! Cuts are made along tiles and along the boxes of fragments only, so the work is proportional to
 //! tiles and fragments touched, not to cells.
 
+use std::sync::Arc;
+
 use super::grid::{Grid, PositionBox};
+use super::scattered::CellsOfTile;
 use super::selection::{AxisRange, IndexBox, Selection, boxes_of_run};
 use crate::error::Result;
 
@@ -16,8 +19,10 @@ pub struct Cover {
     pub fragment: usize,
     /// The positions of the tile that the fragment owns.
     pub positions: PositionBox,
-    /// Which tile of the fragment's files.
+    /// Which tile of the fragment's files; without meaning for a sparse fragment.
     pub tile: u64,
+    /// Of a sparse fragment: the cells it has in this tile. It owns no others.
+    pub cells: Option<Arc<CellsOfTile>>,
 }
 
 /// Where the cells of a piece are.
@@ -102,7 +107,7 @@ pub fn for_each_piece(
     selection: &Selection,
     first: u64,
     count: u64,
-    mut covers: impl FnMut(&[u64]) -> Result<std::sync::Arc<[Cover]>>,
+    mut covers: impl FnMut(&[u64]) -> Result<Arc<[Cover]>>,
     mut visit: impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
     let shape = selection.shape();
@@ -206,6 +211,9 @@ fn resolve(
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
     let emit = Emit::new(grid, part, out_base);
+    if covers.iter().any(|cover| cover.cells.is_some()) {
+        return resolve_by_cell(grid, part, covers, &emit, visit);
+    }
     let mut open = vec![Window {
         first: vec![0; part.ranges.len()],
         count: part.ranges.iter().map(|range| range.count).collect(),
@@ -227,6 +235,43 @@ fn resolve(
         open = still_open;
     }
     open.iter().try_for_each(|window| visit(&emit.piece(window, Source::Fill)))
+}
+
+/// As [`resolve`], cell by cell: for tiles where a sparse fragment has cells.
+fn resolve_by_cell(
+    grid: &Grid,
+    part: &TilePart,
+    covers: &[Cover],
+    emit: &Emit,
+    visit: &mut impl FnMut(&Piece) -> Result<()>,
+) -> Result<()> {
+    let strides = grid.cell_strides();
+    let cells: u64 = part.ranges.iter().map(|range| range.count).product();
+    for number in 0..cells {
+        let (mut rest, mut out, mut cell) = (number, emit.out_first, 0);
+        let mut position = vec![0; part.ranges.len()];
+        for axis in (0..part.ranges.len()).rev() {
+            let range = part.ranges[axis];
+            let index = rest % range.count;
+            rest /= range.count;
+            position[axis] = range.first.wrapping_add((range.step as u64).wrapping_mul(index));
+            out += index * emit.out_strides[axis];
+            cell += position[axis] % grid.axes[axis].extent * strides[axis];
+        }
+        let found = covers.iter().find_map(|cover| match &cover.cells {
+            Some(cells) => {
+                let (tile, cell) = *cells.get(&cell)?;
+                Some((Source::Tile { fragment: cover.fragment, tile }, cell))
+            }
+            None if cover.positions.contains_position(&position) => {
+                Some((Source::Tile { fragment: cover.fragment, tile: cover.tile }, cell))
+            }
+            None => None,
+        });
+        let (source, tile_first) = found.unwrap_or((Source::Fill, 0));
+        visit(&Piece { source, tile_first, out_first: out, axes: Vec::new() })?;
+    }
+    Ok(())
 }
 
 /// The part of a window whose positions lie in a box.
@@ -323,8 +368,6 @@ impl Emit {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::prelude::*;
 
     use super::super::selection::AxisSelection;
@@ -349,7 +392,7 @@ mod tests {
             .rev()
             .filter_map(|fragment| {
                 let positions = fragments[fragment].intersection(&whole)?;
-                Some(Cover { fragment, positions, tile: grid.tile_number(&fragments[fragment], tile)? })
+                Some(Cover { fragment, positions, tile: grid.tile_number(&fragments[fragment], tile)?, cells: None })
             })
             .collect()
     }

@@ -156,7 +156,7 @@ impl DenseVarColumn {
                 });
             };
             let tiles = self.var_tiles(fragment)?;
-            let mut reader = tiles.reader(tile, self.cells_per_tile())?;
+            let mut reader = tiles.reader(tile, self.view.cells_in_tile(fragment, tile)?)?;
             let mut range = CellRanges::default();
             piece
                 .for_each_line(|from, to, count, stride, out_stride| {
@@ -244,7 +244,7 @@ impl DenseVarColumn {
         self.cells.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
             let tiles = self.var_tiles(fragment)?;
-            let mut reader = tiles.reader(tile, self.cells_per_tile())?;
+            let mut reader = tiles.reader(tile, self.view.cells_in_tile(fragment, tile)?)?;
             let mut range = CellRanges::default();
             piece
                 .for_each_line(|from, to, count, stride, out_stride| {
@@ -258,10 +258,6 @@ impl DenseVarColumn {
                 .in_array(self.view.array().path())
         })?;
         Ok(lengths)
-    }
-
-    fn cells_per_tile(&self) -> u64 {
-        self.view.grid().cells_per_tile()
     }
 
     fn var_tiles(&self, fragment: usize) -> Result<VarTiles> {

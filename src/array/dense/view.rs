@@ -1,5 +1,6 @@
 //! Which fragment owns which cells of a dense array.
 
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,6 +8,7 @@ use lru::LruCache;
 
 use super::grid::{Grid, PositionBox};
 use super::pieces::Cover;
+use super::scattered::ScatteredCells;
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
 
@@ -25,6 +27,8 @@ pub struct DenseView {
     /// Non-empty domains by the number of the fragment in the array, oldest first; `None` for a fragment of
     /// no cells.
     boxes: Vec<Option<PositionBox>>,
+    /// The cells of sparse fragments, by the number of the fragment.
+    scattered: HashMap<usize, ScatteredCells>,
     covers: Mutex<Covers>,
 }
 
@@ -37,13 +41,13 @@ impl DenseView {
     pub fn new(array: Arc<Array>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
         let mut boxes = Vec::with_capacity(array.fragment_count());
+        let mut scattered = HashMap::new();
         for number in 0..array.fragment_count() {
             let outline = array.outline(number)?;
             let name = array.fragment_name(number);
             if !outline.facts.dense {
-                return Err(Error::unsupported("a sparse fragment in a dense array")
-                    .in_fragment(name)
-                    .in_array(array.path()));
+                let cells = ScatteredCells::read(&array, number, &grid).in_fragment(name).in_array(array.path())?;
+                scattered.insert(number, cells);
             }
             let domain = outline.facts.non_empty_domain.as_deref();
             boxes.push(match domain {
@@ -53,18 +57,24 @@ impl DenseView {
                 None => None,
             });
         }
-        Ok(Self::of_boxes(array, grid, boxes))
+        Ok(Self::of_boxes(array, grid, boxes, scattered))
     }
 
     /// The same array with its axes the other way round: what is column-major here is row-major there.
     pub fn reversed(&self) -> Self {
         let boxes = self.boxes.iter().map(|one| one.as_ref().map(PositionBox::reversed)).collect();
-        Self::of_boxes(self.array.clone(), self.grid.reversed(), boxes)
+        let scattered = self.scattered.iter().map(|(fragment, cells)| (*fragment, cells.reversed())).collect();
+        Self::of_boxes(self.array.clone(), self.grid.reversed(), boxes, scattered)
     }
 
-    fn of_boxes(array: Arc<Array>, grid: Grid, boxes: Vec<Option<PositionBox>>) -> Self {
+    fn of_boxes(
+        array: Arc<Array>,
+        grid: Grid,
+        boxes: Vec<Option<PositionBox>>,
+        scattered: HashMap<usize, ScatteredCells>,
+    ) -> Self {
         let capacity = NonZeroUsize::new(REMEMBERED_TILES).unwrap_or(NonZeroUsize::MIN);
-        DenseView { array, grid, boxes, covers: Mutex::new(LruCache::new(capacity)) }
+        DenseView { array, grid, boxes, scattered, covers: Mutex::new(LruCache::new(capacity)) }
     }
 
     pub fn array(&self) -> &Arc<Array> {
@@ -73,6 +83,19 @@ impl DenseView {
 
     pub fn grid(&self) -> &Grid {
         &self.grid
+    }
+
+    /// Cells of a tile of a fragment's files.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when there is no such tile.
+    pub fn cells_in_tile(&self, fragment: usize, tile: u64) -> Result<u64> {
+        if !self.scattered.contains_key(&fragment) {
+            return Ok(self.grid.cells_per_tile());
+        }
+        let outline = self.array.outline(fragment)?;
+        let cells = outline.facts.cells_in_tile(&outline.schema, tile);
+        cells.ok_or_else(|| Error::damaged(format!("the fragment has no tile {tile}")))
     }
 
     /// The smallest box that holds all fragments, `None` where there is none.
@@ -93,7 +116,12 @@ impl DenseView {
         for (fragment, domain) in self.boxes.iter().enumerate().rev() {
             let Some(domain) = domain else { continue };
             let Some(positions) = domain.intersection(&whole) else { continue };
-            if covers.iter().any(|newer| newer.positions.contains(&positions)) {
+            if covers.iter().any(|newer| newer.cells.is_none() && newer.positions.contains(&positions)) {
+                continue;
+            }
+            if let Some(cells) = self.scattered.get(&fragment) {
+                let cells = cells.of_tile(tile).cloned();
+                covers.extend(cells.map(|cells| Cover { fragment, positions, tile: 0, cells: Some(cells) }));
                 continue;
             }
             let number = self.grid.tile_number(domain, tile).ok_or_else(|| {
@@ -101,7 +129,7 @@ impl DenseView {
                     .in_fragment(self.array.fragment_name(fragment))
                     .in_array(self.array.path())
             })?;
-            covers.push(Cover { fragment, positions, tile: number });
+            covers.push(Cover { fragment, positions, tile: number, cells: None });
         }
         let covers: Arc<[Cover]> = covers.into();
         self.lock().put(tile.into(), covers.clone());

@@ -11,6 +11,29 @@ use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
 use crate::format::pipeline::Filter;
+use crate::format::scalar::Scalar;
+
+/// The coordinates along each dimension of the cells of one tile of a sparse fragment.
+///
+/// # Errors
+/// Any damage in the tile; [`Error::Unsupported`] for string dimensions.
+pub fn coordinates_of_tile(array: &Array, fragment: usize, tile: u64, cells: u64) -> Result<Vec<Vec<Scalar>>> {
+    let outline = array.outline(fragment)?;
+    let all = TileCells { tile, in_tile: cells, first: 0, count: cells };
+    let mut axes = Vec::with_capacity(outline.schema.dimensions.len());
+    for (number, dimension) in outline.schema.dimensions.iter().enumerate() {
+        if dimension.is_variable() {
+            return Err(Error::unsupported("coordinates of text here").in_field(&dimension.name));
+        }
+        let size = dimension.datatype.size();
+        let file = FixedFile::of_dimension(array, fragment, number)?;
+        let length = usize::try_from(cells).ok().and_then(|cells| cells.checked_mul(size));
+        let mut bytes = vec![0; length.ok_or_else(|| Error::damaged("more cells in a tile than memory has bytes"))?];
+        file.read(all, &mut bytes)?;
+        axes.push(bytes.chunks_exact(size).map(|one| Scalar::parse(dimension.datatype, one)).collect::<Result<_>>()?);
+    }
+    Ok(axes)
+}
 
 /// One column's cells in a fragment, all of one size.
 pub enum FixedFile {

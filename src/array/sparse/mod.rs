@@ -27,6 +27,7 @@ mod view;
 mod visible;
 
 pub use column::FixedColumn;
+pub use files::coordinates_of_tile;
 pub use selection::CoordinateRange;
 pub use var_column::VarColumn;
 pub use view::SparseView;
