@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::content::Content;
 use super::georeference::Georeference;
+use super::number;
 use crate::format::datatype::{Datatype, Kind};
 
 /// Why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
@@ -48,6 +49,25 @@ pub struct Labels {
     pub ordered: bool,
     /// Each label's bytes, little-endian.
     pub values: Vec<Vec<u8>>,
+}
+
+impl Labels {
+    /// Each label as text: decoded where it is text, printed where it is a number.
+    pub fn texts(&self) -> Vec<String> {
+        let wide =
+            |label: &[u8]| -> Vec<u16> { label.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect() };
+        let characters = |label: &[u8]| -> String {
+            let codes = label.as_chunks().0.iter().map(|code| u32::from_le_bytes(*code));
+            codes.map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        };
+        let text = |label: &Vec<u8>| match (self.datatype.kind(), self.datatype.size()) {
+            (Kind::Bytes, 2) => String::from_utf16_lossy(&wide(label)),
+            (Kind::Bytes, 4) => characters(label),
+            (Kind::Bytes, _) => String::from_utf8_lossy(label).into_owned(),
+            _ => number::text(self.datatype, label).unwrap_or_default(),
+        };
+        self.values.iter().map(text).collect()
+    }
 }
 
 /// What is known of an attribute or dimension without reading any cell: enough to tell whether a format

@@ -1,5 +1,6 @@
 //! Cells become the bytes of files: each format is a [`Content`] computed by arithmetic from offset to cell.
 
+pub mod arrow;
 pub mod calendar;
 pub mod column;
 pub mod compose;
@@ -13,6 +14,7 @@ pub mod npy;
 pub mod number;
 pub mod raster;
 pub mod raw;
+pub mod sidecar;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;

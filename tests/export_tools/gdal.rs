@@ -1,10 +1,10 @@
-//! GDAL opens the raw file by the ENVI header beside it.
+//! GDAL opens the raw file by the ENVI header or the `.vrt` beside it; other headers are for other readers.
 
 use tilefs::export::georeference::Georeference;
-use tilefs::export::{Column, Field, envi};
+use tilefs::export::{Column, Field, envi, sidecar};
 use tilefs::format::datatype::Datatype;
 
-use crate::tools::{bytes, has, run, write};
+use crate::tools::{bytes, floats, has, python, run, write};
 
 const UTM: &str = r#"PROJCS["WGS 84 / UTM zone 32N",GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["latitude_of_origin",0],PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],PARAMETER["false_easting",500000],PARAMETER["false_northing",0],UNIT["metre",1],AUTHORITY["EPSG","32632"]]"#;
 
@@ -75,9 +75,58 @@ fn gdal_finds_each_band_in_each_interleave() {
         let column = Column::fixed(Field::new("a", Datatype::UInt16), shape.to_vec(), bytes(values));
         write(folder.path(), &format!("{name}.u16"), &column.values);
         write(folder.path(), &format!("{name}.u16.hdr"), &envi::header(&column, &axes(&names), None).unwrap());
+        let vrt = sidecar::vrt(&column, &axes(&names), None, &format!("{name}.u16")).unwrap();
+        write(folder.path(), &format!("{name}.vrt"), &vrt);
         for (band, y, x) in [(0, 0, 0), (1, 2, 3), (0, 1, 2), (1, 0, 1)] {
             let expected = (band * 100 + y * 10 + x).to_string();
+            assert_eq!(pixel(folder.path(), &format!("{name}.vrt"), band + 1, x, y), expected, "{name}.vrt");
             assert_eq!(pixel(folder.path(), &format!("{name}.u16"), band + 1, x, y), expected, "{name}");
         }
+    }
+}
+
+#[test]
+fn a_vrt_has_the_georeference_of_any_transform() {
+    if !has("gdalinfo") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Rows go north, which ENVI cannot say.
+    let place = Georeference { transform: [10.0, 2.0, 0.0, 20.0, 0.0, 3.0], system: UTM.into() };
+    let mut column = floats("temp", &[5, 7]);
+    column.field.fill = f32::NAN.to_le_bytes().to_vec();
+    write(folder.path(), "a & b.f32", &column.values);
+    write(folder.path(), "a.vrt", &sidecar::vrt(&column, &axes(&["y", "x"]), Some(&place), "a & b.f32").unwrap());
+    let info = run(folder.path(), "gdalinfo", &["a.vrt"]);
+    for expected in ["UTM zone 32N", "Origin = (10.0", "Pixel Size = (2.000000000000000,3.0", "NoData Value=nan"] {
+        assert!(info.contains(expected), "{expected} is missing in\n{info}");
+    }
+    assert_eq!(pixel(folder.path(), "a.vrt", 1, 0, 1), "0.100000001490116");
+}
+
+#[test]
+fn image_readers_find_the_raw_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let column = floats("temp", &[3, 5, 7]);
+    write(folder.path(), "temp.f32", &column.values);
+    write(folder.path(), "temp.nhdr", &sidecar::nhdr(&column, "temp.f32").unwrap());
+    write(folder.path(), "temp.mhd", &sidecar::mhd(&column, "temp.f32").unwrap());
+    python(
+        folder.path(),
+        "numpy, SimpleITK",
+        r#"
+raw = numpy.fromfile('temp.f32', '<f4').reshape(3, 5, 7)
+for name in 'temp.nhdr', 'temp.mhd':
+    image = SimpleITK.ReadImage(name)
+    assert image.GetSize() == (7, 5, 3), image.GetSize()
+    assert numpy.array_equal(SimpleITK.GetArrayFromImage(image), raw, equal_nan=True), name
+"#,
+    );
+    if has("identify") {
+        // ImageMagick needs no header: size and type are arguments.
+        let grey = Column::fixed(Field::new("a", Datatype::UInt8), vec![3, 4], bytes((0..12u8).map(|i| [i * 20])));
+        write(folder.path(), "a.gray", &grey.values);
+        let text = run(folder.path(), "convert", &["-size", "4x3", "-depth", "8", "a.gray", "txt:-"]);
+        assert!(text.lines().any(|line| line.starts_with("3,2:") && line.ends_with("gray(220)")), "{text}");
     }
 }

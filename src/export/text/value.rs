@@ -159,21 +159,9 @@ impl Printer {
     }
 }
 
-/// The text of each label.
+/// The text of each label, in a style.
 pub fn texts(labels: &Labels, style: Style) -> Vec<Vec<u8>> {
-    let units =
-        |label: &[u8]| -> Vec<u16> { label.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect() };
-    let characters = |label: &[u8]| -> String {
-        let code_points = label.as_chunks().0.iter().map(|code| u32::from_le_bytes(*code));
-        code_points.map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
-    };
-    let text = |label: &Vec<u8>| match (labels.datatype.kind(), labels.datatype.size()) {
-        (Kind::Bytes, 2) => String::from_utf16_lossy(&units(label)),
-        (Kind::Bytes, 4) => characters(label),
-        (Kind::Bytes, _) => String::from_utf8_lossy(label).into_owned(),
-        _ => number::text(labels.datatype, label).unwrap_or_default(),
-    };
-    labels.values.iter().map(|label| style.word(&text(label))).collect()
+    labels.texts().iter().map(|text| style.word(text)).collect()
 }
 
 /// Right-aligned. The widths above leave room for the longest text of each type.

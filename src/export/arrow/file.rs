@@ -1,0 +1,201 @@
+//! The whole file: schema and dictionaries, then the batches, then the footer that says where they are.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_ipc::{Block, Buffer, FieldNode};
+use arrow_schema::{DataType, Schema};
+
+use super::batch::Batches;
+use super::message::{self, ALIGNMENT, Contents, MAGIC};
+use super::types::label_type;
+use crate::error::{Error, Result};
+use crate::export::column::{Fit, Labels, Misfit};
+use crate::export::compose::Concat;
+use crate::export::content::{Content, check_range};
+
+/// An Arrow IPC file; what needs a look at the columns is made when it is first read.
+pub struct File {
+    schema: Schema,
+    batches: Batches,
+    /// Magic bytes, schema and dictionaries.
+    head: Vec<u8>,
+    dictionaries: Vec<Block>,
+    /// Bytes of each batch's message, which all have the same.
+    message_length: u64,
+    /// Where the batches end and the tail begins.
+    batches_end: u64,
+    length: u64,
+    places: Mutex<Option<Arc<Vec<u64>>>>,
+    tail: Mutex<Option<Arc<Vec<u8>>>>,
+    /// The batch that was read last.
+    current: Mutex<Option<(usize, Arc<dyn Content>)>>,
+}
+
+impl File {
+    /// Makes what does not depend on cells.
+    pub fn new(batches: Batches) -> Fit<Self> {
+        let schema = Schema::new(batches.columns.iter().map(|column| column.field.clone()).collect::<Vec<_>>());
+        let mut head = MAGIC.to_vec();
+        head.extend(message::schema(&schema, head.len() as u64));
+        let mut dictionaries = Vec::new();
+        for labels in batches.columns.iter().filter_map(|column| column.labels.as_ref()) {
+            let (contents, body) = dictionary(labels)?;
+            let at = head.len();
+            let message = message::dictionary(dictionaries.len() as i64, &contents, at as u64);
+            dictionaries.push(Block::new(at as i64, message.len() as i32, body.len() as i64));
+            head.extend(message);
+            head.extend(body);
+        }
+        let message_length = message::record_batch(&batches.outline(), 0).len() as u64;
+        let count = batches.count();
+        let outline = vec![Block::new(1, 1, 1); count as usize];
+        let tail_length = message::tail(&schema, &dictionaries, &outline).len() as u64;
+        let batches_end =
+            batches.total().and_then(|total| total.checked_add(count * message_length + head.len() as u64));
+        let length = batches_end.and_then(|end| end.checked_add(tail_length)).filter(|&end| end <= i64::MAX as u64);
+        let too_long = || Misfit::new("the Arrow file would be longer than 2^63 bytes");
+        Ok(File {
+            schema,
+            head,
+            dictionaries,
+            message_length,
+            batches_end: batches_end.ok_or_else(too_long)?,
+            length: length.ok_or_else(too_long)?,
+            batches,
+            places: Mutex::default(),
+            tail: Mutex::default(),
+            current: Mutex::default(),
+        })
+    }
+
+    /// Where each batch begins, and where the last ends.
+    fn places(&self) -> Result<Arc<Vec<u64>>> {
+        once(&self.places, || {
+            let mut places = Vec::new();
+            for batch in 0..=self.batches.count() {
+                let place = self.head.len() as u64 + batch * self.message_length + self.batches.before(batch)?;
+                let least = places.last().copied().unwrap_or(self.head.len() as u64);
+                if place < least || batch == 0 && place != least {
+                    return Err(Error::damaged("offsets of values that do not begin at 0, or fall"));
+                }
+                places.push(place);
+            }
+            Ok(places)
+        })
+    }
+
+    fn tail(&self) -> Result<Arc<Vec<u8>>> {
+        once(&self.tail, || {
+            let places = self.places()?;
+            let message_length = self.message_length as i32;
+            let block = |place: &[u64]| {
+                Block::new(place[0] as i64, message_length, (place[1] - place[0] - self.message_length) as i64)
+            };
+            let blocks: Vec<Block> = places.windows(2).map(block).collect();
+            Ok(message::tail(&self.schema, &self.dictionaries, &blocks))
+        })
+    }
+
+    /// A batch's message and body.
+    fn batch(&self, number: usize) -> Result<Arc<dyn Content>> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, content)) = current.as_ref().filter(|(last, _)| *last == number) {
+            return Ok(content.clone());
+        }
+        let batch = self.batches.batch(number as u64)?;
+        let message = message::record_batch(&batch.contents, 0);
+        if message.len() as u64 != self.message_length {
+            return Err(Error::unsupported("an Arrow record batch whose message has another length than the others"));
+        }
+        let content: Arc<dyn Content> = Arc::new(Concat::new(vec![Arc::new(message), Arc::new(batch.body)]));
+        *current = Some((number, content.clone()));
+        Ok(content)
+    }
+}
+
+/// The value made before, or made now; errors are not kept.
+fn once<T>(made: &Mutex<Option<Arc<T>>>, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
+    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(made) = made.as_ref() {
+        return Ok(made.clone());
+    }
+    Ok(made.insert(Arc::new(make()?)).clone())
+}
+
+impl Content for File {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(self.length, offset, buf.len())?;
+        let head_length = self.head.len() as u64;
+        let (mut at, mut rest) = (offset, buf);
+        while !rest.is_empty() {
+            let (begin, end, content): (u64, u64, Arc<dyn Content>) = if at < head_length {
+                let wanted = ((head_length - at) as usize).min(rest.len());
+                let (out, after) = rest.split_at_mut(wanted);
+                self.head.read_at(at, out)?;
+                (at, rest) = (at + wanted as u64, after);
+                continue;
+            } else if at < self.batches_end {
+                let places = self.places()?;
+                let number = places.partition_point(|&place| place <= at).saturating_sub(1);
+                let end = places.get(number + 1).copied().unwrap_or(self.batches_end);
+                (places.get(number).copied().unwrap_or(at), end, self.batch(number)?)
+            } else {
+                (self.batches_end, self.length, self.tail()?)
+            };
+            let wanted = end.saturating_sub(at).min(rest.len() as u64) as usize;
+            if wanted == 0 || content.len() != end - begin {
+                return Err(Error::damaged("offsets that do not agree with the values"));
+            }
+            let (out, after) = rest.split_at_mut(wanted);
+            content.read_at(at - begin, out)?;
+            (at, rest) = (at + wanted as u64, after);
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, offset: u64, length: u64) {
+        // Only what is known already: a hint must not read.
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(((number, content), places)) = current.zip(places)
+            && let Some(&begin) = places.get(number)
+            && offset >= begin
+            && offset - begin < content.len()
+        {
+            content.prepare(offset - begin, length.min(content.len() - (offset - begin)));
+        }
+    }
+}
+
+/// The message and body of the labels of an enumeration.
+fn dictionary(labels: &Labels) -> Fit<(Contents, Vec<u8>)> {
+    let count = labels.values.len() as u64;
+    let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
+    let (mut body, mut buffers) = (Vec::new(), vec![Buffer::new(0, 0)]);
+    if label_type(labels) == DataType::LargeUtf8 {
+        let texts = labels.texts();
+        let mut end = 0u64;
+        body.extend(end.to_le_bytes());
+        for text in &texts {
+            end += text.len() as u64;
+            body.extend(end.to_le_bytes());
+        }
+        buffers.push(Buffer::new(0, body.len() as i64));
+        pad(&mut body);
+        buffers.push(Buffer::new(body.len() as i64, end as i64));
+        texts.iter().for_each(|text| body.extend(text.as_bytes()));
+    } else {
+        if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
+            return Err(Misfit::new(format!("the labels of {} have several values each", labels.name)));
+        }
+        body = labels.values.concat();
+        buffers.push(Buffer::new(0, body.len() as i64));
+    }
+    pad(&mut body);
+    let nodes = vec![FieldNode::new(count as i64, 0)];
+    Ok((Contents { rows: count, nodes, buffers, body_length: body.len() as u64 }, body))
+}

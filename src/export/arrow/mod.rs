@@ -1,0 +1,64 @@
+//! An Arrow IPC file of a table: the columns as they are stored, between the format's metadata.
+//!
+//! Rows are cut into record batches, so that a reader that streams needs little memory and one that maps
+//! needs none. The buffers are the columns' own bytes; only validity becomes bits, offsets begin at 0 in
+//! each batch, and dates in units that Arrow lacks become seconds.
+//!
+//! | field | Arrow type |
+//! |---|---|
+//! | numbers, booleans | the same |
+//! | dates in seconds, ms, us, ns | `Timestamp`; years to minutes are converted to seconds |
+//! | times in seconds, ms, us, ns | `Duration`; hours and minutes are converted to seconds |
+//! | dates and times that are finer | `Int64`, the count |
+//! | text of variable length | `LargeUtf8`; `CHAR` and blobs `LargeBinary` |
+//! | text and blobs of fixed length | `FixedSizeBinary` |
+//! | several numbers a cell | `FixedSizeList`, `LargeList` |
+//! | enumerations | `Dictionary`; a code without label is null |
+//!
+//! Each field says its TileDB datatype in the metadata key `tiledb.datatype`.
+
+mod batch;
+mod bits;
+mod file;
+mod message;
+mod types;
+
+use std::sync::Arc;
+
+use super::column::{Column, Exported, Field, Fit, Misfit};
+use batch::Batches;
+use file::File;
+use types::Stored;
+
+/// Whether an Arrow file can hold a field, and if not why.
+pub fn check(field: &Field) -> Fit<()> {
+    Stored::check(field)
+}
+
+/// The Arrow IPC file of columns with the same number of cells.
+///
+/// The size is known without reading a cell. The metadata of a batch needs its number of nulls, for which
+/// the batch's validity is read, and the places of batches need one offset each of every variable-length
+/// column.
+pub fn arrow(columns: &[Column]) -> Fit<Exported> {
+    let rows = columns.first().map_or(0, Column::cells);
+    let (mut stored, mut left_out) = (Vec::new(), Vec::new());
+    for column in columns {
+        column.check()?;
+        if column.cells() != rows {
+            return Err(Misfit::new(format!("{}: not as many rows as the others", column.field.name)));
+        }
+        match Stored::new(column) {
+            Ok(column) => stored.push(column),
+            Err(reason) => left_out.push((column.field.name.clone(), reason)),
+        }
+    }
+    if stored.is_empty() {
+        return Err(Misfit::new("Arrow can hold no column of this array"));
+    }
+    let file = File::new(Batches::new(stored, rows))?;
+    Ok(Exported { content: Arc::new(file), left_out })
+}
+
+#[cfg(test)]
+mod tests;

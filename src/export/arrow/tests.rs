@@ -1,0 +1,204 @@
+//! Reads the files back with the arrow crates' own reader.
+
+use std::io::Cursor;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float32Type, Int8Type, Int16Type, Int64Type, TimestampMillisecondType, TimestampSecondType, UInt16Type,
+};
+use arrow_array::{Array, RecordBatch};
+use arrow_ipc::reader::FileReader;
+use proptest::prelude::*;
+
+use super::*;
+use crate::export::column::Labels;
+use crate::export::compose::Repeat;
+use crate::export::content::Content;
+use crate::export::testing::{assert_random_access, read_all};
+use crate::format::datatype::Datatype;
+
+fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
+    Arc::new(values.into_iter().flatten().collect::<Vec<u8>>())
+}
+
+fn read(content: &dyn Content) -> Vec<RecordBatch> {
+    let reader = FileReader::try_new(Cursor::new(read_all(content)), None).expect("an Arrow file");
+    reader.map(|batch| batch.expect("a record batch")).collect()
+}
+
+fn variable(name: &str, datatype: Datatype, cells: &[Vec<u8>]) -> Column {
+    let field = Field::new(name, datatype).with_values_per_cell(None);
+    let mut offsets = vec![0u64];
+    cells.iter().for_each(|cell| offsets.push(offsets[offsets.len() - 1] + cell.len() as u64));
+    let offsets = le(offsets.iter().map(|offset| offset.to_le_bytes()));
+    Column::variable(field, vec![cells.len() as u64], Arc::new(cells.concat()), offsets)
+}
+
+/// Columns of many types; row `i` is told from `i`.
+fn sample(rows: usize) -> Vec<Column> {
+    let shape = vec![rows as u64];
+    let labels = Labels {
+        name: "kinds".into(),
+        datatype: Datatype::StringUtf8,
+        ordered: true,
+        values: vec![b"T cell".to_vec(), "ß".as_bytes().to_vec(), b"".to_vec()],
+    };
+    let kind = Field::new("kind", Datatype::Int8).with_labels(Arc::new(labels));
+    let fixed = |field: Field, values| Column::fixed(field, shape.clone(), values);
+    let pair = Field::new("pair", Datatype::Int16).with_values_per_cell(Some(2));
+    let word = Field::new("word", Datatype::StringAscii).with_values_per_cell(Some(3));
+    vec![
+        fixed(Field::new("float", Datatype::Float32), le((0..rows).map(|i| (i as f32 / 3.0).to_le_bytes())))
+            .with_validity(Arc::new((0..rows).map(|i| (i % 3 != 1) as u8).collect::<Vec<u8>>())),
+        fixed(Field::new("ms", Datatype::DateTimeMs), le((0..rows as i64).map(|i| (i * 997).to_le_bytes()))),
+        fixed(
+            Field::new("day", Datatype::DateTimeDay),
+            le((0..rows as i64).map(|i| if i == 2 { i64::MIN } else { i }.to_le_bytes())),
+        ),
+        fixed(Field::new("bool", Datatype::Bool), Arc::new((0..rows).map(|i| (i % 2) as u8).collect::<Vec<u8>>())),
+        // The codes 3 and -1 have no label.
+        fixed(
+            kind,
+            Arc::new((0..rows).map(|i| (i % 5) as u8).map(|i| if i == 4 { 255 } else { i }).collect::<Vec<u8>>()),
+        ),
+        fixed(pair, le((0..2 * rows as i16).map(i16::to_le_bytes))),
+        fixed(word, le((0..rows).map(|i| [b'a' + (i % 26) as u8, b'b', 0]))),
+        variable("text", Datatype::StringUtf8, &(0..rows).map(|i| vec![b'x'; i % 7]).collect::<Vec<_>>()),
+        variable("blob", Datatype::Blob, &(0..rows).map(|i| vec![0xff; i % 3]).collect::<Vec<_>>()),
+        variable("list", Datatype::UInt16, &(0..rows).map(|i| vec![i as u8; 2 * (i % 4)]).collect::<Vec<_>>()),
+    ]
+}
+
+fn check_sample(batches: &[RecordBatch], rows: usize) {
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+    let mut i = 0;
+    for batch in batches {
+        let column = |name: &str| batch.column_by_name(name).unwrap().clone();
+        let (float, day) = (column("float"), column("day"));
+        let kind = column("kind");
+        let kind = kind.as_dictionary::<Int8Type>();
+        assert_eq!(kind.values().as_string::<i64>().iter().flatten().collect::<Vec<_>>(), ["T cell", "ß", ""]);
+        let (pair, list, word) = (column("pair"), column("list"), column("word"));
+        let nulls = (i..i + batch.num_rows()).filter(|i| i % 3 == 1).count();
+        assert_eq!(float.null_count(), nulls);
+        for row in 0..batch.num_rows() {
+            assert_eq!(float.is_null(row), i % 3 == 1);
+            assert_eq!(float.as_primitive::<Float32Type>().value(row), i as f32 / 3.0);
+            assert_eq!(column("ms").as_primitive::<TimestampMillisecondType>().value(row), i as i64 * 997);
+            let seconds = if i == 2 { i64::MIN } else { i as i64 * 86_400 };
+            assert_eq!(day.as_primitive::<TimestampSecondType>().value(row), seconds);
+            assert_eq!(column("bool").as_boolean().value(row), i % 2 == 1);
+            assert_eq!(kind.is_null(row), i % 5 > 2);
+            if i % 5 <= 2 {
+                assert_eq!(kind.keys().value(row), (i % 5) as i8);
+            }
+            let two = pair.as_fixed_size_list().value(row);
+            assert_eq!(two.as_primitive::<Int16Type>().values()[..], [2 * i as i16, 2 * i as i16 + 1]);
+            assert_eq!(word.as_fixed_size_binary().value(row), [b'a' + (i % 26) as u8, b'b', 0]);
+            assert_eq!(column("text").as_string::<i64>().value(row), "x".repeat(i % 7));
+            assert_eq!(column("blob").as_binary::<i64>().value(row), vec![0xff; i % 3]);
+            let values = list.as_list::<i64>().value(row);
+            assert_eq!(values.as_primitive::<UInt16Type>().values().to_vec(), vec![(i % 256 * 257) as u16; i % 4]);
+            i += 1;
+        }
+    }
+}
+
+#[test]
+fn the_reader_finds_every_value() {
+    for rows in [0, 1, 100] {
+        let made = arrow(&sample(rows)).unwrap();
+        assert!(made.left_out.is_empty());
+        check_sample(&read(&made.content), rows);
+    }
+    assert_random_access(&arrow(&sample(100)).unwrap().content);
+}
+
+#[test]
+fn several_batches_are_one_table() {
+    let columns = sample(1800);
+    for rows_of_batch in [512, 1024] {
+        let stored = columns.iter().map(|column| Stored::new(column).unwrap()).collect();
+        let file = File::new(Batches::of(stored, 1800, rows_of_batch)).unwrap();
+        let batches = read(&file);
+        assert_eq!(batches.len() as u64, 1800u64.div_ceil(rows_of_batch));
+        check_sample(&batches, 1800);
+        assert_random_access(&file);
+    }
+}
+
+#[test]
+fn every_datatype_has_a_type() {
+    for number in 0..44 {
+        let datatype = Datatype::from_number(number).unwrap();
+        for values in [Some(1), Some(3), None] {
+            let field = Field::new("a", datatype).with_values_per_cell(values);
+            let cells = vec![vec![0; 3 * datatype.size()]; 2];
+            let column = match field.cell_size() {
+                Some(size) => Column::fixed(field, vec![2], Arc::new(vec![0; 2 * size as usize])),
+                None => variable("a", datatype, &cells),
+            };
+            let batches = read(&arrow(&[column]).unwrap().content);
+            let schema = batches[0].schema();
+            assert_eq!(schema.field(0).metadata().get("tiledb.datatype").map(|v| v.as_str()), Some(datatype.name()));
+        }
+    }
+    let long = Field::new("a", Datatype::Blob).with_values_per_cell(Some(u32::MAX));
+    assert!(check(&long).is_err());
+}
+
+#[test]
+fn numeric_labels_are_numbers() {
+    let labels = Labels {
+        name: "l".into(),
+        datatype: Datatype::Int64,
+        ordered: false,
+        values: vec![7i64.to_le_bytes().to_vec()],
+    };
+    let field = Field::new("a", Datatype::UInt16).with_labels(Arc::new(labels));
+    let batches = read(&arrow(&[Column::fixed(field, vec![2], Arc::new(vec![0, 0, 1, 0]))]).unwrap().content);
+    let column = batches[0].column(0).as_dictionary::<UInt16Type>().clone();
+    assert_eq!(column.values().as_primitive::<Int64Type>().values()[..], [7]);
+    assert!(column.is_valid(0) && column.is_null(1));
+}
+
+#[test]
+fn wrong_offsets_are_errors() {
+    for offsets in [[1u64, 2, 3, 6], [0, 3, 2, 6], [0, 1, 2, 5], [0, 1, 2, 7], [0, u64::MAX, 3, 6], [0, 0, 0, 0]] {
+        let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
+        let column = Column::variable(field, vec![3], Arc::new(b"abcdef".to_vec()), le(offsets.map(u64::to_le_bytes)));
+        let content = arrow(&[column]).unwrap().content;
+        let mut all = vec![0; content.len() as usize];
+        assert!(content.read_at(0, &mut all).is_err(), "{offsets:?}");
+        for at in (0..all.len()).step_by(7) {
+            let _ = content.read_at(at as u64, &mut all[at..]);
+        }
+    }
+}
+
+#[test]
+fn huge_tables_are_arithmetic() {
+    let rows = 1u64 << 40;
+    let column = Column::fixed(Field::new("a", Datatype::Int64), vec![rows], Arc::new(Repeat::zeros(8 * rows)));
+    let content = arrow(&[column]).unwrap().content;
+    assert!(content.len() > 8 * rows && content.len() < 8 * rows + (64 << 20));
+    let mut buf = [1; 64];
+    content.read_at(rows, &mut buf).unwrap();
+    let mut end = [0; 6];
+    content.read_at(content.len() - 6, &mut end).unwrap();
+    assert_eq!(&end, b"ARROW1");
+}
+
+proptest! {
+    #[test]
+    fn texts_of_any_length_read_back(texts in proptest::collection::vec(".{0,20}", 0..1600), batch in 1u64..3) {
+        let cells: Vec<Vec<u8>> = texts.iter().map(|text| text.clone().into_bytes()).collect();
+        let stored = vec![Stored::new(&variable("a", Datatype::StringUtf8, &cells)).unwrap()];
+        let file = File::new(Batches::of(stored, texts.len() as u64, 512 * batch)).unwrap();
+        let found: Vec<String> = read(&file)
+            .iter()
+            .flat_map(|batch| batch.column(0).as_string::<i64>().iter().map(|t| t.unwrap().to_owned()).collect::<Vec<_>>())
+            .collect();
+        prop_assert_eq!(found, texts);
+    }
+}

@@ -1,0 +1,210 @@
+//! How a column is stored in Arrow: its type, and its bytes where those are not the column's own.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
+
+use crate::error::Result;
+use crate::export::calendar;
+use crate::export::column::{Column, Field, Fit, Labels, Misfit};
+use crate::export::compose::Slice;
+use crate::export::content::Content;
+use crate::export::element::Converted;
+use crate::export::number;
+use crate::format::datatype::{Datatype, Kind};
+
+/// How the cells of a column lie in its buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// One value of so many bytes a cell.
+    Values(u64),
+    /// One bit a cell; `values` has a byte for each.
+    Bits,
+    /// A child with so many values of so many bytes a cell.
+    List { values: u64, size: u64 },
+    /// Offsets in bytes, then all bytes.
+    Bytes,
+    /// Offsets in values, then a child with values of so many bytes.
+    VariableList(u64),
+}
+
+/// A column and its Arrow type.
+pub struct Stored {
+    pub field: ArrowField,
+    pub layout: Layout,
+    /// The data buffer of all rows.
+    pub values: Arc<dyn Content>,
+    /// In bytes, as columns have them.
+    pub offsets: Option<Arc<dyn Content>>,
+    /// A byte a cell, 0 for null.
+    pub validity: Option<Arc<dyn Content>>,
+    pub labels: Option<Arc<Labels>>,
+}
+
+impl Stored {
+    /// Whether a field has an Arrow type, and if not why.
+    pub fn check(field: &Field) -> Fit<()> {
+        data_type(field).map(drop)
+    }
+
+    /// The column's type and contents.
+    pub fn new(column: &Column) -> Fit<Self> {
+        let field = &column.field;
+        let (data_type, layout) = data_type(field)?;
+        let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
+        let mut validity = column.validity.clone();
+        if let Some(labels) = &labels {
+            let codes = column.values.clone();
+            validity = Some(Arc::new(Labelled::new(codes, field.datatype, labels.values.len() as u64, validity)));
+        }
+        let ordered = labels.as_ref().is_some_and(|labels| labels.ordered);
+        let metadata = [("tiledb.datatype".to_owned(), field.datatype.name().to_owned())];
+        let arrow_field = ArrowField::new(&field.name, data_type, validity.is_some())
+            .with_dict_is_ordered(ordered)
+            .with_metadata(std::collections::HashMap::from(metadata));
+        let values = column.values.clone();
+        let values = match seconds_of(field.datatype) {
+            Some(seconds) => Arc::new(Converted::integers(values, "seconds", move |value| {
+                // Not a time: no second either.
+                let seconds = if value == i64::MIN { Some(value) } else { seconds(value) };
+                seconds.map(i64::to_le_bytes)
+            })),
+            None => values,
+        };
+        Ok(Stored { field: arrow_field, layout, values, offsets: column.offsets.clone(), validity, labels })
+    }
+}
+
+fn data_type(field: &Field) -> Fit<(DataType, Layout)> {
+    let datatype = field.datatype;
+    let size = datatype.size() as u64;
+    let list_length = |values: u32| i32::try_from(values).map_err(|_| Misfit::new("Arrow has no cells so long"));
+    let item = |data_type| Arc::new(ArrowField::new("item", data_type, false));
+    if datatype.kind() == Kind::Bytes && size == 1 {
+        return Ok(match field.values_per_cell {
+            Some(values) => (DataType::FixedSizeBinary(list_length(values)?), Layout::Values(values.into())),
+            None => match datatype {
+                Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt => {
+                    (DataType::LargeUtf8, Layout::Bytes)
+                }
+                _ => (DataType::LargeBinary, Layout::Bytes),
+            },
+        });
+    }
+    let value = value_type(datatype);
+    Ok(match field.values_per_cell {
+        Some(1) => match &field.labels {
+            Some(labels) if matches!(datatype.kind(), Kind::Signed | Kind::Unsigned) && value != DataType::Boolean => {
+                (DataType::Dictionary(Box::new(value), Box::new(label_type(labels))), Layout::Values(size))
+            }
+            _ if value == DataType::Boolean => (value, Layout::Bits),
+            _ => (value, Layout::Values(size)),
+        },
+        // Bits of several cells could share a byte.
+        Some(values) => {
+            let item = item(if value == DataType::Boolean { DataType::UInt8 } else { value });
+            let layout = Layout::List { values: values.into(), size };
+            (DataType::FixedSizeList(item, list_length(values)?), layout)
+        }
+        None => {
+            let item = item(if value == DataType::Boolean { DataType::UInt8 } else { value });
+            (DataType::LargeList(item), Layout::VariableList(size))
+        }
+    })
+}
+
+/// The type of one value that is not a byte of a text.
+fn value_type(datatype: Datatype) -> DataType {
+    let unit = match datatype.time_unit() {
+        Some("ms") => Some(TimeUnit::Millisecond),
+        Some("us") => Some(TimeUnit::Microsecond),
+        Some("ns") => Some(TimeUnit::Nanosecond),
+        Some("ps" | "fs" | "as") | None => None,
+        Some(_) => Some(TimeUnit::Second),
+    };
+    match (unit, datatype.kind(), datatype.size()) {
+        (Some(unit), ..) if datatype.is_datetime() => DataType::Timestamp(unit, None),
+        (Some(unit), ..) => DataType::Duration(unit),
+        _ if datatype == Datatype::Bool => DataType::Boolean,
+        (_, Kind::Signed, 1) => DataType::Int8,
+        (_, Kind::Signed, 2) => DataType::Int16,
+        (_, Kind::Signed, 4) => DataType::Int32,
+        (_, Kind::Signed, _) => DataType::Int64,
+        (_, Kind::Float, 4) => DataType::Float32,
+        (_, Kind::Float, _) => DataType::Float64,
+        (_, _, 1) => DataType::UInt8,
+        (_, _, 2) => DataType::UInt16,
+        (_, _, 4) => DataType::UInt32,
+        _ => DataType::UInt64,
+    }
+}
+
+/// The conversion to seconds of dates and times in coarser units.
+fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
+    const DAY: i64 = 86_400;
+    match datatype.time_unit()? {
+        "Y" => Some(|years| calendar::days_of_years(years)?.checked_mul(DAY)),
+        "M" => Some(|months| calendar::days_of_months(months)?.checked_mul(DAY)),
+        "W" => Some(|weeks| weeks.checked_mul(7 * DAY)),
+        "D" => Some(|days| days.checked_mul(DAY)),
+        "h" => Some(|hours| hours.checked_mul(3600)),
+        "m" => Some(|minutes| minutes.checked_mul(60)),
+        _ => None,
+    }
+}
+
+/// The type of the labels: text, or numbers.
+pub fn label_type(labels: &Labels) -> DataType {
+    match labels.datatype.kind() {
+        Kind::Bytes => DataType::LargeUtf8,
+        // Dates and booleans are rare enough as labels to be their numbers.
+        Kind::Signed if labels.datatype.size() == 8 => DataType::Int64,
+        _ if labels.datatype == Datatype::Bool => DataType::UInt8,
+        _ => value_type(labels.datatype),
+    }
+}
+
+/// Whether each code has a label and is not null: what Arrow needs of a dictionary's indices.
+struct Labelled {
+    codes: Arc<dyn Content>,
+    datatype: Datatype,
+    labels: u64,
+    validity: Option<Arc<dyn Content>>,
+}
+
+impl Labelled {
+    fn new(codes: Arc<dyn Content>, datatype: Datatype, labels: u64, validity: Option<Arc<dyn Content>>) -> Self {
+        Labelled { codes, datatype, labels, validity }
+    }
+}
+
+impl Content for Labelled {
+    fn len(&self) -> u64 {
+        self.codes.len() / self.datatype.size() as u64
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        match &self.validity {
+            Some(validity) => validity.read_at(offset, buf)?,
+            None => buf.fill(1),
+        }
+        let size = self.datatype.size();
+        let codes = Slice::new(self.codes.clone(), offset.saturating_mul(size as u64), (buf.len() * size) as u64);
+        let mut bytes = [0; 4096];
+        for (number, out) in buf.chunks_mut(bytes.len() / size).enumerate() {
+            let part = &mut bytes[..out.len() * size];
+            codes.read_at((number * 4096) as u64, part)?;
+            for (valid, code) in out.iter_mut().zip(part.chunks_exact(size)) {
+                let code = number::integer(self.datatype, code).unwrap_or(-1);
+                *valid = u8::from(*valid != 0 && (0..i128::from(self.labels)).contains(&code));
+            }
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, offset: u64, length: u64) {
+        let size = self.datatype.size() as u64;
+        self.codes.prepare(offset.saturating_mul(size), length.saturating_mul(size));
+        self.validity.iter().for_each(|validity| validity.prepare(offset, length));
+    }
+}
