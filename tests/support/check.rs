@@ -262,7 +262,7 @@ impl Check<'_> {
 
     /// The labels of text, one a line.
     fn enumerations(&mut self, schema: &Schema, root: &dyn Folder) {
-        for (name, values) in &schema.enumerations {
+        for (name, is_text, values) in &schema.enumerations {
             if let Some(missing) = missing(&[Need::Enumerations]) {
                 self.report.skipped("enumerations", missing);
                 continue;
@@ -272,11 +272,10 @@ impl Check<'_> {
                 Err(error) => return self.failed("enumerations", "", name, error.to_string()),
                 Ok(text) => text.split_inclusive(|&byte| byte == b'\n').collect::<Vec<_>>(),
             };
-            let is_text = values.iter().all(|value| std::str::from_utf8(value).is_ok_and(|text| !text.contains('\0')));
             let expected: Vec<Vec<u8>> = values.iter().map(|value| one_line(value)).collect();
             if lines.len() != values.len() {
                 self.failed("enumerations", "", name, format!("{} lines, not {}", lines.len(), values.len()));
-            } else if is_text && lines != expected {
+            } else if *is_text && lines != expected {
                 self.failed("enumerations", "", name, "another label");
             } else {
                 self.report.passed("enumerations");

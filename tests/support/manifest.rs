@@ -32,7 +32,8 @@ pub struct Schema {
     /// Per dimension, both ends included.
     pub current_domain: Option<Vec<(Value, Value)>>,
     /// By name: the bytes of each value.
-    pub enumerations: Vec<(String, Vec<Vec<u8>>)>,
+    /// Name, whether its labels are text, and the labels' bytes.
+    pub enumerations: Vec<(String, bool, Vec<Vec<u8>>)>,
 }
 
 pub struct Dim {
@@ -142,7 +143,9 @@ fn schema(entry: &Value) -> Option<Schema> {
         webp: list(&attr["filters"]["filters"]).iter().any(|filter| filter["type"] == "WEBP"),
     });
     let enumerations = entry["enumerations"].as_object().into_iter().flatten().map(|(name, one)| {
-        (name.clone(), list(&one["values_hex"]).iter().map(|value| from_hex(&text(value))).collect())
+        let datatype = text(&one["type"]);
+        let is_text = datatype == "CHAR" || datatype.starts_with("STRING_");
+        (name.clone(), is_text, list(&one["values_hex"]).iter().map(|value| from_hex(&text(value))).collect())
     });
     Some(Schema {
         dense: entry["array_type"] == "dense",

@@ -41,6 +41,7 @@ const THERE: &[Need] = &[
     Need::Metadata,
     Need::Enumerations,
     Need::SparseFragments,
+    Need::Groups,
 ];
 
 impl Need {
