@@ -320,7 +320,8 @@ fn check_members(object: &Object, read: &Value, root: &Arc<dyn Folder>) -> Resul
     let mut wanted: Vec<String> = expected.iter().map(|(name, _)| tilefs::tree::names::escape(name)).collect();
     wanted.push(".group".to_owned());
     let mut listed = names(root);
-    (wanted.sort(), listed.sort());
+    wanted.sort();
+    listed.sort();
     if listed != wanted {
         return Err(format!("members {listed:?}, expected {wanted:?}"));
     }
