@@ -126,6 +126,12 @@ impl Field {
         self.datatype.kind() == Kind::Bytes
     }
 
+    /// The number that marks cells that were never written. None of booleans and bytes, where 0 is a value
+    /// like any other.
+    pub fn no_data(&self) -> Option<&[u8]> {
+        self.fill_of_one_value().filter(|_| !self.is_bytes() && self.datatype != Datatype::Bool)
+    }
+
     /// The fill value of one value, where all values of the cell have the same.
     pub fn fill_of_one_value(&self) -> Option<&[u8]> {
         let size = self.datatype.size();
@@ -248,5 +254,7 @@ mod tests {
         assert_eq!(field.clone().with_fill([1, 2, 1, 2]).fill_of_one_value(), Some(&[1u8, 2][..]));
         assert_eq!(field.clone().with_fill([1, 2, 3, 4]).fill_of_one_value(), None);
         assert_eq!(field.fill_of_one_value(), None);
+        assert_eq!(Field::new("a", Datatype::Bool).with_fill([0]).no_data(), None);
+        assert_eq!(Field::new("a", Datatype::UInt8).with_fill([255]).no_data(), Some(&[255u8][..]));
     }
 }

@@ -66,9 +66,6 @@ fn swap_in_place(width: usize, bytes: &mut [u8]) {
     }
 }
 
-/// So many bytes are fetched and then changed while they are still in the processor's cache.
-const BLOCK: usize = 64 << 10;
-
 impl Content for Swapped {
     fn len(&self) -> u64 {
         self.of.len()
@@ -78,10 +75,9 @@ impl Content for Swapped {
         check_range(self.len(), offset, buf.len())?;
         let width = self.width as u64;
         by_elements(self.width, offset, buf, |first, out| {
-            for (number, block) in out.chunks_mut(BLOCK).enumerate() {
-                self.of.read_at(first * width + (number * BLOCK) as u64, block)?;
-                swap_in_place(self.width, block);
-            }
+            // In one read, since a long one may be decoded on several cores.
+            self.of.read_at(first * width, out)?;
+            swap_in_place(self.width, out);
             Ok(())
         })
     }
@@ -90,6 +86,9 @@ impl Content for Swapped {
         self.of.prepare(offset, length);
     }
 }
+
+/// So many bytes are fetched and converted at a time, and are then still in the processor's cache.
+const BLOCK: usize = 64 << 10;
 
 /// What is done to whole elements: from bytes of the one width to as many of the other.
 pub type Conversion = dyn Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync;

@@ -36,7 +36,7 @@ pub fn header(column: &Column, axes: &[String], georeference: Option<&Georeferen
         raster.lines,
         raster.bands,
     );
-    if let Some(fill) = field.fill_of_one_value().and_then(|fill| number::text(field.datatype, fill)) {
+    if let Some(fill) = field.no_data().and_then(|fill| number::text(field.datatype, fill)) {
         text += &format!("data ignore value = {fill}\n");
     }
     if let Some(place) = georeference.filter(|place| place.is_north_up()) {

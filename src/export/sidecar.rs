@@ -38,7 +38,7 @@ pub fn vrt(column: &Column, axes: &[String], place: Option<&Georeference>, data_
         }
         text += &format!("  <GeoTransform>{}</GeoTransform>\n", transform.join(", "));
     }
-    let fill = field.fill_of_one_value().and_then(|fill| number::text(field.datatype, fill));
+    let fill = field.no_data().and_then(|fill| number::text(field.datatype, fill));
     let fill = fill.map_or(String::new(), |fill| format!("    <NoDataValue>{fill}</NoDataValue>\n"));
     for number in 0..bands {
         text += &format!(

@@ -12,7 +12,7 @@ use crate::export::compose::Repeat;
 use crate::export::content::Content;
 use crate::export::georeference::Georeference;
 use crate::export::number;
-use crate::format::datatype::{Datatype, Kind};
+use crate::format::datatype::Datatype;
 
 /// A variable; its content is the big-endian data.
 pub struct Variable {
@@ -174,16 +174,13 @@ impl Builder {
         }
         let name = self.names.give(&field.name);
         let mut attributes = self.attributes_of(column, &name, encoding);
-        let fill_is_special = !matches!(field.datatype.kind(), Kind::Bytes) && field.datatype != Datatype::Bool
-            || encoding.nc_type == NcType::Char;
-        if fill && fill_is_special {
-            let value = field.fill_of_one_value().and_then(|fill| encoding.apply_to(fill));
-            attributes.extend(value.map(|values| Attribute {
-                name: "_FillValue".into(),
-                nc_type: encoding.nc_type,
-                values,
-            }));
-        }
+        let no_data = if encoding.nc_type == NcType::Char { field.fill_of_one_value() } else { field.no_data() };
+        let no_data = no_data.filter(|_| fill).and_then(|fill| encoding.apply_to(fill));
+        attributes.extend(no_data.map(|values| Attribute {
+            name: "_FillValue".into(),
+            nc_type: encoding.nc_type,
+            values,
+        }));
         if dimensions.starts_with(cell_dimensions) {
             attributes.extend(self.shared.iter().cloned());
         }
@@ -221,12 +218,13 @@ impl Builder {
 
     /// All labels as a variable: texts padded to the longest, numbers as they are.
     fn labels(&mut self, name: &str, labels: &Labels) -> Fit<()> {
-        let longest = labels.values.iter().map(Vec::len).max().unwrap_or(0);
+        let size = labels.datatype.size();
+        let longest = labels.values.iter().map(Vec::len).max().unwrap_or(0).next_multiple_of(size);
         if longest == 0 {
             return Ok(());
         }
         let variable_name = self.names.give(&format!("{name}_labels"));
-        if longest as u64 * labels.values.len() as u64 > MOST_LABEL_BYTES {
+        if (longest as u64).saturating_mul(labels.values.len() as u64) > MOST_LABEL_BYTES {
             let reason = format!("the labels, padded to the longest, are over {} MiB", MOST_LABEL_BYTES >> 20);
             self.plan.left_out.push((variable_name, Misfit::new(reason)));
             return Ok(());
@@ -235,7 +233,6 @@ impl Builder {
         let Some(encoding) = Encoding::of(labels.datatype, label_bounds(labels), self.version) else {
             return Err(Misfit::new("CDF-2 cannot hold the labels"));
         };
-        let size = labels.datatype.size();
         let padded: Vec<u8> = labels
             .values
             .iter()
