@@ -6,6 +6,7 @@
 //! last multiple of eight. Bit k of byte b of the values is row `8 b + k` of the block; in a row the
 //! value `i` is bit `i % 8` of byte `i / 8`.
 
+use super::byteshuffle::interleave;
 use super::element::Width;
 
 const BLOCK_BYTES: usize = 8192;
@@ -15,46 +16,92 @@ pub(super) fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
     if !part.len().is_multiple_of(8) || !part.len().is_multiple_of(width.bytes()) {
         return out.copy_from_slice(part);
     }
+    let mut planes = [0; BLOCK_BYTES];
     for (block, out) in part.chunks(BLOCK_BYTES).zip(out.chunks_mut(BLOCK_BYTES)) {
-        match width {
-            Width::One => undo_block::<1>(block, out),
-            Width::Two => undo_block::<2>(block, out),
-            Width::Four => undo_block::<4>(block, out),
-            Width::Eight => undo_block::<8>(block, out),
+        // Eight rows of bits for each byte of a value: as many bytes as there are values, in eights.
+        let plane = block.len() / width.bytes() / 8 * 8;
+        let (rows, tail) = block.split_at(plane * width.bytes());
+        let (out, rest) = out.split_at_mut(rows.len());
+        rest.copy_from_slice(tail);
+        if plane == 0 {
+            continue;
         }
+        let planes = &mut planes[..rows.len()];
+        for (rows, plane) in rows.chunks_exact(plane).zip(planes.chunks_exact_mut(plane)) {
+            undo_rows(rows, plane);
+        }
+        interleave(width, planes, out);
     }
 }
 
-fn undo_block<const N: usize>(block: &[u8], out: &mut [u8]) {
-    // Bytes of a row: one for every eight values.
-    let row = block.len() / N / 8;
-    let (shuffled, tail) = block.split_at(row * 8 * N);
-    let (out, rest) = out.split_at_mut(row * 8 * N);
-    rest.copy_from_slice(tail);
-    if row == 0 {
-        return;
-    }
-    for (group, values) in out.chunks_exact_mut(8 * N).enumerate() {
-        for byte in 0..N {
-            let mut rows = [0; 8];
-            for (k, bits) in rows.iter_mut().enumerate() {
-                *bits = shuffled[(byte * 8 + k) * row + group];
-            }
-            let bytes = transpose(u64::from_le_bytes(rows)).to_le_bytes();
-            for (value, bits) in bytes.into_iter().enumerate() {
-                values[value * N + byte] = bits;
-            }
-        }
+/// Makes bytes of eight rows of bits: the eight bits of each byte, one of each row.
+fn undo_rows(rows: &[u8], bytes: &mut [u8]) {
+    interleave(Width::Eight, rows, bytes);
+    for eight in bytes.as_chunks_mut::<8>().0 {
+        *eight = transpose(u64::from_le_bytes(*eight)).to_le_bytes();
     }
 }
 
 /// Transposes a matrix of 8 x 8 bits: bit `c` of byte `r` becomes bit `r` of byte `c`.
-fn transpose(mut bits: u64) -> u64 {
+#[inline(always)]
+fn transpose(bits: u64) -> u64 {
     let swap = |bits: u64, mask: u64, shift: u32| {
         let moved = (bits ^ (bits >> shift)) & mask;
         bits ^ moved ^ (moved << shift)
     };
-    bits = swap(bits, 0x00aa_00aa_00aa_00aa, 7);
-    bits = swap(bits, 0x0000_cccc_0000_cccc, 14);
+    let bits = swap(bits, 0x00aa_00aa_00aa_00aa, 7);
+    let bits = swap(bits, 0x0000_cccc_0000_cccc, 14);
     swap(bits, 0x0000_0000_f0f0_f0f0, 28)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The filter on one part, from the description of the format, bit by bit.
+    fn shuffle(width: usize, part: &[u8]) -> Vec<u8> {
+        let mut shuffled = part.to_vec();
+        if part.len() % 8 != 0 || part.len() % width != 0 {
+            return shuffled;
+        }
+        for (block, out) in part.chunks(8192).zip(shuffled.chunks_mut(8192)) {
+            let values = block.len() / width / 8 * 8;
+            out[..values * width].fill(0);
+            for value in 0..values {
+                for byte in 0..width {
+                    for bit in 0..8 {
+                        let row = byte * 8 + bit;
+                        let set = block[value * width + byte] >> bit & 1;
+                        out[row * values / 8 + value / 8] |= set << (value % 8);
+                    }
+                }
+            }
+        }
+        shuffled
+    }
+
+    fn check(part: &[u8]) {
+        for width in [Width::One, Width::Two, Width::Four, Width::Eight] {
+            let mut out = vec![0; part.len()];
+            undo_part(width, &shuffle(width.bytes(), part), &mut out);
+            assert!(out == part, "{} bytes, {width:?}", part.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn undoes_the_filter(part: Vec<u8>) {
+            check(&part);
+        }
+    }
+
+    #[test]
+    fn all_short_lengths_and_several_blocks() {
+        for length in (0..300).chain([8184, 8192, 8200, 8208, 8256, 8264, 65536]) {
+            let part: Vec<u8> = (0..length as u32).map(|i| (i.wrapping_mul(i) >> 3) as u8).collect();
+            check(&part);
+        }
+    }
 }

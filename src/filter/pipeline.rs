@@ -211,3 +211,187 @@ fn in_filter(error: Error, step: Step) -> Error {
         place.field = Some(format!("{} {field}", step.name()).trim_end().to_owned());
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::pipeline::WebpFormat;
+
+    fn context(datatype: Datatype, format_version: u32) -> TileContext {
+        TileContext { datatype, cell_size: datatype.size(), format_version, writer_version: None, key: None }
+    }
+
+    fn decoder(filters: &[Filter], context: &TileContext) -> Result<Decoder> {
+        Decoder::new(&Pipeline { max_chunk_size: 65536, filters: filters.to_vec() }, context)
+    }
+
+    fn le(numbers: &[u32]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    const ZSTD: Filter = Filter::Zstd { level: 3 };
+    const HALVES: Filter = Filter::ScaleFloat { scale: 0.5, offset: 0.0, byte_width: 4 };
+
+    /// 1, 2 and 3 halves as 4-byte integers, whose bytes were then shuffled as if they were `width` wide.
+    fn scaled_and_shuffled(width: usize) -> (Vec<u8>, Vec<u8>) {
+        let integers = le(&[1, 2, 3, 4]);
+        let data = (0..width).flat_map(|byte| integers.iter().skip(byte).step_by(width).copied()).collect();
+        (le(&[1, 16, 1, 16]), data)
+    }
+
+    fn floats() -> Vec<u8> {
+        [0.5f64, 1.0, 1.5, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn the_writer_decides_which_type_a_filter_sees() {
+        let filters = [HALVES, Filter::Byteshuffle];
+        for (format_version, writer_version, width) in
+            [(22, None, 4), (22, Some(22), 4), (12, Some(22), 4), (12, Some(12), 8), (12, Some(19), 8), (12, None, 8)]
+        {
+            let context = TileContext { writer_version, ..context(Datatype::Float64, format_version) };
+            let (metadata, data) = scaled_and_shuffled(width);
+            let mut out = vec![0; 32];
+            let decoder = decoder(&filters, &context).unwrap();
+            decoder.undo(&metadata, &data, &mut out, &mut Scratch::new()).unwrap();
+            assert_eq!(out, floats(), "version {format_version} by {writer_version:?}");
+        }
+    }
+
+    #[test]
+    fn where_the_writer_is_unknown_the_rule_that_fits_applies() {
+        // The old rule: the window reduction of floats passes through. The new: it sees integers.
+        let filters = [HALVES, Filter::BitWidthReduction { max_window: 256 }];
+        let decoder = decoder(&filters, &context(Datatype::Float64, 19)).unwrap();
+        let old = (le(&[1, 16]), le(&[1, 2, 3, 4]));
+        let mut new = (le(&[16, 1, 1]), vec![0, 1, 2, 3]);
+        new.0.push(8);
+        new.0.extend(le(&[16, 1, 16]));
+        for (metadata, data) in [old, new] {
+            let mut out = vec![0; 32];
+            decoder.undo(&metadata, &data, &mut out, &mut Scratch::new()).unwrap();
+            assert_eq!(out, floats());
+        }
+        assert!(decoder.undo(&le(&[9, 9]), &[0; 16], &mut [0; 32], &mut Scratch::new()).is_err());
+    }
+
+    #[test]
+    fn filters_that_cannot_be_undone_are_refused_by_name() {
+        let refused = |filter: Filter, datatype| match decoder(&[filter], &context(datatype, 22)) {
+            Err(Error::Unsupported { what, .. }) => assert!(what.contains(filter.name()), "{what}"),
+            _ => panic!("{filter:?} on {datatype:?} is not refused"),
+        };
+        refused(Filter::Bitsort, Datatype::Int32);
+        refused(Filter::DoubleDelta { level: 1, reinterpret: None }, Datatype::Float32);
+        refused(Filter::Delta { level: 1, reinterpret: Some(Datatype::Float64) }, Datatype::Int64);
+        refused(Filter::Dictionary { level: 1 }, Datatype::Int32);
+        refused(Filter::ScaleFloat { scale: 1.0, offset: 0.0, byte_width: 3 }, Datatype::Float32);
+        refused(HALVES, Datatype::Int16);
+        let webp = |format| Filter::Webp { quality: 1.0, format, lossless: true };
+        refused(webp(WebpFormat::Unspecified), Datatype::UInt8);
+        refused(webp(WebpFormat::Rgb), Datatype::Int8);
+        let no_cells = TileContext { cell_size: 0, ..context(Datatype::Int8, 22) };
+        assert!(decoder(&[Filter::Rle { level: 1 }], &no_cells).is_err());
+        assert!(matches!(decoder(&[Filter::Aes256Gcm], &context(Datatype::Int8, 22)), Err(Error::Key { .. })));
+    }
+
+    #[test]
+    fn filters_that_pass_everything_leave_a_plain_pipeline() {
+        let bwr = Filter::BitWidthReduction { max_window: 256 };
+        let plain = |filters: &[Filter], context: &TileContext| decoder(filters, context).unwrap().is_plain();
+        assert!(plain(&[], &context(Datatype::Int32, 22)));
+        assert!(plain(&[Filter::Noop, Filter::Noop], &context(Datatype::Int32, 22)));
+        assert!(plain(&[bwr, Filter::PositiveDelta { max_window: 1024 }], &context(Datatype::Float32, 22)));
+        assert!(plain(&[bwr], &context(Datatype::DateTimeDay, 19)));
+        assert!(!plain(&[bwr], &context(Datatype::DateTimeDay, 20)));
+        assert!(!plain(&[Filter::ChecksumMd5], &context(Datatype::Int32, 22)));
+        let key = Some(Arc::new(Key::parse(&[1; 32]).unwrap()));
+        assert!(!plain(&[], &TileContext { key, ..context(Datatype::Int32, 22) }));
+    }
+
+    #[test]
+    fn only_strings_fold_their_offsets() {
+        let folds = |filters: &[Filter], datatype| decoder(filters, &context(datatype, 22)).unwrap().folds_offsets();
+        let (rle, dictionary) = (Filter::Rle { level: 1 }, Filter::Dictionary { level: 1 });
+        assert!(folds(&[rle], Datatype::StringAscii));
+        assert!(folds(&[Filter::Noop, dictionary, ZSTD], Datatype::StringUtf8));
+        assert!(!folds(&[rle], Datatype::Char));
+        assert!(!folds(&[ZSTD, rle], Datatype::StringAscii));
+        let decoder = decoder(&[ZSTD], &context(Datatype::StringAscii, 22)).unwrap();
+        assert!(decoder.undo_strings(&[], &[], &mut [], &mut [], &mut Scratch::new()).is_err());
+    }
+
+    /// Whatever a chunk claims, nothing grows past a small multiple of what it must decode to.
+    #[test]
+    fn claims_are_checked_before_memory_is_taken() {
+        let most = u32::MAX;
+        let chain = [Filter::Byteshuffle, ZSTD];
+        let encoders = [
+            ZSTD,
+            Filter::Gzip { level: 1 },
+            Filter::Lz4 { level: 1 },
+            Filter::Bzip2 { level: 1 },
+            Filter::Rle { level: 1 },
+            Filter::DoubleDelta { level: 1, reinterpret: None },
+            Filter::Delta { level: 1, reinterpret: None },
+        ];
+        let mut cases: Vec<(Vec<Filter>, Vec<u8>)> = Vec::new();
+        for encoder in encoders {
+            for metadata in [
+                le(&[most, most]),
+                le(&[0, most, 1, 1]),
+                le(&[0, 1, most, 4]),
+                le(&[1, 1, most, 2, 64, 2]),
+                le(&[0, 2, most, 2, most, 2]),
+            ] {
+                cases.push((vec![encoder], metadata.clone()));
+                cases.push((vec![Filter::Byteshuffle, encoder], metadata));
+            }
+        }
+        for filter in [Filter::Byteshuffle, Filter::Bitshuffle, Filter::Xor, HALVES] {
+            cases.push((vec![filter], le(&[most])));
+            cases.push((vec![filter], le(&[2, most, most])));
+            cases.push((vec![Filter::Byteshuffle, filter], le(&[1, 4, 1, most])));
+        }
+        for filter in [Filter::BitWidthReduction { max_window: 1 }, Filter::PositiveDelta { max_window: 1 }] {
+            cases.push((vec![filter], le(&[most, most, most, most])));
+            cases.push((vec![filter, filter], le(&[most, 1, 0, 1, 0])));
+        }
+        cases.push((vec![Filter::ChecksumMd5], le(&[most, most])));
+        cases.push((vec![Filter::ChecksumSha256], le(&[0, most])));
+        let bomb = zstd::bulk::compress(&vec![0; 100 << 20], 3).unwrap();
+        let bomb_metadata = le(&[0, 1, 100 << 20, bomb.len() as u32]);
+        let mut scratch = Scratch::new();
+        let mut undo = |filters: &[Filter], metadata: &[u8], data: &[u8]| {
+            let decoder = decoder(filters, &context(Datatype::UInt32, 22)).unwrap();
+            let result = decoder.undo(metadata, data, &mut [0; 64], &mut scratch);
+            assert!(result.is_err(), "{filters:?} {metadata:?}");
+            let held: usize = scratch.data.iter().chain(&scratch.metadata).map(Vec::capacity).sum();
+            assert!(held < 1 << 20, "{filters:?} {metadata:?} hold {held} bytes");
+        };
+        for (filters, metadata) in cases {
+            undo(&filters, &metadata, &[1, 2, 3, 4]);
+        }
+        undo(&chain, &bomb_metadata, &bomb);
+        undo(&[ZSTD], &bomb_metadata, &bomb);
+    }
+
+    #[test]
+    fn errors_name_the_filter() {
+        let decoder = decoder(&[Filter::Byteshuffle, ZSTD], &context(Datatype::Int32, 22)).unwrap();
+        let error = decoder.undo(&[0; 3], &[], &mut [0; 4], &mut Scratch::new()).unwrap_err();
+        let place = error.place().unwrap();
+        assert_eq!(place.field.as_deref(), Some("ZSTD number of metadata parts"));
+        assert_eq!(place.offset, None);
+    }
+
+    #[test]
+    fn metadata_must_be_used_up() {
+        let plain = decoder(&[], &context(Datatype::Int32, 22)).unwrap();
+        let mut out = [0; 4];
+        plain.undo(&[], &[1, 2, 3, 4], &mut out, &mut Scratch::new()).unwrap();
+        assert_eq!(out, [1, 2, 3, 4]);
+        assert!(plain.undo(&[0], &[1, 2, 3, 4], &mut out, &mut Scratch::new()).is_err());
+        assert!(plain.undo(&[], &[1, 2, 3], &mut out, &mut Scratch::new()).is_err());
+    }
+}

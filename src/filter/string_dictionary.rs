@@ -67,3 +67,83 @@ pub(super) fn undo(
     }
     Err(Error::damaged("the ids stand for fewer bytes than they claim"))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn metadata(strings: usize, encoded: usize, cells: usize, widths: [u8; 2], dictionary: &[u8]) -> Vec<u8> {
+        let mut metadata: Vec<u8> =
+            [0, 1, strings, encoded, 8 * cells].iter().flat_map(|&number| (number as u32).to_le_bytes()).collect();
+        metadata.extend(widths);
+        metadata.extend((dictionary.len() as u32).to_le_bytes());
+        metadata.extend(dictionary);
+        metadata
+    }
+
+    /// The encoder, from the description of the format.
+    fn encode(cells: &[Vec<u8>], [id_bytes, length_bytes]: [usize; 2]) -> (Vec<u8>, Vec<u8>) {
+        let (mut dictionary, mut encoded, mut seen) = (Vec::new(), Vec::new(), Vec::<&Vec<u8>>::new());
+        for cell in cells {
+            let id = seen.iter().position(|&known| known == cell).unwrap_or_else(|| {
+                seen.push(cell);
+                dictionary.extend(&(cell.len() as u64).to_be_bytes()[8 - length_bytes..]);
+                dictionary.extend(cell);
+                seen.len() - 1
+            });
+            encoded.extend(&(id as u64).to_be_bytes()[8 - id_bytes..]);
+        }
+        let strings = cells.iter().map(Vec::len).sum();
+        let widths = [id_bytes as u8, length_bytes as u8];
+        (metadata(strings, encoded.len(), cells.len(), widths, &dictionary), encoded)
+    }
+
+    fn decode(metadata: &[u8], encoded: &[u8], bytes: usize, cells: usize) -> Result<(Vec<u8>, Vec<u64>)> {
+        let (mut out, mut offsets) = (vec![0; bytes], vec![0; cells]);
+        undo(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets, &mut Entries::default())?;
+        Ok((out, offsets))
+    }
+
+    proptest! {
+        #[test]
+        fn undoes_the_encoder(
+            cells in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 0..100),
+            id_bytes in prop::sample::select(vec![1usize, 2, 4, 8]),
+            length_bytes in prop::sample::select(vec![1usize, 2, 4, 8]),
+        ) {
+            let (metadata, encoded) = encode(&cells, [id_bytes, length_bytes]);
+            let bytes = cells.concat();
+            let (out, offsets) = decode(&metadata, &encoded, bytes.len(), cells.len()).unwrap();
+            prop_assert_eq!(out, bytes);
+            let mut end = 0;
+            for (offset, cell) in offsets.into_iter().zip(&cells) {
+                prop_assert_eq!(offset, end);
+                end += cell.len() as u64;
+            }
+        }
+
+        #[test]
+        fn never_panics(widths: [u8; 2], dictionary: Vec<u8>, encoded: Vec<u8>, bytes in 0usize..200) {
+            let cells = encoded.len() / usize::from(widths[0].clamp(1, 8));
+            let metadata = metadata(bytes, encoded.len(), cells, widths, &dictionary);
+            let _ = decode(&metadata, &encoded, bytes, cells);
+        }
+    }
+
+    #[test]
+    fn claims_that_do_not_hold_are_errors() {
+        let cells = [b"ab".to_vec(), b"c".to_vec(), b"ab".to_vec()];
+        let (good, encoded) = encode(&cells, [1, 1]);
+        decode(&good, &encoded, 5, 3).unwrap();
+        for bytes in [4, 6] {
+            let metadata = metadata(bytes, 3, 3, [1, 1], b"\x02ab\x01c");
+            assert!(decode(&metadata, &encoded, bytes, 3).is_err(), "{bytes} bytes");
+        }
+        assert!(decode(&good, &[0, 1, 2], 5, 3).is_err(), "no such id");
+        assert!(decode(&good[..good.len() - 1], &encoded, 5, 3).is_err(), "a dictionary cut off");
+        let metadata = metadata(5, 3, 3, [1, 1], b"\x02ab\x02c");
+        assert!(decode(&metadata, &encoded, 5, 3).is_err(), "a string cut off");
+    }
+}
