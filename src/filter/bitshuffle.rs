@@ -63,7 +63,7 @@ mod tests {
     /// The filter on one part, from the description of the format, bit by bit.
     fn shuffle(width: usize, part: &[u8]) -> Vec<u8> {
         let mut shuffled = part.to_vec();
-        if part.len() % 8 != 0 || part.len() % width != 0 {
+        if !part.len().is_multiple_of(8) || !part.len().is_multiple_of(width) {
             return shuffled;
         }
         for (block, out) in part.chunks(8192).zip(shuffled.chunks_mut(8192)) {
