@@ -24,6 +24,7 @@ if [ -z "${TILEFS:-}" ]; then
     TILEFS=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
         sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/tilefs
 fi
+TILEFS=$(realpath "$TILEFS")
 export TILEFS
 
 mkdir -p "$TILEFS_BENCH_DIR"

@@ -12,17 +12,23 @@ CACHE = "128M"
 MILLION = 1_000_000
 
 
+COLUMNS, CELLS_A_ROW, ROWS_AT_ONCE = 30_000, 200, 1_000
+
+
 def cells(count):
-    """`count` different coordinates of a matrix of 30,000 columns, row by row, and values."""
+    """`count` different coordinates of a matrix, row by row, and values."""
     rng = np.random.default_rng(11)
-    columns, each = 30_000, 200
-    rows = count // each
-    picked = np.sort(np.argpartition(rng.random((rows, columns), np.float32), each, axis=1)[:, :each], axis=1) if rows <= 2000 else None
-    if picked is None:  # the same in slices, to bound the memory
-        parts = [np.sort(np.argpartition(rng.random((1000, columns), np.float32), each, axis=1)[:, :each], axis=1) for _ in range(20)]
-        picked = np.concatenate([parts[i % 20] for i in range(rows // 1000)])
-    y = np.repeat(np.arange(rows, dtype=np.int64), each)
-    return y, picked.reshape(-1).astype(np.int64), rng.gamma(2, 2, count).round(3).astype(np.float32)
+    rows = count // CELLS_A_ROW
+
+    def some_rows():
+        order = np.argpartition(rng.random((ROWS_AT_ONCE, COLUMNS), np.float32), CELLS_A_ROW, axis=1)
+        return np.sort(order[:, :CELLS_A_ROW], axis=1)
+
+    # Rows repeat after a while, which no codec sees: it would take long to make them all anew.
+    parts = [some_rows() for _ in range(10)]
+    x = np.concatenate([parts[i % len(parts)] for i in range(-(-rows // ROWS_AT_ONCE))])[:rows]
+    y = np.repeat(np.arange(rows, dtype=np.int64), CELLS_A_ROW)
+    return y, x.reshape(-1).astype(np.int64), rng.gamma(2, 2, count).round(3).astype(np.float32)
 
 
 def matrix(millions, fragments):
@@ -60,6 +66,9 @@ def strings():
     return made("strings-5M", make)
 
 
+INCOMPLETE = 2  # of libtiledb's query states
+
+
 def ours(path, files, peak):
     with mounted(path, "--cache-size", CACHE) as mount:
         elapsed = cat(*(f"{mount.path}/{file}" for file in files))
@@ -93,8 +102,8 @@ def theirs(path, columns, **config):
         start = time.perf_counter()
         while True:
             db.query_submit(query)
-            if db.get("query_get_status", query, kind=ctypes.c_int) != 2:  # 2: more to come, into the same buffers
-                break
+            if db.get("query_get_status", query, kind=ctypes.c_int) != INCOMPLETE:
+                break  # else there is more to come, into the same buffers
         return time.perf_counter() - start
 
 
