@@ -1,13 +1,16 @@
 //! What the tree shows is what libtiledb reads: for the fixtures, and for the larger collections of arrays where they
 //! are there.
 //!
+//! `TILEFS_PYTHON` is a Python with the tiledb package, to compare arrays of which nothing is recorded.
 //! `TILEFS_CORPUS` says where the larger collections are (default: `../shared/corpus` or `../../shared/corpus` beside
 //! this checkout). `TILEFS_CASE=text` checks only objects with that text in their path, and shows every failure.
 
 mod support;
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use support::check::check;
 use support::manifest::{Expected, Object, load};
@@ -38,6 +41,25 @@ fn real_data_read_as_libtiledb_reads_them() {
 }
 
 #[test]
+fn arrays_of_other_projects_read_as_libtiledb_reads_them() {
+    let Some(peers) = peers() else {
+        println!("SKIPPED: there are no arrays of other projects beside the corpus");
+        return;
+    };
+    let Some(python) = python_with_tiledb() else {
+        println!(
+            "no Python with the tiledb package (TILEFS_PYTHON): arrays of other projects are opened, not compared"
+        );
+        return open_all(&peers);
+    };
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let script = home().join("scripts/record_expected.py");
+    let status = Command::new(python).arg(script).arg(&peers).arg(out.path()).status().expect("Python runs");
+    assert!(status.success(), "record_expected.py failed");
+    prove("arrays of other projects", load(&out.path().join("manifest.json"), "peers/"));
+}
+
+#[test]
 fn a_wrong_expectation_is_a_failure() {
     let mut objects = load(&home().join("tests/fixtures/manifest.json"), "");
     let demo = objects.iter_mut().find(|object| object.name == "demo").expect("the demo is among the fixtures");
@@ -64,6 +86,46 @@ fn prove(title: &str, mut objects: Vec<Object>) {
 
 fn home() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Everything that looks like an array or a group opens, or says in words why not.
+fn open_all(folder: &Path) {
+    let (mut opened, mut refused) = (0, 0);
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).expect("a folder is listed");
+        let names: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder is listed").path()).collect();
+        let is = |name: &str| names.iter().any(|path| path.ends_with(name));
+        if ["__schema", "__array_schema.tdb", "__group", "__tiledb_group.tdb"].into_iter().any(is) {
+            match tilefs::tree::open(&folder, &tilefs::tree::OpenOptions::default()) {
+                Ok(_) => opened += 1,
+                Err(error) => {
+                    println!("  {error}");
+                    refused += 1;
+                }
+            }
+        }
+        let inner = |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with("__"));
+        folders.extend(names.into_iter().filter(|path| path.is_dir() && inner(path)));
+    }
+    println!("{opened} arrays and groups open, {refused} are refused");
+    assert!(opened > 0);
+}
+
+/// A Python that has libtiledb: `TILEFS_PYTHON`, or that of the benchmarks.
+fn python_with_tiledb() -> Option<PathBuf> {
+    let given = env::var_os("TILEFS_PYTHON").map(PathBuf::from);
+    let candidates = given.into_iter().chain([home().join("target/bench/venv/bin/python"), "python3".into()]);
+    let has_tiledb = |python: &PathBuf| {
+        let quiet = Command::new(python).args(["-c", "import tiledb, numpy"]).stderr(Stdio::null()).status();
+        quiet.is_ok_and(|status| status.success())
+    };
+    candidates.into_iter().find(has_tiledb)
+}
+
+/// The arrays that other projects committed, beside the corpus.
+fn peers() -> Option<PathBuf> {
+    corpus()?.parent().map(|folder| folder.join("peers")).filter(|folder| folder.exists())
 }
 
 /// The folder of the corpus, if there is one.

@@ -82,6 +82,8 @@ pub struct Field {
     pub datatype: String,
     pub is_dimension: bool,
     pub cells: Option<usize>,
+    /// libtiledb cannot read it; nothing is known of its values.
+    pub newest_error: Option<String>,
     pub values: Expected,
     pub offsets: Option<Expected>,
     pub validity: Option<Expected>,
@@ -110,13 +112,14 @@ pub fn load(file: &Path, prefix: &str) -> Vec<Object> {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let manifest: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let base = file.parent().expect("a file is in a folder");
-    list(&manifest["objects"]).iter().map(|entry| object(entry, base, prefix)).collect()
+    let arrays = optional_text(&manifest["arrays_in"]).map_or(base.to_owned(), PathBuf::from);
+    list(&manifest["objects"]).iter().map(|entry| object(entry, base, &arrays, prefix)).collect()
 }
 
-fn object(entry: &Value, base: &Path, prefix: &str) -> Object {
+fn object(entry: &Value, base: &Path, arrays: &Path, prefix: &str) -> Object {
     let path = text(&entry["path"]);
     Object {
-        place: base.join(&path),
+        place: arrays.join(&path),
         name: format!("{prefix}{path}"),
         is_group: entry["kind"] == "group",
         key: optional_text(&entry["key"]),
@@ -189,7 +192,8 @@ fn field(entry: &Value, base: &Path) -> Field {
         datatype: text(&entry["type"]),
         is_dimension: entry["field"] == "dim",
         cells: number(&entry["cell_val_num"]),
-        values: expected("").expect("a field has values"),
+        newest_error: optional_text(&entry["newest_error"]),
+        values: expected("").unwrap_or_else(|| Expected::Sha256(String::new())),
         offsets: expected("offsets_"),
         validity: expected("validity_"),
     }

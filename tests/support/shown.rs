@@ -9,18 +9,23 @@ use tilefs::tree::{Folder, Node};
 use super::columns::{Column, size_of};
 use super::manifest::Schema;
 
-/// All columns of the folder of an array or a slice, in the order of the schema (sparse: dimensions first).
-pub fn columns_of(folder: &dyn Folder, schema: &Schema) -> Result<Vec<Column>> {
+/// All columns of the folder of an array or a slice, in the order of the schema (sparse: dimensions first), each if it
+/// can be read.
+///
+/// # Errors
+/// When there is no folder of coordinates.
+pub fn columns_of(folder: &dyn Folder, schema: &Schema) -> Result<Vec<(String, Result<Column>)>> {
     let mut columns = Vec::new();
     if !schema.dense {
         let dims = subfolder(folder, "dims")?;
         for dim in &schema.dims {
             let cells = (dim.datatype != "STRING_ASCII").then_some(1);
-            columns.push(Column { is_dimension: true, ..column(&*dims, &dim.name, &dim.datatype, cells, false)? });
+            let read = column(&*dims, &dim.name, &dim.datatype, cells, false);
+            columns.push((dim.name.clone(), read.map(|column| Column { is_dimension: true, ..column })));
         }
     }
     for attr in &schema.attrs {
-        columns.push(column(folder, &attr.name, &attr.datatype, attr.cells, attr.nullable)?);
+        columns.push((attr.name.clone(), column(folder, &attr.name, &attr.datatype, attr.cells, attr.nullable)));
     }
     Ok(columns)
 }
