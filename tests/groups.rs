@@ -385,3 +385,15 @@ fn history_is_what_a_window_shows() {
     eprintln!("{compared} windows");
     assert!(compared > 20);
 }
+
+#[test]
+fn a_filestore_shows_its_file() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let root = open(&fixtures.join("arrays/filestore"), &options).unwrap();
+    assert_eq!(names(&folder(&root, "contents")), ["lines.txt"]);
+    let expected = std::fs::read(fixtures.join("expected/filestore/contents.bin")).unwrap();
+    assert_eq!(bytes(&root, "contents/lines.txt"), expected);
+    let before = folder(&root, ".history/1600000000000");
+    assert!(before.lookup("contents").unwrap().is_none());
+}

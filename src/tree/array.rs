@@ -8,6 +8,7 @@ use super::dense::{DenseArray, DenseShown};
 use super::enums;
 use super::explain::Explained;
 use super::fields::{FieldFolder, FieldNames};
+use super::filestore;
 use super::formats;
 use super::grammar::By;
 use super::history::{self, HISTORY};
@@ -47,8 +48,9 @@ fn dense_folder(
 ) -> Result<FixedFolder> {
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
-    let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense, selection)), names, modified };
+    let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense.clone(), selection)), names, modified };
     let mut folder = fields_folder(&whole, covers, None);
+    filestore::add_to(&mut folder, &dense, modified);
     folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
     folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
     Ok(folder)

@@ -6,6 +6,7 @@ pub mod dense;
 pub mod enums;
 pub mod explain;
 pub mod fields;
+pub mod filestore;
 pub mod formats;
 pub mod grammar;
 pub mod group;

@@ -1,0 +1,106 @@
+//! `contents/FILE`: the file that a filestore array holds, under its own name and exactly as long as it was.
+//!
+//! A filestore is a dense array of bytes, `contents` along `position`, whose metadata say what file it is: `file_size`,
+//! `original_file_name`, `file_extension`, `mime_type` (the C API's filestore functions). Its domain has room for any
+//! file, so `contents.bytes` is what the tiles cover, with fill values behind the end.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::dense::{DenseArray, DenseShown};
+use super::made::{FixedFolder, MadeFile, MadeFolder};
+use super::names::escape;
+use super::shown::{FieldId, Shown};
+use crate::array::dense::{AxisSelection, Selection};
+use crate::array::{Array, Metadata};
+use crate::error::{Error, Locate, Result};
+use crate::export::number;
+use crate::format::schema::ArraySchema;
+use crate::format::text;
+
+const CONTENTS: &str = "contents";
+
+/// Adds `contents/` to the folder of an array that is a filestore. Only where the schema is that of one is the metadata
+/// read.
+pub fn add_to(folder: &mut FixedFolder, dense: &Arc<DenseArray>, modified: SystemTime) {
+    let array = dense.array();
+    if !has_schema_of_filestore(array.schema()) {
+        return;
+    }
+    // Metadata that cannot be read is told by the file.
+    if array.metadata().is_ok_and(|metadata| metadata.get("file_size").is_none()) {
+        return;
+    }
+    let dense = dense.clone();
+    folder.add_folder(CONTENTS, MadeFolder::new(modified, move || one_file(&dense, modified)));
+}
+
+fn has_schema_of_filestore(schema: &ArraySchema) -> bool {
+    let ([dimension], [attribute]) = (schema.dimensions.as_slice(), schema.attributes.as_slice()) else { return false };
+    dimension.name == "position" && attribute.name == CONTENTS && attribute.cell_size() == Some(1)
+}
+
+fn one_file(dense: &Arc<DenseArray>, modified: SystemTime) -> Result<FixedFolder> {
+    let array = dense.array();
+    let metadata = array.metadata()?;
+    let size = file_size(array, &metadata).in_field("file_size").in_array(array.path())?;
+    let selection = Selection::new(vec![AxisSelection::contiguous(0, size)])?;
+    let shown = Arc::new(DenseShown::new(dense.clone(), selection));
+    let file = MadeFile::new(modified, move || shown.values(FieldId::Attribute(0))).with_length(size);
+    let mime_type = metadata.get("mime_type").filter(|value| !value.bytes.is_empty());
+    // The name that desktops have agreed on.
+    let attributes = mime_type.map(|value| ("user.mime_type".to_owned(), value.bytes.clone()));
+    let mut folder = FixedFolder::new(modified);
+    folder.add_file(file_name(&metadata), file.with_extended_attributes(attributes.into_iter().collect()));
+    Ok(folder)
+}
+
+fn file_size(array: &Array, metadata: &Metadata) -> Result<u64> {
+    let stored = metadata.get("file_size").and_then(|value| number::integer(value.datatype, &value.bytes));
+    let size = stored.and_then(|size| u64::try_from(size).ok()).ok_or_else(|| Error::damaged("no size of a file"))?;
+    match array.schema().dimensions.first().and_then(|dimension| dimension.last_position()) {
+        Some(last) if size <= last.saturating_add(1) => Ok(size),
+        _ => Err(Error::damaged(format!("a file of {size} bytes, which the domain has no room for"))),
+    }
+}
+
+/// The file's own name without its folders; `contents` with the file's extension where no name is stored.
+fn file_name(metadata: &Metadata) -> String {
+    let stored = |key: &str| {
+        let value = metadata.get(key)?;
+        text::decode(value.datatype, &value.bytes).filter(|text| !text.is_empty())
+    };
+    let name = stored("original_file_name");
+    let last = name.as_deref().and_then(|name| name.trim_end_matches('/').rsplit('/').next());
+    match (last.filter(|last| !last.is_empty()), stored("file_extension")) {
+        (Some(last), _) => escape(last),
+        (None, Some(extension)) => escape(&format!("{CONTENTS}.{}", extension.trim_start_matches('.'))),
+        (None, None) => CONTENTS.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::datatype::Datatype;
+    use crate::format::metadata::MetadataValue;
+
+    fn name(values: &[(&str, &str)]) -> String {
+        let value = |text: &str| MetadataValue {
+            datatype: Datatype::StringUtf8,
+            count: text.len() as u32,
+            bytes: text.as_bytes().to_vec(),
+        };
+        file_name(&values.iter().map(|(key, text)| (key.as_bytes().to_vec(), value(text))).collect())
+    }
+
+    #[test]
+    fn files_have_their_own_name_if_they_have_one() {
+        assert_eq!(name(&[("original_file_name", "a b.txt"), ("file_extension", "txt")]), "a b.txt");
+        assert_eq!(name(&[("original_file_name", "/home/me/a.txt")]), "a.txt");
+        assert_eq!(name(&[("original_file_name", ".."), ("file_extension", "txt")]), "%2E.");
+        assert_eq!(name(&[("original_file_name", ""), ("file_extension", "txt")]), "contents.txt");
+        assert_eq!(name(&[("original_file_name", "/"), ("file_extension", ".pdf")]), "contents.pdf");
+        assert_eq!(name(&[]), "contents");
+    }
+}
