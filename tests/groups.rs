@@ -318,7 +318,7 @@ fn expected_members(object: &Object, read: &Value) -> Vec<(String, String)> {
 fn check_members(object: &Object, read: &Value, root: &Arc<dyn Folder>) -> Result<usize, String> {
     let expected = expected_members(object, read);
     let mut wanted: Vec<String> = expected.iter().map(|(name, _)| tilefs::tree::names::escape(name)).collect();
-    wanted.push(".group".to_owned());
+    wanted.extend(["README.txt", ".group"].map(str::to_owned));
     let mut listed = names(root);
     wanted.sort();
     listed.sort();
@@ -396,4 +396,66 @@ fn a_filestore_shows_its_file() {
     assert_eq!(bytes(&root, "contents/lines.txt"), expected);
     let before = folder(&root, ".history/1600000000000");
     assert!(before.lookup("contents").unwrap().is_none());
+}
+
+#[test]
+fn extended_attributes_explain_files_and_folders() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let attributes = |root: &Arc<dyn Folder>, path: &str| -> String {
+        let all = match node(root, path) {
+            Some(Node::File(file)) => file.extended_attributes(),
+            Some(Node::Folder(folder)) => folder.extended_attributes(),
+            None => panic!("no {path}"),
+        };
+        let text = |(name, value): (String, Vec<u8>)| {
+            format!("{}={}", name.strip_prefix("user.tiledb.").unwrap_or(&name), String::from_utf8(value).unwrap())
+        };
+        let others = all.into_iter().filter(|(name, _)| name != "user.tiledb.path");
+        others.map(text).collect::<Vec<_>>().join(" ")
+    };
+    let demo = open(&fixtures.join("demo"), &options).unwrap();
+    let of_demo = "format_version=22 timestamp=2024-01-02T00:00:00.000Z";
+    let temp = "name=temp kind=attribute type=FLOAT32 dtype=<f4 values_per_cell=1 filters=BYTESHUFFLE, ZSTD(level=-1) \
+                nullable=0 fill=nan";
+    for (path, expected) in [
+        (
+            "",
+            "object=array array_type=dense attributes=temp,cell tile_order=row-major cell_order=row-major \
+             shape=100,200 order=C dims=y,x origin=0,0",
+        ),
+        ("temp.f32", &format!("{temp} shape=100,200 order=C dims=y,x origin=0,0")),
+        ("islice/2,3:5/temp.f32", &format!("{temp} shape=1,2 order=C dims=y,x origin=2,3")),
+        (
+            "dims/y.i64",
+            "name=y kind=dimension type=INT64 dtype=<i8 values_per_cell=1 domain=0..99 extent=32 shape=100 order=C \
+             dims=y origin=0",
+        ),
+    ] {
+        assert_eq!(attributes(&demo, path), format!("{expected} {of_demo}"), "{path}");
+    }
+    let group = open(&fixtures.join("arrays/groups/experiment"), &options).unwrap();
+    assert_eq!(attributes(&group, ""), "object=group members=2 timestamp=2020-09-13T12:26:43.000Z");
+    assert_eq!(attributes(&group, "results"), "object=group members=2 timestamp=2020-09-13T12:26:42.000Z");
+    assert!(attributes(&group, "raw").starts_with("object=array array_type=dense attributes=v,s "));
+    assert_eq!(attributes(&group, ".group/meta/title"), "type=STRING_UTF8 count=26");
+    let filestore = open(&fixtures.join("arrays/filestore"), &options).unwrap();
+    assert_eq!(attributes(&filestore, "contents/lines.txt"), "user.mime_type=text/plain");
+    let enumerations = open(&fixtures.join("arrays/dense/enumerations"), &options).unwrap();
+    assert!(attributes(&enumerations, "kind.u8").contains(" enumeration=kind "));
+}
+
+#[test]
+fn a_group_explains_itself() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/groups/experiment");
+    let root = open(&path, &OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() }).unwrap();
+    let readme = String::from_utf8(bytes(&root, "README.txt")).unwrap();
+    for part in ["experiment: a TileDB group", "\n2 members.\n", "    raw/\n", "    results/\n", "12:26:43.000Z"] {
+        assert!(readme.contains(part), "{part}: {readme}");
+    }
+    let json: Value = serde_json::from_slice(&bytes(&root, ".group/group.json")).unwrap();
+    assert_eq!(json["members"][1]["name"], "results");
+    assert_eq!(json["members"][1]["type"], "group");
+    assert_eq!(json["members"][1]["state"], "ok");
+    assert_eq!(json["metadata"]["version"]["values"], serde_json::json!([1, 2]));
 }

@@ -38,7 +38,13 @@ impl Info {
             return output::print(&array::explain_slice(&self.array, &options, selection)?);
         }
         let root = array::open(&self.array, &options)?;
-        let name = if self.json { "schema.json" } else { "schema.txt" };
+        let is_group = root.lookup(".group")?.is_some();
+        let name = match (is_group, self.json) {
+            (false, false) => "schema.txt",
+            (false, true) => "schema.json",
+            (true, false) => "README.txt",
+            (true, true) => ".group/group.json",
+        };
         match array::find(&root, name)? {
             Node::File(file) => output::copy(file.open()?, 0, 0),
             Node::Folder(_) => Err(Failure::failed(format!("{name} is a folder here"))),

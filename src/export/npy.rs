@@ -66,7 +66,7 @@ fn descr(field: &Field) -> Fit<String> {
         let letter = if datatype.is_string() { 'S' } else { 'V' };
         return Ok(format!("'|{letter}{values}'"));
     }
-    let one = value_descr(datatype);
+    let one = dtype(datatype);
     Ok(match values {
         1 => format!("'{one}'"),
         2..=MOST_FIELDS => {
@@ -77,7 +77,8 @@ fn descr(field: &Field) -> Fit<String> {
     })
 }
 
-fn value_descr(datatype: Datatype) -> String {
+/// NumPy's spelling of one value of a datatype; characters are unsigned integers.
+pub fn dtype(datatype: Datatype) -> String {
     let size = datatype.size();
     if let Some(unit) = datatype.time_unit() {
         let letter = if datatype.is_datetime() { 'M' } else { 'm' };

@@ -20,6 +20,7 @@ use super::options::OpenOptions;
 use super::slice::SliceFolder;
 use super::sparse::SparseShown;
 use super::texts::Covers;
+use super::xattrs;
 use crate::array::Array;
 use crate::array::dense::Selection;
 use crate::error::Result;
@@ -48,9 +49,8 @@ fn dense_folder(
 ) -> Result<FixedFolder> {
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
-    let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense.clone(), selection)), names, modified };
+    let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense, selection)), names, modified };
     let mut folder = fields_folder(&whole, covers, None);
-    filestore::add_to(&mut folder, &dense, modified);
     folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
     folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
     Ok(folder)
@@ -88,7 +88,11 @@ fn modified(array: &Array) -> SystemTime {
 /// The folder of an array's files, or of those of a slice: `selection` is then its path.
 pub(super) fn fields_folder(fields: &FieldFolder, covers: Covers, selection: Option<String>) -> FixedFolder {
     let mut builder = FolderBuilder::new(fields.modified);
+    let is_whole = selection.is_none();
     let explained = Explained::add_files(&mut builder, fields, covers, selection);
+    if is_whole && fields.shown.selection().is_some() {
+        filestore::add_to(&mut builder, fields.shown.array(), fields.modified);
+    }
     let is_dense = !fields.schema().is_sparse();
     for attribute in fields.attributes() {
         fields.add_raw(&mut builder, attribute);
@@ -107,6 +111,8 @@ pub(super) fn fields_folder(fields: &FieldFolder, covers: Covers, selection: Opt
     let array = fields.shown.array();
     add_described(&mut builder, array, fields.shown.selection(), fields.modified);
     explained.know(builder.file_list());
+    let described = fields.clone();
+    builder.folder.describe_by(move || xattrs::of_folder(&described));
     builder.folder
 }
 

@@ -13,6 +13,7 @@ use super::texts::{
 };
 use crate::array::Array;
 use crate::error::Result;
+use crate::export::Labels;
 
 /// Writes one of the explaining texts.
 type Write = fn(&Description<'_>) -> String;
@@ -61,7 +62,7 @@ impl Explained {
         let mut enumerations = Vec::new();
         for number in 0..schema.attributes.len() {
             match enums::labels(array, number) {
-                Ok(Some(labels)) if !enumerations.iter().any(|known| Arc::ptr_eq(known, &labels)) => {
+                Ok(Some(labels)) if !enumerations.iter().any(|known: &Arc<Labels>| known.name == labels.name) => {
                     enumerations.push(labels);
                 }
                 Ok(_) => {}

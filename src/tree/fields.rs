@@ -9,6 +9,7 @@ use super::made::MadeFile;
 use super::names::{FileNames, OF_ARRAYS};
 use super::shown::{FieldId, Shown, column};
 use super::texts::Format;
+use super::xattrs;
 use crate::error::Error;
 use crate::export::extension::of_datatype;
 use crate::export::{Field, envi};
@@ -114,7 +115,9 @@ impl FieldFolder {
             FieldId::Dimension(_) => Format::Coordinates,
         };
         let shown = self.shown.clone();
-        let values = MadeFile::new(self.modified, move || shown.values(id));
+        let this = self.clone();
+        let values =
+            MadeFile::new(self.modified, move || shown.values(id)).described_by(move || xattrs::of_values(&this, id));
         builder.add(format!("{stem}.{extension}"), format, name, with_cells(values, cells, field.cell_size()));
         if field.values_per_cell.is_none() {
             let shown = self.shown.clone();

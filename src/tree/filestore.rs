@@ -7,10 +7,12 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
-use super::made::{FixedFolder, MadeFile, MadeFolder};
+use super::made::MadeFile;
 use super::names::escape;
 use super::shown::{FieldId, Shown};
+use super::texts::Format;
 use crate::array::dense::{AxisSelection, Selection};
 use crate::array::{Array, Metadata};
 use crate::error::{Error, Locate, Result};
@@ -21,18 +23,18 @@ use crate::format::text;
 const CONTENTS: &str = "contents";
 
 /// Adds `contents/` to the folder of an array that is a filestore. Only where the schema is that of one is the metadata
-/// read.
-pub fn add_to(folder: &mut FixedFolder, dense: &Arc<DenseArray>, modified: SystemTime) {
-    let array = dense.array();
+/// read, and nothing else.
+pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) {
     if !has_schema_of_filestore(array.schema()) {
         return;
     }
-    // Metadata that cannot be read is told by the file.
-    if array.metadata().is_ok_and(|metadata| metadata.get("file_size").is_none()) {
-        return;
+    match original(array, modified) {
+        Ok(Some((name, file))) => builder.add_folder(CONTENTS, true, |folder| {
+            folder.add(name, Format::Original, Some(CONTENTS), file);
+        }),
+        Ok(None) => {}
+        Err(error) => builder.leave_out(CONTENTS, error),
     }
-    let dense = dense.clone();
-    folder.add_folder(CONTENTS, MadeFolder::new(modified, move || one_file(&dense, modified)));
 }
 
 fn has_schema_of_filestore(schema: &ArraySchema) -> bool {
@@ -40,19 +42,21 @@ fn has_schema_of_filestore(schema: &ArraySchema) -> bool {
     dimension.name == "position" && attribute.name == CONTENTS && attribute.cell_size() == Some(1)
 }
 
-fn one_file(dense: &Arc<DenseArray>, modified: SystemTime) -> Result<FixedFolder> {
-    let array = dense.array();
+/// The name of the file and the file; `None` where the metadata know of none.
+fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, MadeFile)>> {
     let metadata = array.metadata()?;
+    if metadata.get("file_size").is_none() {
+        return Ok(None);
+    }
     let size = file_size(array, &metadata).in_field("file_size").in_array(array.path())?;
+    let dense = Arc::new(DenseArray::new(array.clone())?);
     let selection = Selection::new(vec![AxisSelection::contiguous(0, size)])?;
-    let shown = Arc::new(DenseShown::new(dense.clone(), selection));
+    let shown = Arc::new(DenseShown::new(dense, selection));
     let file = MadeFile::new(modified, move || shown.values(FieldId::Attribute(0))).with_length(size);
     let mime_type = metadata.get("mime_type").filter(|value| !value.bytes.is_empty());
     // The name that desktops have agreed on.
     let attributes = mime_type.map(|value| ("user.mime_type".to_owned(), value.bytes.clone()));
-    let mut folder = FixedFolder::new(modified);
-    folder.add_file(file_name(&metadata), file.with_extended_attributes(attributes.into_iter().collect()));
-    Ok(folder)
+    Ok(Some((file_name(&metadata), file.described_by(move || attributes.iter().cloned().collect()))))
 }
 
 fn file_size(array: &Array, metadata: &Metadata) -> Result<u64> {

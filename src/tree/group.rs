@@ -3,7 +3,6 @@
 //! Members are opened when something in them is wanted. Those that are gone are not listed; `.group/members.tsv` says
 //! why.
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,18 +11,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lru::LruCache;
 
 use super::array::array_folder;
+use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme};
 use super::history::{HISTORY, History};
 use super::made::{FixedFolder, MadeFile};
 use super::meta;
-use super::names::{FileNames, OF_GROUPS, escape};
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::options::OpenOptions;
-use crate::array::{Array, ArrayFolder, Group, Member, MemberPlace, ObjectKind};
+use super::xattrs::{self, ExtendedAttributes};
+use crate::array::{Array, ArrayFolder, Group, ObjectKind};
 use crate::error::{Error, Result};
-use crate::format::group::MemberType;
 
 /// The folder of what is known of a group.
 const ABOUT: &str = ".group";
+const README: &str = "README.txt";
 
 /// Members that are kept open because they were looked at last.
 const KEPT: usize = 64;
@@ -32,18 +32,11 @@ const KEPT: usize = 64;
 pub struct GroupFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
+    /// Milliseconds since 1970.
+    last_commit: Option<u64>,
     modified: SystemTime,
     members: OnceLock<Arc<NamedMembers>>,
     kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
-}
-
-/// The members of a group and their names in the tree.
-struct NamedMembers {
-    members: Arc<Vec<Member>>,
-    /// In the order of the members. Those that are missing have none.
-    names: Vec<Option<String>>,
-    /// The number of the member of each name.
-    by_name: HashMap<String, usize>,
 }
 
 impl GroupFolder {
@@ -53,10 +46,10 @@ impl GroupFolder {
     /// As [`Group::commit_times`].
     pub fn new(group: Group, options: Arc<OpenOptions>) -> Result<Self> {
         let end = group.window().end;
-        let last = group.commit_times()?.into_iter().rfind(|&time| time <= end);
-        let modified = UNIX_EPOCH + Duration::from_millis(last.unwrap_or(0));
+        let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= end);
+        let modified = UNIX_EPOCH + Duration::from_millis(last_commit.unwrap_or(0));
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        Ok(GroupFolder { group: Arc::new(group), options, modified, members: OnceLock::new(), kept })
+        Ok(GroupFolder { group: Arc::new(group), options, last_commit, modified, members: OnceLock::new(), kept })
     }
 
     fn members(&self) -> Result<Arc<NamedMembers>> {
@@ -93,6 +86,8 @@ impl GroupFolder {
         let group = self.group.clone();
         folder.add_file("members.tsv", MadeFile::text(self.modified, move || members_tsv(&group)));
         let group = self.group.clone();
+        folder.add_file("group.json", MadeFile::text(self.modified, move || group_json(&group)));
+        let group = self.group.clone();
         meta::add_to(&mut folder, self.modified, move || group.metadata());
         folder
     }
@@ -111,6 +106,10 @@ impl Folder for GroupFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         match name {
             ABOUT => Ok(Some(Node::Folder(Arc::new(self.about())))),
+            README => {
+                let group = self.group.clone();
+                Ok(Some(Node::File(Arc::new(MadeFile::text(self.modified, move || readme(&group))))))
+            }
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
             _ => self.member(name),
         }
@@ -119,22 +118,17 @@ impl Folder for GroupFolder {
     fn list(&self) -> Result<Vec<Entry>> {
         let members = self.members()?;
         let names = members.names.iter().flatten().map(String::as_str);
+        let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
         let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Folder };
-        Ok([ABOUT].into_iter().chain(names).map(entry).collect())
+        Ok([readme].into_iter().chain([ABOUT].into_iter().chain(names).map(entry)).collect())
     }
 
     fn modified(&self) -> SystemTime {
         self.modified
     }
-}
 
-impl NamedMembers {
-    fn new(members: Arc<Vec<Member>>) -> Self {
-        let mut files = FileNames::new(OF_GROUPS);
-        let mut give = |member: &Member| member.place.path().map(|_| files.give(&member.name, &[""]));
-        let names: Vec<Option<String>> = members.iter().map(&mut give).collect();
-        let by_name = names.iter().enumerate().filter_map(|(number, name)| Some((name.clone()?, number))).collect();
-        NamedMembers { members, names, by_name }
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        xattrs::of_group(&self.group, self.last_commit)
     }
 }
 
@@ -171,7 +165,7 @@ impl Folder for MemberFolder {
         self.opened.get().map_or(self.group_modified, |opened| opened.modified())
     }
 
-    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
+    fn extended_attributes(&self) -> ExtendedAttributes {
         self.open().map(|opened| opened.extended_attributes()).unwrap_or_default()
     }
 }
@@ -187,42 +181,6 @@ fn open_member(group: &Group, path: &Path, options: &Arc<OpenOptions>) -> Result
         Some(ObjectKind::Group) => Ok(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)),
         None => Err(Error::NotAnArray { path: path.display().to_string(), reason: NEITHER.to_owned() }),
     }
-}
-
-const NEITHER: &str = "neither an array nor a group";
-
-/// One line for each member: its folder in the tree (also where it is missing, and then not unique), what it is, its
-/// URI as stored, the folder it was found in, and `ok` or what is wrong.
-fn members_tsv(group: &Group) -> Result<String> {
-    let members = NamedMembers::new(group.members()?);
-    let mut lines = "name\ttype\turi\tpath\tstate\n".to_owned();
-    for (member, name) in members.members.iter().zip(&members.names) {
-        let kind = member.place.path().map_or(Ok(None), |path| ObjectKind::of(&*group.context().storage, path));
-        let kind_name = match (&kind, member.member_type) {
-            (Ok(Some(ObjectKind::Array)), _) => "array",
-            (Ok(Some(ObjectKind::Group)), _) => "group",
-            (_, MemberType::Array) => "array",
-            (_, MemberType::Group) => "group",
-            (_, MemberType::Unknown) => "unknown",
-        };
-        let state = match (&member.place, &kind) {
-            (MemberPlace::Missing(reason), _) => reason.clone(),
-            (_, Err(error)) => error.to_string(),
-            (_, Ok(None)) => NEITHER.to_owned(),
-            (MemberPlace::Moved(_), _) => "ok: found by the end of its URI".to_owned(),
-            (MemberPlace::Stored(_), _) => "ok".to_owned(),
-        };
-        let name = name.clone().unwrap_or_else(|| escape(&member.name));
-        let path = member.place.path().map_or(String::new(), |path| path.display().to_string());
-        lines += &[&name, kind_name, &member.uri, &path, &state].map(one_cell).join("\t");
-        lines.push('\n');
-    }
-    Ok(lines)
-}
-
-/// A text without what ends cells and lines.
-fn one_cell(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
 #[cfg(test)]
@@ -302,9 +260,9 @@ mod tests {
         members.iter().for_each(|(_, uri, _)| make_group(&root.path().join(uri), 5, &[]));
         make_group(root.path(), 5, &members);
         let group = group_at(root.path(), 9);
-        assert_eq!(names(&group), [".group", "%2Egroup", "c", "x%2Fy", "b", "b%~2"]);
-        for name in names(&group) {
-            folder(&group, &name).list().unwrap();
+        assert_eq!(names(&group), ["README.txt", ".group", "%2Egroup", "c", "x%2Fy", "b", "b%~2"]);
+        for name in names(&group).iter().skip(1) {
+            folder(&group, name).list().unwrap();
         }
         assert_eq!(group.modified(), UNIX_EPOCH + Duration::from_millis(5));
     }
@@ -326,7 +284,7 @@ mod tests {
         ];
         make_group(root.path(), 5, &members);
         let group = group_at(root.path(), 9);
-        assert_eq!(names(&group), [".group", "broken", "good", "nothing", "up"]);
+        assert_eq!(names(&group), ["README.txt", ".group", "broken", "good", "nothing", "up"]);
         assert!(folder(&group, "good").list().is_ok());
         assert!(folder(&group, "nothing").list().is_err());
         assert!(folder(&group, "broken").list().is_err());
@@ -351,9 +309,9 @@ mod tests {
         std::os::unix::fs::symlink(root.path(), root.path().join("a/link")).unwrap();
         let group = group_at(root.path(), 9);
         // The link is said to be an array; what it is shows when it is entered.
-        assert_eq!(names(&*folder(&group, "a")), [".group", "b", "link"]);
+        assert_eq!(names(&*folder(&group, "a")), ["README.txt", ".group", "b", "link"]);
         assert!(folder(&group, "a/link").list().is_err());
-        assert_eq!(names(&*folder(&group, "a/b")), [".group"]);
+        assert_eq!(names(&*folder(&group, "a/b")), ["README.txt", ".group"]);
     }
 
     #[test]
@@ -363,13 +321,13 @@ mod tests {
         make_group(&root.path().join("a"), 5, &[]);
         make_group(&root.path().join("a/b"), 5, &[]);
         make_group(&root.path().join("a"), 7, &[(1, "b", "b")]);
-        assert_eq!(names(&*folder(&group_at(root.path(), 6), "a")), [".group"]);
+        assert_eq!(names(&*folder(&group_at(root.path(), 6), "a")), ["README.txt", ".group"]);
         let group = group_at(root.path(), 9);
-        assert_eq!(names(&*folder(&group, "a")), [".group", "b"]);
-        assert_eq!(names(&*folder(&group, ".history/6/a")), [".group"]);
-        assert_eq!(names(&*folder(&group, "a/.history/7")), [".group", "b"]);
+        assert_eq!(names(&*folder(&group, "a")), ["README.txt", ".group", "b"]);
+        assert_eq!(names(&*folder(&group, ".history/6/a")), ["README.txt", ".group"]);
+        assert_eq!(names(&*folder(&group, "a/.history/7")), ["README.txt", ".group", "b"]);
         assert_eq!(names(&*folder(&group, ".history")), ["19700101T000000.005Z"]);
-        assert!(names(&group_at(root.path(), 4)).len() == 1);
+        assert_eq!(names(&group_at(root.path(), 4)).len(), 2);
     }
 
     #[test]
@@ -381,8 +339,8 @@ mod tests {
         fs::create_dir_all(root.path().join("inner/__group")).unwrap();
         std::os::unix::fs::symlink(root.path(), root.path().join("inner/loop")).unwrap();
         let group = group_at(root.path(), 9);
-        assert_eq!(names(&group), [".group", "array", "inner"]);
-        assert_eq!(names(&*folder(&group, "inner")), [".group"]);
+        assert_eq!(names(&group), ["README.txt", ".group", "array", "inner"]);
+        assert_eq!(names(&*folder(&group, "inner")), ["README.txt", ".group"]);
     }
 
     #[test]
@@ -394,7 +352,7 @@ mod tests {
         let members: Vec<(u8, &str, &str)> = uris.iter().map(|uri| (2, uri.as_str(), uri.as_str())).collect();
         make_group(root.path(), 5, &members);
         let group = group_at(root.path(), 9);
-        assert_eq!(names(&group).len(), 1001);
+        assert_eq!(names(&group).len(), 1002);
         assert!(names(&group).iter().all(|name| group.lookup(name).unwrap().is_some()));
         assert!(folder(&group, "m00007").list().is_err());
     }

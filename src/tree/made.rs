@@ -5,10 +5,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use super::node::{Entry, EntryKind, File, Folder, Node};
+use super::xattrs::ExtendedAttributes;
 use crate::error::Result;
 use crate::export::Content;
 
 type Make = Box<dyn Fn() -> Result<Arc<dyn Content>> + Send + Sync>;
+
+/// Extended attributes are made when somebody asks for them.
+type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 
 /// A file whose content is made on first use and kept as long as the node. An error is not kept, so
 /// that a passing fault of the disk passes.
@@ -18,13 +22,13 @@ pub struct MadeFile {
     /// Where the length is known without the content.
     length: Option<u64>,
     modified: SystemTime,
-    extended_attributes: Vec<(String, Vec<u8>)>,
+    describe: Option<Describe>,
 }
 
 impl MadeFile {
     pub fn new(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> Self {
         let make: Make = Box::new(make);
-        MadeFile { make, content: OnceLock::new(), length: None, modified, extended_attributes: Vec::new() }
+        MadeFile { make, content: OnceLock::new(), length: None, modified, describe: None }
     }
 
     /// The same file, whose length is known before its content is made.
@@ -43,8 +47,9 @@ impl MadeFile {
         self.length
     }
 
-    pub fn with_extended_attributes(mut self, attributes: Vec<(String, Vec<u8>)>) -> Self {
-        self.extended_attributes = attributes;
+    /// The same file with extended attributes.
+    pub fn described_by(mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) -> Self {
+        self.describe = Some(Box::new(describe));
         self
     }
 }
@@ -69,8 +74,8 @@ impl File for MadeFile {
         self.modified
     }
 
-    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
-        self.extended_attributes.clone()
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        self.describe.as_ref().map(|describe| describe()).unwrap_or_default()
     }
 }
 
@@ -80,12 +85,12 @@ pub struct FixedFolder {
     modified: SystemTime,
     nodes: HashMap<String, Node>,
     listing: Vec<Entry>,
-    extended_attributes: Vec<(String, Vec<u8>)>,
+    describe: Option<Describe>,
 }
 
 impl FixedFolder {
     pub fn new(modified: SystemTime) -> Self {
-        FixedFolder { modified, nodes: HashMap::new(), listing: Vec::new(), extended_attributes: Vec::new() }
+        FixedFolder { modified, nodes: HashMap::new(), listing: Vec::new(), describe: None }
     }
 
     /// Adds a node that `ls` shows. A name that is there already keeps its first node.
@@ -115,8 +120,9 @@ impl FixedFolder {
         self.add(name, Node::Folder(Arc::new(folder)));
     }
 
-    pub fn set_extended_attributes(&mut self, attributes: Vec<(String, Vec<u8>)>) {
-        self.extended_attributes = attributes;
+    /// Gives the folder extended attributes.
+    pub fn describe_by(&mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) {
+        self.describe = Some(Box::new(describe));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -137,8 +143,8 @@ impl Folder for FixedFolder {
         self.modified
     }
 
-    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
-        self.extended_attributes.clone()
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        self.describe.as_ref().map(|describe| describe()).unwrap_or_default()
     }
 }
 
@@ -174,6 +180,10 @@ impl<F: Fn() -> Result<FixedFolder> + Send + Sync> Folder for MadeFolder<F> {
 
     fn modified(&self) -> SystemTime {
         self.modified
+    }
+
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        self.made().map(|made| made.extended_attributes()).unwrap_or_default()
     }
 }
 

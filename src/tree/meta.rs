@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use super::made::{FixedFolder, MadeFile, MadeFolder};
 use super::names::FileNames;
+use super::xattrs::ExtendedAttributes;
 use crate::array::Metadata;
 use crate::error::Result;
 use crate::export::{Content, Metadatum, number};
@@ -44,7 +45,8 @@ fn files(metadata: &Metadata, modified: SystemTime) -> FixedFolder {
         let content: Arc<dyn Content> = Arc::new(file_bytes(value));
         let length = content.len();
         let file = MadeFile::new(modified, move || Ok(content.clone())).with_length(length);
-        folder.add_file(name, file.with_extended_attributes(extended_attributes(value)));
+        let attributes = extended_attributes(value);
+        folder.add_file(name, file.described_by(move || attributes.clone()));
     }
     folder
 }
@@ -55,7 +57,7 @@ fn file_names(metadata: &Metadata) -> Vec<String> {
     metadata.iter().map(|(key, _)| names.give(&String::from_utf8_lossy(key), &[""])).collect()
 }
 
-fn extended_attributes(value: &MetadataValue) -> Vec<(String, Vec<u8>)> {
+fn extended_attributes(value: &MetadataValue) -> ExtendedAttributes {
     vec![
         ("user.tiledb.type".to_owned(), value.datatype.name().into()),
         ("user.tiledb.count".to_owned(), value.count.to_string().into_bytes()),

@@ -10,6 +10,7 @@ pub mod filestore;
 pub mod formats;
 pub mod grammar;
 pub mod group;
+pub mod group_texts;
 pub mod history;
 pub mod labels;
 pub mod made;
@@ -24,6 +25,7 @@ pub mod slice;
 pub mod sparse;
 pub mod texts;
 pub mod time;
+pub mod xattrs;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};
 pub use open::{open, open_array};

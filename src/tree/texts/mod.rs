@@ -14,8 +14,9 @@ mod testing;
 mod value;
 
 pub use description::{AxisShown, CellsShown, Covers, Description, FileFacts, Format};
-pub use filters::{filter_json, filter_text};
+pub use filters::{filter_json, filter_text, pipeline_text};
 pub use fragments::{FragmentFacts, fragments_tsv};
 pub use json::schema_json;
+pub use quoting::in_line;
 pub use readme::readme;
 pub use schema_text::schema_text;

@@ -1,0 +1,157 @@
+//! What a group says of itself: README.txt, `.group/members.tsv` and `.group/group.json`.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::meta;
+use super::names::{FileNames, OF_GROUPS, escape};
+use super::texts::in_line;
+use super::time::extended;
+use crate::array::{Group, Member, MemberPlace, ObjectKind};
+use crate::error::Result;
+use crate::format::group::MemberType;
+
+/// What is wrong with a member's folder that is there and yet no member.
+pub const NEITHER: &str = "neither an array nor a group";
+
+/// So many members are named in README.txt.
+const MOST_NAMED: usize = 20;
+
+/// The members of a group and their names in the tree.
+pub struct NamedMembers {
+    pub members: Arc<Vec<Member>>,
+    /// In the order of the members. Those that are missing have none.
+    pub names: Vec<Option<String>>,
+    /// The number of the member of each name.
+    pub by_name: HashMap<String, usize>,
+}
+
+impl NamedMembers {
+    pub fn new(members: Arc<Vec<Member>>) -> Self {
+        let mut files = FileNames::new(OF_GROUPS);
+        let mut give = |member: &Member| member.place.path().map(|_| files.give(&member.name, &[""]));
+        let names: Vec<Option<String>> = members.iter().map(&mut give).collect();
+        let by_name = names.iter().enumerate().filter_map(|(number, name)| Some((name.clone()?, number))).collect();
+        NamedMembers { members, names, by_name }
+    }
+}
+
+/// One member as the tables have it.
+struct Row {
+    /// Its folder in the tree; what that would be where it is missing.
+    name: String,
+    kind: &'static str,
+    uri: String,
+    /// The folder it was found in; empty where it is missing.
+    path: String,
+    /// `ok`, or what is wrong.
+    state: String,
+}
+
+/// Looks at every member's folder, without opening any.
+fn rows(group: &Group) -> Result<Vec<Row>> {
+    let members = NamedMembers::new(group.members()?);
+    let storage = &*group.context().storage;
+    let row = |(member, name): (&Member, &Option<String>)| {
+        let kind = member.place.path().map_or(Ok(None), |path| ObjectKind::of(storage, path));
+        Row {
+            name: name.clone().unwrap_or_else(|| escape(&member.name)),
+            kind: match (&kind, member.member_type) {
+                (Ok(Some(ObjectKind::Array)), _) => "array",
+                (Ok(Some(ObjectKind::Group)), _) => "group",
+                (_, MemberType::Array) => "array",
+                (_, MemberType::Group) => "group",
+                (_, MemberType::Unknown) => "unknown",
+            },
+            uri: member.uri.clone(),
+            path: member.place.path().map_or(String::new(), |path| path.display().to_string()),
+            state: match (&member.place, &kind) {
+                (MemberPlace::Missing(reason), _) => reason.clone(),
+                (_, Err(error)) => error.to_string(),
+                (_, Ok(None)) => NEITHER.to_owned(),
+                (MemberPlace::Moved(_), _) => "ok: found by the end of its URI".to_owned(),
+                (MemberPlace::Stored(_), _) => "ok".to_owned(),
+            },
+        }
+    };
+    Ok(members.members.iter().zip(&members.names).map(row).collect())
+}
+
+/// One line for each member: its folder in the tree (what that would be where it is missing), what it is, its URI as
+/// stored, the folder it was found in, and `ok` or what is wrong.
+pub fn members_tsv(group: &Group) -> Result<String> {
+    let mut lines = "name\ttype\turi\tpath\tstate\n".to_owned();
+    for row in rows(group)? {
+        lines += &[&row.name, row.kind, &row.uri, &row.path, &row.state].map(in_line).join("\t");
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+/// All that is known of the group itself, for machines.
+pub fn group_json(group: &Group) -> Result<String> {
+    let members = rows(group)?
+        .into_iter()
+        .map(|row| json!({"name": row.name, "type": row.kind, "uri": row.uri, "path": row.path, "state": row.state}));
+    let metadata: Map<String, Value> = group
+        .metadata()?
+        .iter()
+        .map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), Value::Object(meta::described(value))))
+        .collect();
+    let all = json!({
+        "object": "group",
+        "path": group.path().display().to_string(),
+        "from": group.window().start,
+        "at": group.window().end,
+        "commits": group.commit_times()?,
+        "members": members.collect::<Vec<_>>(),
+        "metadata": metadata,
+    });
+    Ok(serde_json::to_string_pretty(&all).unwrap_or_default() + "\n")
+}
+
+/// README.txt: what this folder is, and what one can do with it.
+pub fn readme(group: &Group) -> Result<String> {
+    let members = NamedMembers::new(group.members()?);
+    let name = group.path().file_name().map_or("/".into(), |name| name.to_string_lossy());
+    let mut text = format!("{}: a TileDB group, as plain files\n", in_line(&name));
+    text += &format!("{}\n\n", "=".repeat(text.chars().count() - 1));
+    let there: Vec<&str> = members.names.iter().flatten().map(String::as_str).collect();
+    let missing = members.names.len() - there.len();
+    let number = |count: usize| if count == 1 { "1 member".to_owned() } else { format!("{count} members") };
+    text += &number(there.len());
+    if missing > 0 {
+        text += &format!("; {missing} more cannot be shown, see .group/members.tsv");
+    }
+    text += &format!(".\n{}\n", in_line(&group.path().display().to_string()));
+    if let Some(last) = group.commit_times()?.into_iter().rfind(|&time| time <= group.window().end) {
+        text += &format!("Last changed {}.\n", extended(last));
+    }
+    if group.window().end < u64::MAX {
+        text += &format!("Shown as of {}.\n", extended(group.window().end));
+    }
+    text.push('\n');
+    for name in there.iter().take(MOST_NAMED) {
+        text += &format!("    {}/\n", in_line(name));
+    }
+    if there.len() > MOST_NAMED {
+        text += &format!("    ... {} more\n", there.len() - MOST_NAMED);
+    }
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "\nThe folder of an array has a README.txt of its own. Arrays are opened when their folder is entered.\n\n\
+         What one can do here\n--------------------\n\
+         What the members are, where they are, and what is wrong with those that are missing:\n\
+         \x20   column -ts \"$(printf '\\t')\" .group/members.tsv\n\
+         The group's metadata, a file for each key, and all of it as JSON:\n\
+         \x20   ls .group/meta\n\
+         \x20   cat .group/meta.json\n\
+         The group as it was: a folder for each of its commits, with its members as of then:\n\
+         \x20   ls .history\n"
+    );
+    Ok(text)
+}

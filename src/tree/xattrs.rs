@@ -1,0 +1,161 @@
+//! Extended attributes `user.tiledb.*`: `getfattr -d FILE` explains what the bytes of a file are.
+//!
+//! All are text. Lists are separated by commas, and a comma within a name is `%2C` (a percent sign `%25`).
+//!
+//! | of | attributes |
+//! |---|---|
+//! | values of attributes and dimensions | `name`, `kind` (attribute, dimension), `type` (TileDB's name), `dtype` (NumPy's), `values_per_cell` (a number or `var`), `filters` |
+//! | attributes besides | `nullable`, `fill`, `enumeration` |
+//! | dimensions besides | `domain`, `extent` |
+//! | all of these | `shape`, `order` (`C`: the last axis fastest; `rows`: sparse), `dims`, `origin` (the first coordinate along each dimension; dense), `format_version`, `timestamp` |
+//! | an array's folder | `object`, `array_type`, `shape`, `dims`, `attributes`, `origin`, `tile_order`, `cell_order`, `format_version`, `timestamp`, `path` |
+//! | a group's folder | `object`, `members`, `timestamp`, `path` |
+
+use super::array::last_commit;
+use super::fields::FieldFolder;
+use super::grammar::{coordinate_text, range_text};
+use super::meta::hex;
+use super::shown::FieldId;
+use super::texts::{AxisShown, pipeline_text};
+use super::time::extended;
+use crate::array::{Array, Group};
+use crate::export::{Field, npy, number};
+use crate::format::schema::{ArraySchema, Layout};
+
+/// Full names and values.
+pub type ExtendedAttributes = Vec<(String, Vec<u8>)>;
+
+/// Of the file of a field's values.
+pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
+    let schema = fields.schema();
+    let field = fields.describe(id);
+    let mut out = Collected::default();
+    out.add("name", fields.user_name(id));
+    out.add("kind", if matches!(id, FieldId::Attribute(_)) { "attribute" } else { "dimension" });
+    out.add("type", field.datatype.name());
+    out.add("dtype", npy::dtype(field.datatype));
+    out.add("values_per_cell", field.values_per_cell.map_or("var".to_owned(), |count| count.to_string()));
+    match id {
+        FieldId::Attribute(number) => {
+            let attribute = &schema.attributes[number];
+            out.add("filters", pipeline_text(&attribute.filters));
+            out.add("nullable", if attribute.nullable { "1" } else { "0" });
+            out.add("fill", fill_text(&field, &attribute.fill));
+            if let Some(enumeration) = &attribute.enumeration {
+                out.add("enumeration", enumeration);
+            }
+        }
+        FieldId::Dimension(number) => {
+            let dimension = &schema.dimensions[number];
+            let own = if dimension.filters.filters.is_empty() { &schema.coords_filters } else { &dimension.filters };
+            if schema.is_sparse() {
+                out.add("filters", pipeline_text(own));
+            }
+            if let Some(domain) = &dimension.domain {
+                out.add("domain", range_text(dimension.datatype, domain));
+            }
+            if let Some(extent) = &dimension.extent {
+                out.add("extent", extent.to_string());
+            }
+        }
+    }
+    out.add_place(fields, Some(id));
+    out.attributes
+}
+
+/// Of the folder of an array, or of a slice of one.
+pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
+    let schema = fields.schema();
+    let mut out = Collected::default();
+    out.add("object", "array");
+    out.add("array_type", if schema.is_sparse() { "sparse" } else { "dense" });
+    out.add("attributes", list(schema.attributes.iter().map(|attribute| attribute.name.as_str())));
+    out.add("tile_order", order_name(schema.tile_order));
+    out.add("cell_order", order_name(schema.cell_order));
+    out.add_place(fields, None);
+    out.add("path", fields.shown.array().path().display().to_string());
+    out.attributes
+}
+
+/// Of the folder of a group.
+pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
+    let mut out = Collected::default();
+    out.add("object", "group");
+    if let Ok(members) = group.members() {
+        out.add("members", members.iter().filter(|member| member.place.path().is_some()).count().to_string());
+    }
+    out.add_time(last_commit);
+    out.add("path", group.path().display().to_string());
+    out.attributes
+}
+
+#[derive(Default)]
+struct Collected {
+    attributes: ExtendedAttributes,
+}
+
+impl Collected {
+    fn add(&mut self, name: &str, value: impl Into<String>) {
+        self.attributes.push((format!("user.tiledb.{name}"), value.into().into_bytes()));
+    }
+
+    /// Which cells these are. Rows that were not counted yet are not counted for this.
+    fn add_place(&mut self, fields: &FieldFolder, id: Option<FieldId>) {
+        let schema = fields.schema();
+        let axes = match (id, fields.shown.selection()) {
+            (Some(FieldId::Dimension(axis)), Some(_)) => axis..axis + 1,
+            _ => 0..schema.dimensions.len(),
+        };
+        let shape = fields.shown.known_shape().map(|shape| match fields.shown.selection() {
+            Some(_) => shape.get(axes.clone()).unwrap_or_default().to_vec(),
+            None => shape,
+        });
+        if let Some(shape) = shape {
+            self.add("shape", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
+        }
+        self.add("order", if schema.is_sparse() { "rows" } else { "C" });
+        let dimensions = schema.dimensions.get(axes.clone()).unwrap_or_default();
+        self.add("dims", list(dimensions.iter().map(|dimension| dimension.name.as_str())));
+        let selected = fields.shown.selection().and_then(|selection| selection.axes().get(axes));
+        let first = |(axis, dimension)| {
+            let first = AxisShown::of(axis, dimension).first?;
+            Some(coordinate_text(dimension.datatype, &first))
+        };
+        let origin: Option<Vec<String>> =
+            selected.map(|axes| axes.iter().zip(dimensions)).and_then(|axes| axes.map(first).collect());
+        if let Some(origin) = origin {
+            self.add("origin", origin.join(","));
+        }
+        self.add_version(fields.shown.array(), schema);
+    }
+
+    fn add_version(&mut self, array: &Array, schema: &ArraySchema) {
+        self.add("format_version", schema.version.to_string());
+        self.add_time(last_commit(array));
+    }
+
+    fn add_time(&mut self, last_commit: Option<u64>) {
+        if let Some(time) = last_commit {
+            self.add("timestamp", extended(time));
+        }
+    }
+}
+
+/// The values of a cell that was never written: numbers as text, everything else as hexadecimal digits.
+fn fill_text(field: &Field, fill: &[u8]) -> String {
+    let numbers: Option<Vec<String>> =
+        fill.chunks(field.datatype.size()).map(|one| number::text(field.datatype, one)).collect();
+    numbers.map_or_else(|| hex(fill), |numbers| numbers.join(","))
+}
+
+fn order_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::RowMajor => "row-major",
+        Layout::ColMajor => "col-major",
+        Layout::Hilbert => "hilbert",
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| name.replace('%', "%25").replace(',', "%2C")).collect::<Vec<_>>().join(",")
+}
