@@ -143,6 +143,9 @@ impl Listing<'_> {
             let _ = write!(line, "{mode} {size:>14} {time:<20} ");
         }
         line.push_str(&name.replace('\n', "?"));
+        if let (Some(Node::Folder(folder)), true) = (node, self.command.recursive) {
+            line.push_str(&shape(&**folder));
+        }
         line.push('\n');
         line
     }
@@ -150,6 +153,22 @@ impl Listing<'_> {
     fn complain(&mut self, path: &str, error: &str) {
         complain(&format!("{path}: {error}"));
         self.has_errors = true;
+    }
+}
+
+/// What is behind the name of an array or a group: `  dense 100 x 200`; nothing behind other folders.
+fn shape(folder: &dyn Folder) -> String {
+    let attributes = folder.extended_attributes();
+    let value = |name: &str| {
+        let found = attributes.iter().find(|(known, _)| known.strip_prefix("user.tiledb.") == Some(name));
+        found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+    };
+    match (value("object").as_deref(), value("array_type"), value("members")) {
+        (Some("array"), Some(kind), _) => {
+            format!("  {kind} {}", value("shape").unwrap_or_default().replace(',', " x ")).trim_end().to_owned()
+        }
+        (Some("group"), _, Some(members)) => format!("  group of {members}"),
+        _ => String::new(),
     }
 }
 

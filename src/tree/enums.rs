@@ -12,7 +12,7 @@ use super::names::FileNames;
 use crate::array::Array;
 use crate::error::Result;
 use crate::export::{Labels, number};
-use crate::format::datatype::Kind;
+use crate::format::datatype::{Datatype, Kind};
 use crate::format::enumeration::Enumeration;
 use crate::format::schema::CellValNum;
 use crate::format::text;
@@ -58,10 +58,11 @@ pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
 
 /// The text of `NAME.txt`.
 fn lines(enumeration: &Enumeration) -> Vec<u8> {
+    let is_text = is_text_in_disguise(enumeration);
     let mut lines = Vec::new();
     for value in enumeration.values() {
         let start = lines.len();
-        lines.extend(label(enumeration, value));
+        lines.extend(if is_text { value.to_vec() } else { label(enumeration.datatype, value) });
         for byte in &mut lines[start..] {
             if matches!(byte, b'\n' | b'\r') {
                 *byte = b' ';
@@ -72,8 +73,15 @@ fn lines(enumeration: &Enumeration) -> Vec<u8> {
     lines
 }
 
-fn label(enumeration: &Enumeration, value: &[u8]) -> Vec<u8> {
-    let datatype = enumeration.datatype;
+/// TileDB-MariaDB has written text under the types of numbers. Numbers have one value a label, text has any number.
+fn is_text_in_disguise(enumeration: &Enumeration) -> bool {
+    let is_text = |value: &[u8]| std::str::from_utf8(value).is_ok_and(|text| !text.contains(char::is_control));
+    enumeration.datatype.kind() != Kind::Bytes
+        && enumeration.cell_count == CellValNum::Variable
+        && enumeration.values().all(is_text)
+}
+
+fn label(datatype: Datatype, value: &[u8]) -> Vec<u8> {
     if datatype.kind() != Kind::Bytes && value.len().is_multiple_of(datatype.size()) {
         let numbers = value.chunks(datatype.size()).filter_map(|one| number::text(datatype, one));
         return numbers.collect::<Vec<_>>().join(" ").into_bytes();
@@ -82,8 +90,6 @@ fn label(enumeration: &Enumeration, value: &[u8]) -> Vec<u8> {
         Some(text) => text.into_owned().into_bytes(),
         // Text in an encoding that nobody named is better as it is than as digits.
         None if text::is_text(datatype) && datatype.size() == 1 => value.to_vec(),
-        // TileDB-MariaDB has written text under the types of numbers.
-        None if datatype.kind() != Kind::Bytes && std::str::from_utf8(value).is_ok() => value.to_vec(),
         None => hex(value).into_bytes(),
     }
 }
@@ -128,7 +134,8 @@ mod tests {
         assert_eq!(text_of(utf16, u32::MAX, &[&[0xe4, 0], &[0, 0xd8]]), "ä\n00d8\n");
         assert_eq!(text_of(int16, 1, &[&[1, 0], &[0xff, 0xff]]), "1\n-1\n");
         assert_eq!(text_of(int16, 2, &[&[1, 0, 2, 0]]), "1 2\n");
-        assert_eq!(text_of(int16, u32::MAX, &[b"abc", &[0xff], b"\x01\0"]), "abc\nff\n1\n");
+        assert_eq!(text_of(int16, u32::MAX, &[&[1, 0, 2, 0], b"ee", &[0xff]]), "1 2\n25957\nff\n");
+        assert_eq!(text_of(int16, u32::MAX, &[b"ee", b"abc"]), "ee\nabc\n");
         assert_eq!(text_of(float32, 1, &[&0.1f32.to_le_bytes()]), "0.1\n");
         assert_eq!(text_of(blob, u32::MAX, &[&[0, 255]]), "00ff\n");
         assert_eq!(lines(&enumeration(4, u32::MAX, &[&[0xe4]])), [0xe4, b'\n']);
