@@ -17,6 +17,7 @@ use super::made::FixedFolder;
 use super::meta;
 use super::node::Node;
 use super::options::OpenOptions;
+use super::rasters;
 use super::slice::SliceFolder;
 use super::sparse::SparseShown;
 use super::texts::Covers;
@@ -98,7 +99,7 @@ pub(super) fn fields_folder(fields: &FieldFolder, covers: Covers, selection: Opt
         fields.add_raw(&mut builder, attribute);
         formats::add_lines(&mut builder, fields, attribute);
         if is_dense {
-            fields.add_envi_header(&mut builder, attribute);
+            rasters::add_headers(&mut builder, fields, attribute);
         }
     }
     builder.add_folder("dims", true, |dims| {

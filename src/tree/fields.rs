@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
-use super::formats::georeference;
 use super::made::MadeFile;
 use super::names::{FileNames, OF_ARRAYS};
-use super::shown::{FieldId, Shown, column};
+use super::shown::{FieldId, Shown};
 use super::texts::Format;
 use super::xattrs;
-use crate::error::Error;
+use crate::export::Field;
 use crate::export::extension::of_datatype;
-use crate::export::{Field, envi};
 use crate::format::schema::ArraySchema;
 
 /// The file names of an array's fields, without extensions.
@@ -31,7 +29,9 @@ impl FieldNames {
             .map(|attribute| {
                 let values = format!(".{}", of_datatype(attribute.datatype));
                 let header = format!("{values}.hdr");
-                names.give_attribute(&attribute.name, &[&values, &header, ".offsets.u64", ".valid.u8", ".txt"])
+                let beside = [".offsets.u64", ".valid.u8", ".txt", ".vrt", ".nhdr", ".mhd"];
+                let all = [&[values.as_str(), &header][..], &beside].concat();
+                names.give_attribute(&attribute.name, &all)
             })
             .collect();
         let mut names = FileNames::new(&[]);
@@ -130,24 +130,6 @@ impl FieldFolder {
             let validity = MadeFile::new(self.modified, move || shown.validity(id));
             builder.add(format!("{stem}.valid.u8"), Format::Validity, name, with_cells(validity, cells, Some(1)));
         }
-    }
-
-    /// Adds the ENVI header of an attribute of a dense array, where ENVI can describe it.
-    pub fn add_envi_header(&self, builder: &mut FolderBuilder, id: FieldId) {
-        let field = self.describe(id);
-        let name = format!("{}.{}.hdr", self.names.of_field(id), of_datatype(field.datatype));
-        if let Err(reason) = envi::check(&field, self.schema().dimensions.len()) {
-            return builder.leave_out(&name, reason);
-        }
-        let this = self.clone();
-        let make = move || {
-            let column = column(&*this.shown, id, field.clone())?;
-            let axes = this.schema().dimensions.iter().map(|dimension| dimension.name.clone()).collect::<Vec<_>>();
-            let header = envi::header(&column, &axes, georeference(&this).as_ref())
-                .map_err(|misfit| Error::unsupported(misfit.to_string()))?;
-            Ok(Arc::new(header) as Arc<_>)
-        };
-        builder.add(name, Format::EnviHeader, Some(self.user_name(id)), MadeFile::new(self.modified, make));
     }
 }
 

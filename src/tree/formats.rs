@@ -7,19 +7,19 @@ use super::enums;
 use super::fields::FieldFolder;
 use super::made::MadeFile;
 use super::meta;
+use super::rasters::georeference;
 use super::shown::{FieldId, column};
 use super::texts::Format;
 use crate::error::{Error, Result};
+use crate::export::arrow::arrow;
 use crate::export::column::Columns;
 use crate::export::extension::of_datatype;
-use crate::export::georeference::Georeference;
 use crate::export::netcdf::netcdf;
 use crate::export::npy::{self, Order};
+use crate::export::text::matrix_market::{self, MatrixDomain};
 use crate::export::text::{self, Style};
 use crate::export::{Column, Content, Misfit};
-
-/// The metadata key under which GDAL keeps where a raster lies.
-const GDAL_METADATA: &str = "_gdal";
+use crate::format::scalar::Scalar;
 
 /// Adds the folders of all formats that can hold any of the fields.
 pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
@@ -30,6 +30,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
         all().for_each(|id| add_grid(texts, fields, id));
         if is_sparse {
             add_tables(texts, fields);
+            fields.attributes().for_each(|id| add_matrix_market(texts, fields, id));
         }
     });
     builder.add_folder("netcdf", true, |netcdf| {
@@ -37,7 +38,13 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
         let file = MadeFile::new(fields.modified, move || netcdf_content(&this));
         netcdf.add("array.nc", Format::NetCdf, None, file);
     });
-    if !is_sparse {
+    if is_sparse {
+        builder.add_folder("arrow", false, |folder| {
+            let this = fields.clone();
+            let make = move || Ok(arrow(&table_columns(&this)?).map_err(misfit)?.content);
+            folder.add("cells.arrow", Format::Arrow, None, MadeFile::new(fields.modified, make));
+        });
+    } else {
         builder.add_folder("F", false, |column_major| {
             fields.attributes().for_each(|id| add_column_major(column_major, fields, id));
         });
@@ -52,17 +59,6 @@ pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId)
         let name = format!("{}.txt", fields.names.of_field(id));
         builder.add(name, Format::Lines, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
     }
-}
-
-/// Where the last two axes of what is shown lie on the Earth, if GDAL's metadata says so.
-pub fn georeference(fields: &FieldFolder) -> Option<Georeference> {
-    let metadata = fields.shown.array().metadata().ok()?;
-    let gdal = metadata.get(GDAL_METADATA)?;
-    let whole = Georeference::from_gdal_metadata(std::str::from_utf8(&gdal.bytes).ok()?)?;
-    let [.., rows, columns] = fields.shown.selection()?.axes() else { return None };
-    let ([rows], [columns]) = (rows.ranges(), columns.ranges()) else { return None };
-    let step = |step: i64| u64::try_from(step).ok();
-    Some(whole.window(columns.first, step(columns.step)?, rows.first, step(rows.step)?))
 }
 
 fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
@@ -90,14 +86,66 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
 fn add_tables(builder: &mut FolderBuilder, fields: &FieldFolder) {
     let file = |style: Style| {
         let this = fields.clone();
-        MadeFile::new(fields.modified, move || {
-            let all = this.dimensions().chain(this.attributes());
-            let columns = all.map(|id| labelled_column_of(&this, id)).collect::<Result<Vec<_>>>()?;
-            Ok(text::table(&columns, style).map_err(misfit)?.content)
-        })
+        let make = move || Ok(text::table(&table_columns(&this)?, style).map_err(misfit)?.content);
+        MadeFile::new(fields.modified, make)
     };
     builder.add("cells.tsv", Format::Tsv, None, file(Style::Tsv));
     builder.add_unlisted("cells.csv", Format::Csv, None, file(Style::Csv));
+}
+
+/// All columns of a table: the coordinates and the attributes, with their labels.
+fn table_columns(fields: &FieldFolder) -> Result<Vec<Column>> {
+    fields.dimensions().chain(fields.attributes()).map(|id| labelled_column_of(fields, id)).collect()
+}
+
+/// The coordinate form of an attribute of a matrix.
+fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    let [rows, columns] = [0, 1].map(FieldId::Dimension);
+    if fields.schema().dimensions.len() != 2
+        || matrix_market::check(&fields.describe(rows), &fields.describe(columns), &fields.describe(id)).is_err()
+    {
+        return;
+    }
+    let this = fields.clone();
+    let make = move || {
+        let domain = matrix_domain(&this)?;
+        let [rows, columns, values] = [column_of(&this, rows)?, column_of(&this, columns)?, column_of(&this, id)?];
+        matrix_market::matrix_market(&rows, &columns, &values, domain).map_err(misfit)
+    };
+    let name = format!("{}.mtx", fields.names.of_field(id));
+    let file = MadeFile::new(fields.modified, make);
+    builder.add_unlisted(name, Format::MatrixMarket, Some(fields.user_name(id)), file);
+}
+
+/// More rows than this are no size for a matrix in other programs: then it ends with the last row there is.
+const MOST_ROWS: u64 = i32::MAX as u64;
+
+/// From where to where the two dimensions of a matrix go.
+fn matrix_domain(fields: &FieldFolder) -> Result<MatrixDomain> {
+    let array = fields.shown.array();
+    let schema = array.schema();
+    let mut domain = MatrixDomain { first: [0; 2], lengths: [0; 2] };
+    for (number, dimension) in schema.dimensions.iter().enumerate().take(2) {
+        let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(number));
+        let Some(range) = current.or(dimension.domain.as_ref()) else { continue };
+        let mut length = range.high.distance_above(&range.low).map_or(u64::MAX, |last| last.saturating_add(1));
+        if length > MOST_ROWS {
+            length = 0;
+            for fragment in 0..array.fragment_count() {
+                let outline = array.outline(fragment)?;
+                let found = outline.facts.non_empty_domain.as_deref().and_then(|ranges| ranges.get(number));
+                let last = found.and_then(|found| found.high.distance_above(&range.low));
+                length = length.max(last.map_or(0, |last| last.saturating_add(1)));
+            }
+        }
+        domain.first[number] = match range.low {
+            Scalar::Signed(low) => i128::from(low),
+            Scalar::Unsigned(low) => i128::from(low),
+            _ => 0,
+        };
+        domain.lengths[number] = length;
+    }
+    Ok(domain)
 }
 
 /// The raw file in column-major order and its NumPy form.

@@ -20,6 +20,7 @@ pub mod node;
 pub mod open;
 pub mod options;
 pub mod percent;
+pub mod rasters;
 pub mod shown;
 pub mod slice;
 pub mod sparse;
