@@ -19,7 +19,7 @@ use crate::array::Array;
 use crate::error::{Error, Locate, Result};
 
 /// The part of the cache's budget that the map of rows may take beside it.
-const MAP_SHARE: usize = 8;
+pub const MAP_SHARE: usize = 8;
 
 /// Work of at least this many cells is worth a line in the log.
 const LOGGED_CELLS: u64 = 1 << 21;
@@ -45,25 +45,32 @@ impl Basis {
     pub fn build(&self) -> Result<RowMap> {
         let sources: Vec<FragmentSource<'_>> =
             (0..self.cells.len()).map(|fragment| self.source(fragment)).collect::<Result<_>>()?;
-        let store = Arc::new(Store::new(self.array.context().cache.budget() / MAP_SHARE));
+        let store = Arc::new(Store::new(self.budget() / MAP_SHARE));
         let planner = Planner { basis: self, sources: &sources };
-        let jobs = planner.plan()?;
-        let segments = match execute(&self.array, &sources, &jobs, &store) {
-            Ok(segments) => segments,
-            Err(Halt::Failed(error)) => return Err(error),
-            Err(Halt::Disorder) => {
-                log::info!(
-                    "{}: some fragments are sorted in another way than this array; merging all of them at once",
-                    self.array.path().display()
-                );
-                match execute(&self.array, &sources, &[planner.everything_at_once()?], &store) {
-                    Ok(segments) => segments,
-                    Err(Halt::Failed(error)) => return Err(error),
-                    Err(Halt::Disorder) => return Err(Error::damaged("cells in no order").in_array(self.array.path())),
-                }
+        let segments = match execute(&self.array, &sources, &planner.plan()?, &store) {
+            Err(Halt::Disorder(place)) => {
+                let array = self.array.path().display();
+                log::warn!("{array}: cells are not in the order of the array ({place}); merging all as they come");
+                execute(&self.array, &sources, &[planner.everything_at_once()?], &store)
             }
+            done => done,
         };
+        let segments = segments.map_err(|halt| match halt {
+            Halt::Failed(error) => error,
+            Halt::Disorder(place) => Error::damaged(format!("cells in no order: {place}")).in_array(self.array.path()),
+        })?;
         Ok(RowMap::new(segments, store))
+    }
+
+    /// The budget of the cache, which the map's is a share of.
+    pub fn budget(&self) -> usize {
+        self.array.context().cache.budget()
+    }
+
+    /// Whether the rows are surely sorted by coordinates already.
+    pub fn is_row_major(&self) -> bool {
+        let is_ordered = |fragment: usize| self.source(fragment).is_ok_and(|source| source.is_surely_ordered());
+        !self.array.schema().allows_duplicates && self.plan.is_row_major() && (0..self.cells.len()).all(is_ordered)
     }
 
     fn source(&self, fragment: usize) -> Result<FragmentSource<'_>> {
@@ -143,6 +150,69 @@ impl<'a> Progress<'a> {
             let (memory, file, seconds) = (memory >> 10, file >> 10, self.start.elapsed().as_secs_f64());
             let path = self.array.path().display();
             log::info!("{path}: done in {seconds:.1} s; {memory} KiB in memory, {file} KiB in a temporary file");
+        }
+    }
+}
+
+#[cfg(test)]
+mod survey {
+    use super::*;
+    use crate::array::sparse::stream::{Batch, Stream, StreamBuffers};
+    #[test]
+    #[ignore]
+    fn survey() {
+        let list = std::fs::read_to_string("/tmp/sp/sparse.txt").unwrap();
+        let mut counts = std::collections::BTreeMap::<String, (u32, u32, u32)>::new();
+        for path in list.lines() {
+            let context = Arc::new(crate::array::Context {
+                storage: Arc::new(crate::storage::LocalStorage::new()),
+                cache: Arc::new(crate::cache::Cache::new(1 << 20)),
+                key: None,
+            });
+            let Ok(folder) = crate::array::ArrayFolder::open(context, std::path::Path::new(path)) else { continue };
+            let Ok(array) = Array::open(Arc::new(folder), crate::array::TimeWindow::ALL) else { continue };
+            let array = Arc::new(array);
+            let Ok(view) = crate::array::sparse::SparseView::new(array.clone()) else {
+                println!("{path}: no view");
+                continue;
+            };
+            for fragment in 0..array.fragment_count() {
+                let source = view.basis().source(fragment).unwrap();
+                let schema = array.schema();
+                let v = array.outline(fragment).unwrap().facts.version;
+                let kind = format!(
+                    "{:?} text={} float={} dups={}",
+                    schema.cell_order,
+                    !source.plan.is_exact(),
+                    source.plan.has_floats(),
+                    schema.allows_duplicates
+                );
+                let mut stream = Stream::new(&source, 0..source.cells.count(), 1 << 14, true);
+                let (mut batch, mut buffers) = (Batch::default(), StreamBuffers::default());
+                let mut bad = None;
+                loop {
+                    match stream.read(&mut batch, &mut buffers) {
+                        Ok(true) => {}
+                        Ok(false) => break,
+                        Err(error) => {
+                            bad = Some(error.to_string());
+                            break;
+                        }
+                    }
+                }
+                let entry = counts.entry(format!("{kind} v{v:02}")).or_default();
+                entry.0 += 1;
+                if stream.found_disorder {
+                    entry.1 += 1;
+                }
+                if let Some(bad) = bad {
+                    entry.2 += 1;
+                    println!("{kind} v{v} {path} {}: {bad}", array.fragment_name(fragment));
+                }
+            }
+        }
+        for (kind, (all, tolerated, bad)) in counts {
+            println!("{kind}: {all} {tolerated} {bad}");
         }
     }
 }

@@ -77,11 +77,6 @@ impl FragmentCells {
         self.tiles.count()
     }
 
-    /// Whether all tiles of the fragment are among these.
-    pub fn is_whole(&self) -> bool {
-        self.cells == 0 || self.tiles.count() == self.last_tile + 1
-    }
-
     /// The positions of the cells of the tile that comes at this place among these tiles.
     pub fn positions_of(&self, place: u64) -> Range<u64> {
         let start = place.saturating_mul(self.capacity).min(self.cells);
@@ -177,11 +172,11 @@ mod tests {
     #[test]
     fn positions_count_the_chosen_tiles() {
         let whole = FragmentCells::new(4, 10, 3).unwrap();
-        assert_eq!((whole.count(), whole.is_whole()), (33, true));
+        assert_eq!(whole.count(), 33);
         assert_eq!(whole.at(32, 9), Some(TileCells { tile: 3, in_tile: 3, first: 2, count: 1 }));
         assert_eq!(whole.at(33, 1), None);
         let some = whole.restricted([1, 3].into_iter()).unwrap();
-        assert_eq!((some.count(), some.is_whole(), some.tile_count()), (13, false, 2));
+        assert_eq!((some.count(), some.tile_count()), (13, 2));
         assert_eq!(some.at(0, 100), Some(TileCells { tile: 1, in_tile: 10, first: 0, count: 10 }));
         assert_eq!(some.at(11, 100), Some(TileCells { tile: 3, in_tile: 3, first: 1, count: 2 }));
         assert_eq!(some.positions_of(1), 10..13);

@@ -146,6 +146,19 @@ impl KeyPlan {
         self.texts.iter().all(Option::is_none)
     }
 
+    pub fn is_hilbert(&self) -> bool {
+        self.hilbert.is_some()
+    }
+
+    /// Whether the order is that of the coordinates, the first dimension being the most significant.
+    pub fn is_row_major(&self) -> bool {
+        self.parts.is_sorted_by_key(|placed| match placed.part {
+            Part::Position(number) | Part::Text(number) => Some(number),
+            Part::Tile(_) | Part::Hilbert => None,
+        }) && self.hilbert.is_none()
+            && !self.tiled.contains(&true)
+    }
+
     /// Whether equal keys can be of different coordinates: there are two zeros.
     pub fn has_floats(&self) -> bool {
         self.axes.iter().any(Axis::is_float)
@@ -253,6 +266,25 @@ impl KeyPlan {
         };
         // Between two strings there may be bytes that the curve takes for negative: they can be anywhere.
         hilbert.bounds(&places(low, 0), &places(high, hilbert.last_place()))
+    }
+
+    /// Appends bytes that sort, compared as unsigned, as the cells do: the key, with whole strings in place of their
+    /// beginnings. Each string ends with two zeros; a zero in it is followed by 255.
+    pub fn sortable_bytes(&self, key: &[u64], columns: &[AxisColumn], cell: usize, out: &mut Vec<u8>) {
+        for (word, text) in key.iter().zip(&self.texts) {
+            match text {
+                None => out.extend(word.to_be_bytes()),
+                Some(number) => {
+                    for byte in columns[*number].text(cell) {
+                        out.push(*byte);
+                        if *byte == 0 {
+                            out.push(u8::MAX);
+                        }
+                    }
+                    out.extend([0, 0]);
+                }
+            }
+        }
     }
 
     /// The order of two keys as far as they tell; the dimension whose strings decide where they do not.

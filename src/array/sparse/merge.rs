@@ -32,8 +32,8 @@ pub struct MergeTask {
 /// Why a merge came to no end.
 pub enum Halt {
     Failed(Error),
-    /// A fragment's cells are not in the order that everything was planned by.
-    Disorder,
+    /// A fragment's cells, here, are not in the order that everything was planned by.
+    Disorder(String),
 }
 
 /// What a merge gives, if it comes to an end.
@@ -316,9 +316,9 @@ impl<'a, const WORDS: usize, const EXACT: bool, P: Fn(u64)> Merge<'a, '_, WORDS,
         part.cell = 0;
         part.time = part.stream.source().time;
         part.is_done = !part.stream.read(&mut part.batch, &mut self.buffers)?;
-        if part.stream.found_disorder && !self.accepts_disorder {
-            return Err(Halt::Disorder);
+        match part.stream.disorder() {
+            Some(place) if !self.accepts_disorder => Err(Halt::Disorder(place.to_owned())),
+            _ => Ok(()),
         }
-        Ok(())
     }
 }

@@ -16,6 +16,7 @@ mod merge;
 mod overlap;
 mod parallel;
 mod plan;
+mod record;
 mod rows;
 mod selection;
 mod sort;

@@ -63,7 +63,7 @@ impl Planner<'_> {
         Ok(jobs)
     }
 
-    /// To merge all cells there are, relying on nothing.
+    /// To merge all cells there are at once, each fragment's as they come: what libtiledb does whatever the order.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for more fragments than can be merged.

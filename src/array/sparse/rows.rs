@@ -62,7 +62,7 @@ pub struct ScatteredSegment {
 pub const SCATTERED_ROWS: u64 = 8192;
 
 /// A cell by the number of its fragment and its position there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address(u64);
 
 /// Bits of an address that are the position.
@@ -150,10 +150,6 @@ impl RowMap {
     /// How many rows there are.
     pub fn count(&self) -> u64 {
         self.starts.last().copied().unwrap_or(0)
-    }
-
-    pub fn store(&self) -> &Arc<Store> {
-        &self.store
     }
 
     pub fn segments(&self) -> &[Segment] {

@@ -1,9 +1,183 @@
-//! Rows sorted by their coordinates.
+//! Puts cells into another order than they are stored in, with a bounded amount of memory: sorted in parts, which are
+//! then merged.
 
-use super::rows::RowMap;
+use std::sync::Arc;
+
+use super::build::{Basis, MAP_SHARE};
+use super::column::FixedColumn;
+use super::key::{AxisColumn, CellOrder, KeyPlan};
+use super::parallel::{for_all, threads};
+use super::record::{Record, RunWriter, merge};
+use super::rows::{Address, RowMap, Rows, SCATTERED_ROWS, ScatteredSegment, Segment};
+use super::store::{Piece, Store};
+use super::var_column::VarColumn;
 use super::view::SparseView;
 use crate::error::{Error, Result};
 
-pub fn sorted(_: &SparseView) -> Result<RowMap> {
-    Err(Error::unsupported("rows sorted by coordinates"))
+/// The part of the cache's budget that sorting may take beside it while it goes on, half of it for what is being
+/// sorted and half for what was.
+const SORT_SHARE: usize = 4;
+
+/// Bytes of records that are sorted at once are at least so many, however small the budget is.
+const LEAST_PART: usize = 256 << 10;
+
+/// Cells or rows that are looked at together.
+const ROWS_AT_ONCE: u64 = 8192;
+
+/// The rows of a view sorted row-major by their coordinates; those of the same coordinates as they were.
+///
+/// # Errors
+/// Any damage in the coordinates; [`Error::Unsupported`] for more cells than can be told apart.
+pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
+    let basis = view.basis();
+    let plan = KeyPlan::new(basis.array.schema(), CellOrder::RowMajor)?;
+    let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
+    let sorted = Store::new(basis.budget() / SORT_SHARE / 2);
+    // Each thread has one share of the rows: fewer parts are better to merge.
+    let share = rows.div_ceil(threads() as u64).max(1);
+    let runs = for_all(threads(), |number| {
+        let first = (share * number as u64).min(rows);
+        let mut writer = RunWriter::new(&sorted, part_bytes(basis));
+        let (mut batch, mut record) = (RowBatch::default(), Record::default());
+        let mut row = first;
+        let end = (first + share).min(rows);
+        while row < end {
+            let count = ROWS_AT_ONCE.min(end - row);
+            batch.read(view, &columns, &plan, row, count)?;
+            for cell in 0..count as usize {
+                record.key.clear();
+                let key = &batch.keys[cell * plan.words()..(cell + 1) * plan.words()];
+                plan.sortable_bytes(key, &batch.columns, cell, &mut record.key);
+                record.rank = row + cell as u64;
+                record.address = batch.addresses[cell];
+                writer.push(&record)?;
+            }
+            row += count;
+        }
+        writer.finish()
+    })?;
+    let store = Arc::new(Store::new(basis.budget() / MAP_SHARE));
+    let mut list = AddressWriter::new(&store);
+    merge(&sorted, &runs.concat(), |record| list.push(record.address))?;
+    let segment = Segment::Scattered(list.finish()?);
+    Ok(RowMap::new(vec![segment], store))
+}
+
+fn part_bytes(basis: &Basis) -> usize {
+    (basis.budget() / SORT_SHARE / 2 / threads()).max(LEAST_PART)
+}
+
+/// The coordinates of rows.
+struct RowColumns {
+    dimensions: Vec<Dimension>,
+}
+
+enum Dimension {
+    Fixed(FixedColumn),
+    Text(VarColumn),
+}
+
+impl RowColumns {
+    fn new(view: &Arc<SparseView>) -> Result<Self> {
+        let dimensions = view.basis().plan.axes.iter().enumerate().map(|(number, axis)| {
+            Ok(match axis.is_text() {
+                true => Dimension::Text(VarColumn::of_dimension(view.clone(), number)?),
+                false => Dimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),
+            })
+        });
+        Ok(RowColumns { dimensions: dimensions.collect::<Result<_>>()? })
+    }
+}
+
+/// Some rows: their cells and coordinates.
+#[derive(Default)]
+struct RowBatch {
+    addresses: Vec<Address>,
+    columns: Vec<AxisColumn>,
+    keys: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl RowBatch {
+    fn read(&mut self, view: &SparseView, from: &RowColumns, plan: &KeyPlan, first: u64, count: u64) -> Result<()> {
+        self.columns.resize_with(plan.axes.len(), AxisColumn::default);
+        for (number, dimension) in from.dimensions.iter().enumerate() {
+            let column = &mut self.columns[number];
+            column.clear();
+            match dimension {
+                Dimension::Fixed(fixed) => {
+                    self.bytes.resize(count as usize * fixed.cell_size(), 0);
+                    fixed.read(first, &mut self.bytes)?;
+                    plan.axes[number].positions(&self.bytes, &mut column.positions)?;
+                }
+                Dimension::Text(text) => {
+                    column.offsets.resize(count as usize + 1, 0);
+                    text.offsets(first, &mut column.offsets)?;
+                    let start = column.offsets[0];
+                    let length = column.offsets[count as usize] - start;
+                    let length =
+                        usize::try_from(length).map_err(|_| Error::unsupported("strings larger than memory"))?;
+                    column.bytes.resize(length, 0);
+                    text.read(start, &mut column.bytes)?;
+                    column.offsets.iter_mut().for_each(|offset| *offset -= start);
+                }
+            }
+        }
+        plan.keys(&self.columns, count as usize, &mut self.keys);
+        self.addresses.clear();
+        view.map()?.for_each(first, count, |rows| add_addresses(&rows, &mut self.addresses))
+    }
+}
+
+/// Appends the cells that rows are.
+fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
+    match rows {
+        Rows::Run { fragment, position, rows } => {
+            for position in *position..position + rows {
+                addresses.push(Address::new(*fragment, position)?);
+            }
+        }
+        Rows::Mixed(mixed) => {
+            let mut next: Vec<u64> = mixed.parts.iter().map(|part| part.position).collect();
+            for code in &mixed.codes {
+                let part = usize::from(code >> 1);
+                if code & 1 == 0 {
+                    addresses.push(Address::new(mixed.parts[part].fragment, next[part])?);
+                }
+                next[part] += 1;
+            }
+        }
+        Rows::Scattered(list) => addresses.extend_from_slice(list),
+    }
+    Ok(())
+}
+
+/// Makes a [`ScatteredSegment`], row by row.
+struct AddressWriter<'a> {
+    store: &'a Store,
+    blocks: Vec<Piece>,
+    block: Vec<u8>,
+    rows: u64,
+}
+
+impl<'a> AddressWriter<'a> {
+    fn new(store: &'a Store) -> Self {
+        AddressWriter { store, blocks: Vec::new(), block: Vec::new(), rows: 0 }
+    }
+
+    fn push(&mut self, address: Address) -> Result<()> {
+        self.block.extend(address.to_bits().to_le_bytes());
+        self.rows += 1;
+        if self.rows.is_multiple_of(SCATTERED_ROWS) {
+            self.blocks.push(self.store.put(std::mem::take(&mut self.block))?);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<ScatteredSegment> {
+        if !self.block.is_empty() {
+            self.blocks.push(self.store.put(self.block)?);
+        }
+        Ok(ScatteredSegment { blocks: self.blocks, rows: self.rows })
+    }
 }

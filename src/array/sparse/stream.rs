@@ -21,6 +21,13 @@ use crate::format::scalar::Scalar;
 /// Libraries before this format version divided the domain of floats into tiles in a way of their own.
 const FLOAT_TILES_SINCE: u32 = 5;
 
+/// Libraries before this format version drew the Hilbert curve in another way.
+const HILBERT_SINCE: u32 = 9;
+
+/// Libraries before this format version are known to have put some cells with string coordinates out of order. Later
+/// ones do so only where strings have bytes beyond ASCII.
+const TEXTS_SORTED_SINCE: u32 = 14;
+
 /// A fragment, ready to be gone through.
 pub struct FragmentSource<'a> {
     pub array: &'a Array,
@@ -36,7 +43,7 @@ pub struct FragmentSource<'a> {
     pub has_versions: bool,
 }
 
-/// Some consecutive cells of one tile.
+/// Some consecutive cells of one tile, as read.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Position of the first cell.
@@ -81,18 +88,23 @@ pub struct Stream<'a> {
     compares: bool,
     /// The last cell of the batch before.
     last: Option<(Vec<u64>, Vec<AxisColumn>)>,
-    /// Whether cells were out of order where the writer is known to have had other ideas of the order.
-    pub found_disorder: bool,
+    /// Where cells are out of order, if the writer is known to have had other ideas of the order.
+    disorder: Option<String>,
 }
 
 impl<'a> Stream<'a> {
     /// The cells at these positions, at most `batch_cells` at once.
     pub fn new(source: &'a FragmentSource<'a>, positions: Range<u64>, batch_cells: u64, compares: bool) -> Self {
-        Stream { source, left: positions, batch_cells, compares, last: None, found_disorder: false }
+        Stream { source, left: positions, batch_cells, compares, last: None, disorder: None }
     }
 
     pub fn source(&self) -> &'a FragmentSource<'a> {
         self.source
+    }
+
+    /// Where the cells that were read are out of order, though nothing is damaged: some releases sorted otherwise.
+    pub fn disorder(&self) -> Option<&str> {
+        self.disorder.as_deref()
     }
 
     /// Reads the next batch; `false` at the end.
@@ -176,11 +188,13 @@ impl<'a> Stream<'a> {
                     plan.compare_behind(dimension, (before_columns, before_cell), (columns, cell))
                 });
                 if order == Ordering::Greater {
+                    let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
                     if !self.may_disagree(columns) {
-                        let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
                         return Err(Error::damaged(format!("{place}: coordinates out of order")));
                     }
-                    self.found_disorder = true;
+                    let fragment = self.source.array.fragment_name(self.source.fragment);
+                    self.disorder = Some(format!("fragment {fragment}, {place}"));
+                    return Ok(());
                 }
             }
             previous = Some((key, columns, cell));
@@ -188,26 +202,28 @@ impl<'a> Stream<'a> {
         Ok(())
     }
 
-    /// Whether the writer may have sorted by other rules: releases since 2.0 compare the bytes of strings as signed
-    /// numbers when they write, and those before had other tiles of floats.
+    /// Whether the writer may have sorted these cells by other rules.
     fn may_disagree(&self, columns: &[AxisColumn]) -> bool {
-        let plan = self.source.plan;
-        let has_bytes = |column: &AxisColumn| !column.bytes.is_ascii();
+        let (source, version) = (self.source, self.source.version());
         let last = self.last.iter().flat_map(|(_, columns)| columns);
-        columns.iter().chain(last).any(has_bytes)
-            || (plan.has_floats() && self.source.version().is_some_and(|version| version < FLOAT_TILES_SINCE))
+        let is_ascii = columns.iter().chain(last).all(|column| column.bytes.is_ascii());
+        !source.is_surely_ordered() && (source.plan.is_exact() || version < TEXTS_SORTED_SINCE || !is_ascii)
     }
 }
 
 impl FragmentSource<'_> {
-    /// Whether the order of the cells can be relied upon before they have been looked at.
+    /// Whether the order of the cells can be relied upon before they have been looked at. Where there are strings it
+    /// cannot: current releases still compare their bytes as signed numbers when they write.
     pub fn is_surely_ordered(&self) -> bool {
+        let version = self.version();
         self.plan.is_exact()
-            && !(self.plan.has_floats() && self.version().is_none_or(|version| version < FLOAT_TILES_SINCE))
+            && (version >= FLOAT_TILES_SINCE || !self.plan.has_floats())
+            && (version >= HILBERT_SINCE || !self.plan.is_hilbert())
     }
 
-    fn version(&self) -> Option<u32> {
-        self.array.outline(self.fragment).ok().map(|outline| outline.facts.version)
+    /// The fragment's format version.
+    fn version(&self) -> u32 {
+        self.array.outline(self.fragment).map_or(0, |outline| outline.facts.version)
     }
 
     /// The key of one cell, as far as keys go.

@@ -8,7 +8,7 @@ use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
 use super::rows::RowMap;
 use super::selection::{CoordinateRange, Selection, Share};
-use super::sort::sorted;
+use super::sort::sort_rows;
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
 
@@ -105,7 +105,8 @@ impl SparseView {
     pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
         let map = self.map.get_or_init(|| match &self.stored {
             None => self.basis.build().map(Arc::new),
-            Some(stored) => sorted(stored).map(Arc::new),
+            Some(stored) if self.basis.is_row_major() => stored.map().cloned(),
+            Some(stored) => sort_rows(stored).map(Arc::new),
         });
         map.as_ref().map_err(Error::clone)
     }

@@ -1,0 +1,281 @@
+//! The rows of sparse arrays are those that libtiledb reads, at the level of the library: fixtures, and larger
+//! collections of arrays where they are there (`TILEFS_CORPUS`, see tests/corpus.rs). `TILEFS_CASE=text` checks
+//! only arrays with that text in their path.
+
+mod support;
+
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{env, fs};
+
+use rayon::prelude::*;
+use serde_json::Value;
+use support::columns::{Column, canonical_sparse, compare_rows, compare_values, digest, hex};
+use support::manifest::{Expected, Object, Read, load};
+use tilefs::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
+use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs::cache::Cache;
+use tilefs::error::Result;
+use tilefs::filter::Key;
+use tilefs::format::datatype::{Datatype, Kind};
+use tilefs::format::scalar::{Range, Scalar};
+use tilefs::format::schema::Dimension;
+use tilefs::storage::LocalStorage;
+
+#[test]
+fn rows_are_those_of_libtiledb() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut objects = load(&home.join("tests/fixtures/manifest.json"), "fixtures/");
+    match corpus(home) {
+        Some(corpus) => {
+            objects.extend(load(&corpus.join("manifest.json"), "corpus/"));
+            objects.extend(load(&corpus.join("manifest_real.json"), "real/"));
+        }
+        None => println!("SKIPPED: there is no corpus; TILEFS_CORPUS says where it is"),
+    }
+    let case = env::var("TILEFS_CASE").unwrap_or_default();
+    objects.retain(|object| {
+        let is_sparse = object.schema.as_ref().is_some_and(|schema| !schema.dense);
+        is_sparse && !object.is_group && object.newest_error.is_none() && object.name.contains(&case)
+    });
+    let outcomes: Vec<Outcome> = objects.par_iter().flat_map_iter(check).collect();
+    let failures: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.failure.is_some()).collect();
+    for outcome in failures.iter().take(60) {
+        println!("{}: {}", outcome.name, outcome.failure.as_deref().unwrap_or_default());
+    }
+    let rows: usize = outcomes.iter().map(|outcome| outcome.rows).sum();
+    let ordered = outcomes.iter().filter(|outcome| outcome.ordered).count();
+    println!("{} arrays, {} reads ({ordered} also in order), {rows} rows", objects.len(), outcomes.len());
+    assert!(failures.is_empty(), "{} of {} reads fail", failures.len(), outcomes.len());
+}
+
+fn corpus(home: &Path) -> Option<PathBuf> {
+    if let Some(folder) = env::var_os("TILEFS_CORPUS") {
+        return Some(folder.into());
+    }
+    let beside = ["../shared/corpus", "../../shared/corpus"].map(|path| home.join(path));
+    beside.into_iter().find(|folder| folder.join("manifest.json").exists())
+}
+
+/// What came of one read.
+struct Outcome {
+    name: String,
+    rows: usize,
+    /// The rows were found to be in libtiledb's order.
+    ordered: bool,
+    failure: Option<String>,
+}
+
+fn check(object: &Object) -> Vec<Outcome> {
+    // A small cache, so that what does not fit is met: blocks of rows in the temporary file, evicted tiles.
+    let cache = Arc::new(Cache::new(512 << 10));
+    let key = object.key.as_ref().map(|key| Arc::new(Key::parse(key.as_bytes()).expect("a key")));
+    let context = Arc::new(Context { storage: Arc::new(LocalStorage::new()), cache, key });
+    let folder = match ArrayFolder::open(context, &object.place) {
+        Ok(folder) => Arc::new(folder),
+        Err(error) => {
+            return vec![Outcome {
+                name: object.name.clone(),
+                rows: 0,
+                ordered: false,
+                failure: Some(error.to_string()),
+            }];
+        }
+    };
+    let reads = object.reads.iter().filter(|read| read.newest_error.is_none());
+    reads
+        .map(|read| {
+            let name = format!("{} {}", object.name, read.name);
+            match view_of(folder.clone(), read)
+                .and_then(|view| Ok((columns_of(&view)?, columns_of(&Arc::new(view.by_row_order()))?)))
+            {
+                Ok((columns, by_row)) => {
+                    let (canonical, order) = canonical_sparse(&columns);
+                    let mut failure = differs(read, &canonical).or_else(|| by_row_differs(&columns, &by_row));
+                    if read.disputed {
+                        failure = None;
+                    }
+                    let ordered = failure.is_none() && read.row_order.is_some();
+                    if ordered && failure.is_none() {
+                        failure = order_differs(read, &canonical, &order);
+                    }
+                    Outcome { name, rows: order.len(), ordered, failure }
+                }
+                Err(error) => Outcome { name, rows: 0, ordered: false, failure: Some(error.to_string()) },
+            }
+        })
+        .collect()
+}
+
+fn differs(read: &Read, columns: &[Column]) -> Option<String> {
+    let rows = columns.first().map_or(0, Column::cells);
+    if rows != read.cells {
+        return Some(format!("{rows} rows instead of {}", read.cells));
+    }
+    let Some(fields) = &read.fields else {
+        let expected = read.sha256.as_ref()?;
+        return (digest(columns) != *expected).then(|| "another digest".to_owned());
+    };
+    let is = |expected: &Expected, got: &[u8]| match expected {
+        Expected::File(file) => fs::read(file).expect("an expected file") == got,
+        Expected::Sha256(sum) => digest_of(got) == *sum,
+    };
+    for (field, column) in fields.iter().zip(columns) {
+        let parts = [
+            ("values", Some(&field.values), Some(column.values.clone())),
+            ("offsets", field.offsets.as_ref(), column.offset_bytes()),
+            ("validity", field.validity.as_ref(), column.validity.clone()),
+        ];
+        for (part, expected, got) in parts {
+            let same = match (expected, got) {
+                (Some(expected), Some(got)) => is(expected, &got),
+                (expected, got) => expected.is_some() == got.is_some(),
+            };
+            if !same {
+                return Some(format!("other {part} of {}", field.name));
+            }
+        }
+    }
+    (fields.len() != columns.len()).then(|| "other fields".to_owned())
+}
+
+fn digest_of(bytes: &[u8]) -> String {
+    use sha2::{Digest, Sha256};
+    hex(&Sha256::digest(bytes))
+}
+
+fn order_differs(read: &Read, sorted: &[Column], order: &[u32]) -> Option<String> {
+    let expected = fs::read(read.row_order.as_ref()?).expect("an expected file");
+    let expected = expected.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes")));
+    let wrong = order
+        .iter()
+        .zip(expected)
+        .position(|(&got, expected)| got != expected && compare_rows(sorted, got as usize, expected as usize).is_ne());
+    wrong.map(|row| format!("row {row} is another than libtiledb's"))
+}
+
+/// The same rows stably sorted by their coordinates.
+fn by_row_differs(columns: &[Column], by_row: &[Column]) -> Option<String> {
+    let mut rows: Vec<usize> = (0..columns[0].cells()).collect();
+    let dimensions: Vec<&Column> = columns.iter().filter(|column| column.is_dimension).collect();
+    rows.sort_by(|&a, &b| {
+        let orders = dimensions.iter().map(|column| compare_values(&column.datatype, column.cell(a), column.cell(b)));
+        orders.fold(Ordering::Equal, Ordering::then)
+    });
+    let differing = columns.iter().zip(by_row).find(|(column, sorted)| {
+        rows.len() != sorted.cells()
+            || rows.iter().enumerate().any(|(to, &from)| column.cell(from) != sorted.cell(to))
+            || column
+                .validity
+                .as_ref()
+                .zip(sorted.validity.as_ref())
+                .is_some_and(|(from, to)| !rows.iter().map(|row| from[*row]).eq(to.iter().copied()))
+    });
+    differing.map(|(column, _)| format!("{} sorted by row is something else", column.name))
+}
+
+fn view_of(folder: Arc<ArrayFolder>, read: &Read) -> Result<Arc<SparseView>> {
+    let window = read.window.map_or(TimeWindow::ALL, |(start, end)| TimeWindow { start, end });
+    let array = Arc::new(Array::open(folder, window)?);
+    let mut view = Arc::new(SparseView::new(array.clone())?);
+    let schema = array.schema();
+    if let Some(subarray) = &read.subarray {
+        let ranges = schema.dimensions.iter().zip(subarray).map(|(dimension, (low, high))| {
+            let range = Range { low: scalar(dimension, low), high: scalar(dimension, high) };
+            Some(vec![CoordinateRange { range, step: 1 }])
+        });
+        view = Arc::new(view.select(&ranges.collect::<Vec<_>>())?);
+    }
+    Ok(view)
+}
+
+/// All columns of a view, in the order of the schema, dimensions first.
+fn columns_of(view: &Arc<SparseView>) -> Result<Vec<Column>> {
+    let schema = view.array().schema();
+    let mut columns = Vec::new();
+    for (number, dimension) in schema.dimensions.iter().enumerate() {
+        let blank = blank(&dimension.name, dimension.datatype, true);
+        columns.push(match dimension.is_variable() {
+            true => variable(blank, &VarColumn::of_dimension(view.clone(), number)?)?,
+            false => fixed(blank, &FixedColumn::of_dimension(view.clone(), number)?)?,
+        });
+    }
+    for (number, attribute) in schema.attributes.iter().enumerate() {
+        let blank = blank(&attribute.name, attribute.datatype, false);
+        let mut column = match attribute.is_variable() {
+            true => variable(blank, &VarColumn::of_attribute(view.clone(), number)?)?,
+            false => fixed(blank, &FixedColumn::of_attribute(view.clone(), number)?)?,
+        };
+        if attribute.nullable {
+            column.validity = Some(all_of(&FixedColumn::of_validity(view.clone(), number)?)?);
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn scalar(dimension: &Dimension, value: &Value) -> Scalar {
+    let real = || value.as_f64().or_else(|| value.as_str()?.parse().ok()).expect("a number");
+    match dimension.datatype.kind() {
+        // Latin-1.
+        Kind::Bytes => Scalar::Text(value.as_str().expect("text").chars().map(|one| one as u8).collect()),
+        Kind::Signed => Scalar::Signed(value.as_i64().expect("an integer")),
+        Kind::Unsigned => Scalar::Unsigned(value.as_u64().expect("an integer")),
+        Kind::Float if dimension.datatype.size() == 4 => Scalar::Float32(real() as f32),
+        Kind::Float => Scalar::Float64(real()),
+    }
+}
+
+fn blank(name: &str, datatype: Datatype, is_dimension: bool) -> Column {
+    let (name, datatype) = (name.to_owned(), datatype.name().to_owned());
+    Column { name, datatype, cell_size: None, is_dimension, values: Vec::new(), offsets: None, validity: None }
+}
+
+/// Reads in pieces of odd lengths.
+const PIECES: [usize; 3] = [1001, 1, 20_000];
+
+fn all_of(column: &FixedColumn) -> Result<Vec<u8>> {
+    let size = column.cell_size();
+    let mut bytes = vec![0; column.row_count()? as usize * size];
+    let mut row = 0;
+    let mut pieces = PIECES.iter().cycle();
+    while row < bytes.len() / size {
+        let end = (row + pieces.next().unwrap()).min(bytes.len() / size);
+        column.prepare(row as u64, (end - row) as u64)?;
+        column.read(row as u64, &mut bytes[row * size..end * size])?;
+        row = end;
+    }
+    Ok(bytes)
+}
+
+fn fixed(blank: Column, column: &FixedColumn) -> Result<Column> {
+    Ok(Column { cell_size: Some(column.cell_size()), values: all_of(column)?, ..blank })
+}
+
+fn variable(blank: Column, column: &VarColumn) -> Result<Column> {
+    let rows = column.row_count()? as usize;
+    let mut offsets = vec![0; rows + 1];
+    let mut row = 0;
+    let mut pieces = PIECES.iter().cycle();
+    while row <= rows {
+        let end = (row + pieces.next().unwrap()).min(rows + 1);
+        column.offsets(row as u64, &mut offsets[row..end])?;
+        row = end;
+    }
+    let mut values = vec![0; column.byte_count()? as usize];
+    let mut byte = 0;
+    while byte < values.len() {
+        let end = (byte + pieces.next().unwrap()).min(values.len());
+        column.read(byte as u64, &mut values[byte..end])?;
+        byte = end;
+    }
+    assert_eq!(offsets[rows], column.byte_count()?);
+    if rows > 0 {
+        column.prepare(0, rows as u64)?;
+        let row = rows / 2;
+        assert!(offsets[column.row_at(offsets[row])? as usize] == offsets[row]);
+    }
+    offsets.pop();
+    Ok(Column { offsets: Some(offsets), values, ..blank })
+}
