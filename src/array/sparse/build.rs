@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use super::cells::FragmentCells;
 use super::deletes::Delete;
 use super::key::KeyPlan;
-use super::merge::{Halt, MergeTask, Merged};
 use super::parallel::for_all;
 use super::plan::{Job, Planner};
 use super::rows::{RowMap, Segment};
 use super::selection::Selection;
 use super::store::Store;
 use super::stream::FragmentSource;
+use super::task::{Halt, MergeTask, Merged};
 use super::visible::CellFilter;
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
@@ -150,69 +150,6 @@ impl<'a> Progress<'a> {
             let (memory, file, seconds) = (memory >> 10, file >> 10, self.start.elapsed().as_secs_f64());
             let path = self.array.path().display();
             log::info!("{path}: done in {seconds:.1} s; {memory} KiB in memory, {file} KiB in a temporary file");
-        }
-    }
-}
-
-#[cfg(test)]
-mod survey {
-    use super::*;
-    use crate::array::sparse::stream::{Batch, Stream, StreamBuffers};
-    #[test]
-    #[ignore]
-    fn survey() {
-        let list = std::fs::read_to_string("/tmp/sp/sparse.txt").unwrap();
-        let mut counts = std::collections::BTreeMap::<String, (u32, u32, u32)>::new();
-        for path in list.lines() {
-            let context = Arc::new(crate::array::Context {
-                storage: Arc::new(crate::storage::LocalStorage::new()),
-                cache: Arc::new(crate::cache::Cache::new(1 << 20)),
-                key: None,
-            });
-            let Ok(folder) = crate::array::ArrayFolder::open(context, std::path::Path::new(path)) else { continue };
-            let Ok(array) = Array::open(Arc::new(folder), crate::array::TimeWindow::ALL) else { continue };
-            let array = Arc::new(array);
-            let Ok(view) = crate::array::sparse::SparseView::new(array.clone()) else {
-                println!("{path}: no view");
-                continue;
-            };
-            for fragment in 0..array.fragment_count() {
-                let source = view.basis().source(fragment).unwrap();
-                let schema = array.schema();
-                let v = array.outline(fragment).unwrap().facts.version;
-                let kind = format!(
-                    "{:?} text={} float={} dups={}",
-                    schema.cell_order,
-                    !source.plan.is_exact(),
-                    source.plan.has_floats(),
-                    schema.allows_duplicates
-                );
-                let mut stream = Stream::new(&source, 0..source.cells.count(), 1 << 14, true);
-                let (mut batch, mut buffers) = (Batch::default(), StreamBuffers::default());
-                let mut bad = None;
-                loop {
-                    match stream.read(&mut batch, &mut buffers) {
-                        Ok(true) => {}
-                        Ok(false) => break,
-                        Err(error) => {
-                            bad = Some(error.to_string());
-                            break;
-                        }
-                    }
-                }
-                let entry = counts.entry(format!("{kind} v{v:02}")).or_default();
-                entry.0 += 1;
-                if stream.found_disorder {
-                    entry.1 += 1;
-                }
-                if let Some(bad) = bad {
-                    entry.2 += 1;
-                    println!("{kind} v{v} {path} {}: {bad}", array.fragment_name(fragment));
-                }
-            }
-        }
-        for (kind, (all, tolerated, bad)) in counts {
-            println!("{kind}: {all} {tolerated} {bad}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::files::FixedFile;
-use super::gather::{DROPPED, Gathered, interleave};
+use super::gather::{DROPPED, Gathered, Stretches, interleave};
 use super::rows::{MixedRows, Rows};
 use super::view::SparseView;
 use crate::array::Array;
@@ -106,16 +106,13 @@ impl FixedColumn {
     /// As [`FixedColumn::read`].
     pub fn prepare(&self, first: u64, count: u64) -> Result<()> {
         let mut files = Files::new(self);
-        let mut gathered = Gathered::default();
+        let mut stretches = Stretches::default();
         self.view.map()?.for_each(first, count, |rows| {
-            match rows {
-                Rows::Run { fragment, position, rows } => return files.prepare(fragment, position, rows),
-                Rows::Mixed(mixed) => gathered.set_mixed(mixed),
-                Rows::Scattered(addresses) => gathered.set_scattered(addresses),
-            }
-            let mut stretches = gathered.stretches.iter();
-            stretches.try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
-        })
+            stretches.add(&rows);
+            Ok(())
+        })?;
+        let mut stretches = stretches.iter();
+        stretches.try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
     }
 }
 

@@ -80,12 +80,19 @@ impl AxisColumn {
 
     /// A column of one of these cells.
     pub fn only(&self, cell: usize) -> Self {
-        let positions = self.positions.get(cell).copied().into_iter().collect();
-        if self.offsets.is_empty() {
-            return AxisColumn { positions, ..AxisColumn::default() };
+        let mut only = AxisColumn::default();
+        only.set_only(self, cell);
+        only
+    }
+
+    /// Makes this a column of one cell of another.
+    pub fn set_only(&mut self, from: &AxisColumn, cell: usize) {
+        self.clear();
+        self.positions.extend(from.positions.get(cell));
+        if !from.offsets.is_empty() {
+            self.bytes.extend_from_slice(from.text(cell));
+            self.offsets.extend([0, self.bytes.len() as u64]);
         }
-        let bytes = self.text(cell).to_vec();
-        AxisColumn { positions, offsets: vec![0, bytes.len() as u64], bytes }
     }
 }
 

@@ -4,102 +4,46 @@
 //! fragments' next cells: a tournament among them, in which only the winner's matches are played again.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 
-use super::key::AxisColumn;
-use super::rows::{MixedSegment, MixedWriter};
-use super::store::Store;
-use super::stream::{Batch, FragmentSource, Stream, StreamBuffers};
+use super::key::{AxisColumn, KeyPlan};
+use super::rows::MixedWriter;
+use super::stream::{Batch, StreamBuffers};
+use super::task::Merged;
 use crate::error::Error;
 
-/// Memory that the batches of one merge take together, about.
-const BATCH_MEMORY: u64 = 16 << 20;
+/// The cells of one fragment in order.
+pub trait CellStream {
+    /// Reads the next cells; `false` at the end.
+    fn read(&mut self, batch: &mut Batch, buffers: &mut StreamBuffers) -> Merged<bool>;
 
-/// Cells of a batch: enough that reading one is worth the while, and no more than the chunk of a tile has.
-const BATCH_CELLS: Range<u64> = 256..16384;
+    /// When cells were written that have no time of their own.
+    fn time(&self) -> u64;
 
-/// Cells of some fragments to be merged.
-#[derive(Debug, Clone)]
-pub struct MergeTask {
-    /// Numbers of the fragments, and positions.
-    pub parts: Vec<(usize, Range<u64>)>,
-    /// Whether cells are compared. Without, there is one part and every cell stands for itself.
-    pub compares: bool,
-    /// Whether cells are merged as they come where a writer had other ideas of the order.
-    pub accepts_disorder: bool,
+    /// Decides between cells of the same time: the largest is the youngest.
+    fn age(&self) -> usize;
 }
 
-/// Why a merge came to no end.
-pub enum Halt {
-    Failed(Error),
-    /// A fragment's cells, here, are not in the order that everything was planned by.
-    Disorder(String),
-}
-
-/// What a merge gives, if it comes to an end.
-pub type Merged<T> = std::result::Result<T, Halt>;
-
-impl From<Error> for Halt {
-    fn from(error: Error) -> Self {
-        Halt::Failed(error)
-    }
-}
-
-impl MergeTask {
-    /// Cells to be gone through.
-    pub fn cells(&self) -> u64 {
-        self.parts.iter().map(|(_, positions)| positions.end - positions.start).sum()
-    }
-
-    /// Merges, telling `progress` about cells gone through.
-    ///
-    /// # Errors
-    /// Any damage in the cells.
-    pub fn run(
-        &self,
-        sources: &[FragmentSource<'_>],
-        store: &Store,
-        progress: impl Fn(u64) + Copy,
-    ) -> Merged<MixedSegment> {
-        let Some(plan) = sources.first().map(|source| source.plan) else {
-            return Ok(MixedWriter::new(store, &[]).finish()?);
-        };
-        if !self.compares {
-            return self.filter(sources, store, progress);
-        }
-        macro_rules! with_words {
-            ($($words:literal),*) => {
-                match (plan.words(), plan.is_exact()) {
-                    $((0..=$words, true) => Merge::<$words, true, _>::run(self, sources, store, progress),
-                    (0..=$words, false) => Merge::<$words, false, _>::run(self, sources, store, progress),)*
-                    (words, _) => Err(Error::unsupported(format!("merging by keys of {words} words")).into()),
-                }
-            };
-        }
-        with_words!(1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-    }
-
-    /// Goes through the cells of one fragment, of which none replaces another.
-    fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64)) -> Merged<MixedSegment> {
-        let starts: Vec<(u32, u64)> = self.parts.iter().map(|(number, at)| (*number as u32, at.start)).collect();
-        let mut writer = MixedWriter::new(store, &starts);
-        let (mut batch, mut buffers) = (Batch::default(), StreamBuffers::default());
-        for (part, (number, positions)) in self.parts.iter().enumerate() {
-            let mut stream = Stream::new(&sources[*number], positions.clone(), BATCH_CELLS.end, false);
-            while stream.read(&mut batch, &mut buffers)? {
-                for cell in 0..batch.count {
-                    writer.push(part, batch.marks.is_present(cell) && batch.marks.is_shown(cell))?;
-                }
-                progress(batch.count as u64);
+/// Tells `writer` about all cells, each part's in their order: that it is the next row, or that it is dropped, because it was
+/// not there, is not shown, or is older than another of the same coordinates.
+///
+/// # Errors
+/// Those of the streams and of `writer`; [`Error::Unsupported`] for keys of very many words.
+pub fn merge<S: CellStream>(plan: &KeyPlan, streams: Vec<S>, writer: &mut MixedWriter<'_>) -> Merged<()> {
+    macro_rules! with_words {
+        ($($words:literal),*) => {
+            match (plan.words(), plan.is_exact()) {
+                $((0..=$words, true) => Merge::<S, $words, true>::run(plan, streams, writer),
+                (0..=$words, false) => Merge::<S, $words, false>::run(plan, streams, writer),)*
+                (words, _) => Err(Error::unsupported(format!("merging by keys of {words} words")).into()),
             }
-        }
-        Ok(writer.finish()?)
+        };
     }
+    with_words!(1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 }
 
 /// One fragment in a merge, at its next cell.
-struct Part<'a> {
-    stream: Stream<'a>,
+struct Part<S> {
+    stream: S,
     batch: Batch,
     /// The next cell, in the batch.
     cell: usize,
@@ -116,44 +60,48 @@ struct Newest<const WORDS: usize> {
     columns: Vec<AxisColumn>,
 }
 
-struct Merge<'a, 'b, const WORDS: usize, const EXACT: bool, P> {
-    parts: Vec<Part<'a>>,
+/// The order of keys; of one or two words without branches.
+#[inline(always)]
+fn is_less<const WORDS: usize>(a: &[u64; WORDS], b: &[u64; WORDS]) -> bool {
+    let pair = |key: &[u64; WORDS]| u128::from(key[0]) << 64 | u128::from(key[1 % WORDS]);
+    match WORDS {
+        1 => a[0] < b[0],
+        2 => pair(a) < pair(b),
+        _ => a < b,
+    }
+}
+
+struct Merge<'a, 'b, S, const WORDS: usize, const EXACT: bool> {
+    plan: &'a KeyPlan,
+    parts: Vec<Part<S>>,
     /// Keys of the parts' next cells.
     heads: Vec<[u64; WORDS]>,
     /// The losers of the matches at the inner nodes of the tournament: node 1 is the last match, and the players
     /// of node n are those of nodes 2n and 2n + 1, where part p plays at node p + number of parts.
     losers: Vec<u32>,
     buffers: StreamBuffers,
-    writer: MixedWriter<'b>,
-    accepts_disorder: bool,
-    progress: P,
+    writer: &'a mut MixedWriter<'b>,
 }
 
-impl<'a, const WORDS: usize, const EXACT: bool, P: Fn(u64)> Merge<'a, '_, WORDS, EXACT, P> {
-    fn run(task: &MergeTask, sources: &'a [FragmentSource<'a>], store: &Store, progress: P) -> Merged<MixedSegment> {
-        let count = task.parts.len() as u64;
-        let cell_memory = 8 * (WORDS + 2) as u64 + if EXACT { 0 } else { 64 };
-        let batch_cells = BATCH_MEMORY / (cell_memory * count.max(1));
-        let batch_cells = batch_cells.clamp(BATCH_CELLS.start, BATCH_CELLS.end);
-        let parts = task.parts.iter().map(|(number, positions)| Part {
-            stream: Stream::new(&sources[*number], positions.clone(), batch_cells, true),
+impl<'a, 'b, S: CellStream, const WORDS: usize, const EXACT: bool> Merge<'a, 'b, S, WORDS, EXACT> {
+    fn run(plan: &'a KeyPlan, streams: Vec<S>, writer: &'a mut MixedWriter<'b>) -> Merged<()> {
+        let count = streams.len();
+        let parts = streams.into_iter().map(|stream| Part {
+            stream,
             batch: Batch::default(),
             cell: 0,
             time: 0,
             is_done: false,
         });
-        let starts: Vec<(u32, u64)> = task.parts.iter().map(|(number, at)| (*number as u32, at.start)).collect();
-        let mut merge: Merge<'a, '_, WORDS, EXACT, P> = Merge {
+        let mut merge: Merge<'a, 'b, S, WORDS, EXACT> = Merge {
+            plan,
             parts: parts.collect(),
-            heads: vec![[0; WORDS]; starts.len()],
-            losers: vec![0; starts.len().max(1)],
+            heads: vec![[0; WORDS]; count],
+            losers: vec![0; count.max(1)],
             buffers: StreamBuffers::default(),
-            writer: MixedWriter::new(store, &starts),
-            accepts_disorder: task.accepts_disorder,
-            progress,
+            writer,
         };
-        merge.play()?;
-        Ok(merge.writer.finish()?)
+        merge.play()
     }
 
     fn play(&mut self) -> Merged<()> {
@@ -197,19 +145,35 @@ impl<'a, const WORDS: usize, const EXACT: bool, P: Fn(u64)> Merge<'a, '_, WORDS,
     fn replay(&mut self, part: usize) -> usize {
         let mut winner = part;
         let mut node = (part + self.parts.len()) / 2;
+        if !EXACT {
+            while node > 0 {
+                let other = self.losers[node] as usize;
+                if self.is_before(other, winner) {
+                    self.losers[node] = winner as u32;
+                    winner = other;
+                }
+                node /= 2;
+            }
+            return winner;
+        }
+        // Who wins is as good as random: choosing without branches is several times faster.
+        let mut key = self.heads[part];
         while node > 0 {
             let other = self.losers[node] as usize;
-            if self.is_before(other, winner) {
-                self.losers[node] = winner as u32;
-                winner = other;
+            let other_key = self.heads[other];
+            let mut swaps = is_less(&other_key, &key);
+            if other_key == key {
+                swaps = self.is_newer(other, winner);
             }
+            self.losers[node] = if swaps { winner } else { other } as u32;
+            winner = if swaps { other } else { winner };
+            key = if swaps { other_key } else { key };
             node /= 2;
         }
         winner
     }
 
     /// Whether the next cell of `a` comes before that of `b`.
-    #[inline]
     fn is_before(&self, a: usize, b: usize) -> bool {
         let order = match EXACT {
             true => self.heads[a].cmp(&self.heads[b]),
@@ -227,7 +191,7 @@ impl<'a, const WORDS: usize, const EXACT: bool, P: Fn(u64)> Merge<'a, '_, WORDS,
         if x.is_done || y.is_done {
             return x.is_done.cmp(&y.is_done);
         }
-        let plan = x.stream.source().plan;
+        let plan = self.plan;
         plan.compare(&self.heads[a], &self.heads[b]).unwrap_or_else(|dimension| {
             plan.compare_behind(dimension, (&x.batch.columns, x.cell), (&y.batch.columns, y.cell))
         })
@@ -240,7 +204,7 @@ impl<'a, const WORDS: usize, const EXACT: bool, P: Fn(u64)> Merge<'a, '_, WORDS,
         if x.is_done || y.is_done {
             return !x.is_done;
         }
-        let age = |part: &Part<'_>| (part.time, part.stream.source().fragment);
+        let age = |part: &Part<S>| (part.time, part.stream.age());
         age(x) > age(y)
     }
 
@@ -263,7 +227,12 @@ impl<'a, const WORDS: usize, const EXACT: bool, P: Fn(u64)> Merge<'a, '_, WORDS,
         let zeros = part.batch.zeros(part.cell);
         match newest {
             Some(newest) if EXACT => (newest.key, newest.zeros) = (key, zeros),
-            _ => {
+            Some(newest) => {
+                (newest.key, newest.zeros) = (key, zeros);
+                let columns = newest.columns.iter_mut().zip(&part.batch.columns);
+                columns.for_each(|(kept, column)| kept.set_only(column, part.cell));
+            }
+            None => {
                 let columns = part.batch.columns.iter().map(|column| column.only(part.cell)).collect();
                 *newest = Some(Newest { key, zeros, columns });
             }
@@ -303,7 +272,7 @@ impl<'a, const WORDS: usize, const EXACT: bool, P: Fn(u64)> Merge<'a, '_, WORDS,
         if let Some(time) = part.batch.marks.times.get(part.cell) {
             part.time = *time;
         }
-        let words = part.stream.source().plan.words();
+        let words = self.plan.words();
         self.heads[number][..words].copy_from_slice(part.batch.key(part.cell, words));
         Ok(())
     }
@@ -312,13 +281,9 @@ impl<'a, const WORDS: usize, const EXACT: bool, P: Fn(u64)> Merge<'a, '_, WORDS,
     #[cold]
     fn fill(&mut self, number: usize) -> Merged<()> {
         let part = &mut self.parts[number];
-        (self.progress)(part.batch.count as u64);
-        part.cell = 0;
-        part.time = part.stream.source().time;
         part.is_done = !part.stream.read(&mut part.batch, &mut self.buffers)?;
-        match part.stream.disorder() {
-            Some(place) if !self.accepts_disorder => Err(Halt::Disorder(place.to_owned())),
-            _ => Ok(()),
-        }
+        part.cell = 0;
+        part.time = part.stream.time();
+        Ok(())
     }
 }

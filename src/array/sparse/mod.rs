@@ -22,6 +22,7 @@ mod selection;
 mod sort;
 mod store;
 mod stream;
+mod task;
 mod var_column;
 mod var_files;
 mod view;

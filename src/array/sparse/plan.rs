@@ -4,12 +4,12 @@
 use std::ops::Range;
 
 use super::build::Basis;
-use super::merge::MergeTask;
 use super::overlap::{Part, Span, TileRun, loosen, parts, tighten};
 use super::parallel::threads;
 use super::rows::MOST_MERGED;
 use super::selection::Share;
 use super::stream::FragmentSource;
+use super::task::MergeTask;
 use crate::error::{Error, Locate, Result};
 use crate::format::scalar::Range as CoordinateRange;
 

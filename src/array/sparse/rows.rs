@@ -11,7 +11,7 @@ use super::store::{Piece, Store};
 use crate::error::{Error, Result};
 
 /// Codes of a block; with many fragments more, so that their positions do not outweigh the codes.
-const LEAST_CODES: usize = 4096;
+const LEAST_CODES: usize = 16384;
 const CODES_PER_FRAGMENT: usize = 16;
 
 /// Fragments that one stretch of blocks can choose from.
@@ -259,21 +259,28 @@ fn broken() -> Error {
 
 impl MixedRows {
     fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
-        let (positions, codes) = stored.split_at_checked(8 * fragments.len())?;
-        let (positions, _) = positions.as_chunks();
+        let (rows, stored) = stored.split_first_chunk()?;
+        let (heads, codes) = stored.split_at_checked(12 * fragments.len())?;
+        self.rows = u64::from_le_bytes(*rows);
         self.parts.clear();
-        let parts = fragments.iter().zip(positions);
-        self.parts.extend(parts.map(|(fragment, position)| MixedPart {
-            fragment: *fragment,
-            position: u64::from_le_bytes(*position),
-            cells: 0,
-        }));
-        decode_codes(codes, &mut self.codes)?;
-        Some(())
+        let parts = fragments.iter().zip(heads.as_chunks::<12>().0);
+        for (fragment, [a, b, c, d, e, f, g, h, cells @ ..]) in parts {
+            self.parts.push(MixedPart {
+                fragment: *fragment,
+                position: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+                cells: u32::from_le_bytes(*cells).into(),
+            });
+        }
+        decode_codes(codes, &mut self.codes)
     }
 
     /// Keeps `count` rows after the first `skipped`, and counts the cells of each part.
     fn cut(&mut self, skipped: u64, count: u64) {
+        // Dropped cells behind the last row are left out: others count on rows to end with one.
+        if skipped == 0 && count == self.rows && self.codes.last().is_some_and(|code| code & 1 == 0) {
+            return;
+        }
+        self.parts.iter_mut().for_each(|part| part.cells = 0);
         let mut at = 0;
         let mut left = skipped;
         while left > 0 {
@@ -357,13 +364,19 @@ impl<'a> MixedWriter<'a> {
     }
 
     fn close(&mut self) -> Result<()> {
-        let mut stored: Vec<u8> = self.positions.iter().flat_map(|position| position.to_le_bytes()).collect();
-        encode_codes(&self.codes, self.fragments.len(), &mut stored);
         let first_row = self.rows;
+        let mut cells = vec![0u32; self.fragments.len()];
         for code in &self.codes {
-            self.positions[usize::from(code >> 1)] += 1;
+            cells[usize::from(code >> 1)] += 1;
             self.rows += u64::from(code & 1 == 0);
         }
+        let mut stored = (self.rows - first_row).to_le_bytes().to_vec();
+        for (position, cells) in self.positions.iter_mut().zip(cells) {
+            stored.extend(position.to_le_bytes());
+            stored.extend(cells.to_le_bytes());
+            *position += u64::from(cells);
+        }
+        encode_codes(&self.codes, self.fragments.len(), &mut stored);
         self.codes.clear();
         self.blocks.push(Block { first_row, piece: self.store.put(stored)? });
         Ok(())

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::gather::Gathered;
+use super::gather::{Gathered, Stretches};
 use super::parallel::for_all;
 use super::rows::{RowMap, Rows, Segment};
 use super::var_files::{Value, VarField, VarFiles, too_long};
@@ -155,16 +155,13 @@ impl VarColumn {
     /// As [`VarColumn::read`].
     pub fn prepare(&self, first: u64, count: u64) -> Result<()> {
         let mut files = self.files();
-        let mut gathered = Gathered::default();
+        let mut stretches = Stretches::default();
         self.view.map()?.for_each(first, count, |rows| {
-            match rows {
-                Rows::Run { fragment, position, rows } => return files.prepare(fragment, position, rows),
-                Rows::Mixed(mixed) => gathered.set_mixed(mixed),
-                Rows::Scattered(addresses) => gathered.set_scattered(addresses),
-            }
-            let mut stretches = gathered.stretches.iter();
-            stretches.try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
-        })
+            stretches.add(&rows);
+            Ok(())
+        })?;
+        let mut stretches = stretches.iter();
+        stretches.try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
     }
 
     /// The row whose value holds a byte, or of several that start there (all but one of them empty) the last.
