@@ -92,6 +92,81 @@ fn a_damaged_attribute_costs_no_other() {
     }
 }
 
+#[test]
+fn damaged_metadata_and_labels_cost_no_values() {
+    for (name, part, folder) in [
+        ("arrays/dense/metadata", "__meta", "meta"),
+        ("arrays/dense/enumerations", "__enumerations", "enums"),
+        ("arrays/dense/labels", "__labels", "labels"),
+    ] {
+        let object = &fixture(name);
+        let whole = undamaged(object);
+        let texts = texts_of(&object.place, folder).expect("the fixture is whole");
+        let files: Vec<PathBuf> =
+            all_files_of(&object.place).into_iter().filter(|file| file.iter().any(|one| one == part)).collect();
+        assert!(!files.is_empty(), "{name} has no {part}");
+        let mut noticed = 0;
+        for file in files {
+            for damage in LOSSES.into_iter().filter(|damage| *damage != Removed) {
+                let copy = Copy::of(object);
+                apply(damage, &object.place.join(&file), &copy.path().join(&file));
+                let title = format!("{name} {} {damage:?}", file.display());
+                let faults = compare(&whole, &copy.path(), &[part.to_owned()], true);
+                assert!(faults.is_empty(), "{title}: {}", faults.join("\n"));
+                let shown = columns(&copy.path()).expect("it opens");
+                let readable = shown.iter().all(|file| file.read().iter().all(Result::is_ok));
+                assert!(readable, "{title}: the values need nothing of it");
+                // What is shown of the damaged part is right or an error.
+                let after = match texts_of(&copy.path(), folder) {
+                    Ok(after) => after,
+                    Err(error) => {
+                        noticed += 1;
+                        assert_eq!(unclear(&error, &[part.to_owned()]), None, "{title}");
+                        continue;
+                    }
+                };
+                for (one, bytes) in &after {
+                    match bytes {
+                        Ok(bytes) => {
+                            let before =
+                                texts.iter().find(|(name, _)| name == one).and_then(|(_, was)| was.as_ref().ok());
+                            assert_eq!(before, Some(bytes), "{title}: {one}");
+                        }
+                        Err(error) => {
+                            noticed += 1;
+                            assert_eq!(unclear(error, &[part.to_owned()]), None, "{title}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(noticed > 0, "{name}: no damage is noticed");
+    }
+}
+
+#[test]
+fn a_damaged_member_costs_no_other() {
+    let group = fixture("arrays/groups/experiment");
+    for member in ["raw", "results/run 1"] {
+        let copy = Copy::of(&group);
+        let schema = files_of(&copy.path().join(member)).into_iter().find(|file| file.starts_with("__schema"));
+        let schema = Path::new(member).join(schema.expect("a member has a schema"));
+        apply(Halved, &group.place.join(&schema), &copy.path().join(&schema));
+        let open = |path: &[&str]| {
+            let options = OpenOptions { at: Some(u64::MAX), threads: 1, ..OpenOptions::default() };
+            let mut folder = tree::open(&copy.path(), &options)?;
+            for name in path {
+                folder = support::shown::subfolder(&*folder, name)?;
+            }
+            support::shown::file(&*folder, "v", ".i32")
+        };
+        let members: [&[&str]; 3] = [&["raw"], &["results", "first run"], &["results", "second%2Frun"]];
+        let readable = members.map(|path| open(path).is_ok());
+        let expected = if member == "raw" { [false, true, true] } else { [true, false, true] };
+        assert_eq!(readable, expected, "with {member} damaged");
+    }
+}
+
 /// Every file of every array, damaged in all these ways; what went wrong. `strict` says of an array and a file whether
 /// other values than the undamaged are a fault.
 fn damage_all(ways: &[Damage], strict: impl Fn(&Object, &Path) -> bool + Sync) -> Vec<String> {
@@ -149,6 +224,12 @@ fn objects() -> Vec<Object> {
     there.collect()
 }
 
+/// A fixture by its path.
+fn fixture(name: &str) -> Object {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/manifest.json");
+    load(&manifest, "").into_iter().find(|object| object.name == name).unwrap_or_else(|| panic!("no fixture {name}"))
+}
+
 /// Whether a checksum covers every byte of a file's chunks.
 fn is_covered(object: &Object, file: &Path) -> bool {
     let name = file.file_name().expect("a file has a name").to_string_lossy();
@@ -186,8 +267,15 @@ fn link_folder(from: &Path, to: &Path) {
     }
 }
 
-/// All files that hold something (the marks of commits are empty), relative to the folder.
+/// All files that hold something (the marks of commits are empty) and bear on values, relative to the folder.
 fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let mut found = all_files_of(folder);
+    // Metadata are shown in files of their own.
+    found.retain(|file| !file.starts_with("__meta"));
+    found
+}
+
+fn all_files_of(folder: &Path) -> Vec<PathBuf> {
     fn walk(folder: &Path, base: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).expect("a folder is listed") {
             let path = entry.expect("a folder is listed").path();
@@ -200,8 +288,6 @@ fn files_of(folder: &Path) -> Vec<PathBuf> {
     }
     let mut found = Vec::new();
     walk(folder, folder, &mut found);
-    // Metadata are shown in files of their own.
-    found.retain(|file| !file.starts_with("__meta"));
     found.sort();
     found
 }
@@ -270,6 +356,18 @@ fn columns(array: &Path) -> Result<Vec<Shown>> {
     let mut found = raw_files(&*root, "")?;
     if let Some(Node::Folder(dims)) = root.lookup("dims")? {
         found.extend(raw_files(&*dims, "dims/")?);
+    }
+    Ok(found)
+}
+
+/// The files of a folder of the tree, each as bytes or an error.
+fn texts_of(array: &Path, folder: &str) -> Result<Vec<(String, Result<Vec<u8>>)>> {
+    let root = tree::open(array, &OpenOptions { at: Some(u64::MAX), threads: 1, ..OpenOptions::default() })?;
+    let folder = support::shown::subfolder(&*root, folder)?;
+    let mut found = Vec::new();
+    for entry in folder.list()?.into_iter().filter(|entry| entry.kind == EntryKind::File) {
+        let bytes = support::shown::file(&*folder, &support::shown::decoded(&entry.name), "");
+        found.push((entry.name, bytes));
     }
     Ok(found)
 }
