@@ -17,48 +17,60 @@ use crate::format::cursor::Cursor;
 
 /// Where the bytes of a stream are.
 #[derive(Clone, Copy)]
-enum Stream<'a> {
+enum Place<'a> {
     Chunk(&'a [u8]),
     /// The first so many bytes of the front buffer.
     Front(usize),
 }
 
-impl<'a> Stream<'a> {
-    fn bytes<'b>(self, front: &'b [u8]) -> &'b [u8]
+impl<'a> Place<'a> {
+    fn bytes<'b>(self, consumed: usize, front: &'b [u8]) -> &'b [u8]
     where
         'a: 'b,
     {
         match self {
-            Stream::Chunk(bytes) => bytes,
-            Stream::Front(length) => &front[..length],
+            Place::Chunk(bytes) => &bytes[consumed..],
+            Place::Front(length) => &front[consumed..length],
         }
     }
 }
 
-/// The buffer that holds a stream now, and the one that the next filter writes.
-struct Buffers<'s> {
+/// Metadata or data: what is left of it, and the buffers it goes through.
+struct Stream<'a, 's> {
+    place: Place<'a>,
+    /// Bytes at the front that filters have consumed.
+    consumed: usize,
+    /// The buffer that holds the stream now, if any does, and the one that the next filter writes.
     front: &'s mut Vec<u8>,
     back: &'s mut Vec<u8>,
 }
 
-impl<'s> Buffers<'s> {
-    fn new([front, back]: &'s mut [Vec<u8>; 2]) -> Self {
-        Buffers { front, back }
+impl<'a, 's> Stream<'a, 's> {
+    fn new(bytes: &'a [u8], [front, back]: &'s mut [Vec<u8>; 2]) -> Self {
+        Stream { place: Place::Chunk(bytes), consumed: 0, front, back }
     }
 
-    fn turn(&mut self) {
+    fn bytes(&self) -> &[u8] {
+        self.place.bytes(self.consumed, self.front)
+    }
+
+    /// What is left, and the buffer to write while reading it.
+    fn split(&mut self) -> (&[u8], &mut Vec<u8>) {
+        (self.place.bytes(self.consumed, self.front), self.back)
+    }
+
+    /// Goes on with the first `length` bytes of the back buffer.
+    fn turn(&mut self, length: usize) {
         std::mem::swap(&mut self.front, &mut self.back);
+        self.place = Place::Front(length);
+        self.consumed = 0;
     }
 }
 
 /// The state between two filters.
 pub(super) struct Passage<'a, 's> {
-    metadata: Stream<'a>,
-    /// Bytes at the front of the metadata that filters have consumed.
-    consumed: usize,
-    metadata_buffers: Buffers<'s>,
-    data: Stream<'a>,
-    data_buffers: Buffers<'s>,
+    metadata: Stream<'a, 's>,
+    data: Stream<'a, 's>,
     codecs: &'s mut Codecs,
     entries: &'s mut Entries,
     cipher: Option<&'a Cipher>,
@@ -74,11 +86,8 @@ impl<'a, 's> Passage<'a, 's> {
         scratch: &'s mut Scratch,
     ) -> Self {
         Passage {
-            metadata: Stream::Chunk(metadata),
-            consumed: 0,
-            metadata_buffers: Buffers::new(&mut scratch.metadata),
-            data: Stream::Chunk(data),
-            data_buffers: Buffers::new(&mut scratch.data),
+            metadata: Stream::new(metadata, &mut scratch.metadata),
+            data: Stream::new(data, &mut scratch.data),
             codecs: &mut scratch.codecs,
             entries: &mut scratch.entries,
             cipher,
@@ -100,9 +109,9 @@ impl<'a, 's> Passage<'a, 's> {
                 self.decode(entry_bytes, out, |_, extra, encoded, out| cipher.decrypt(extra, encoded, out))
             }
             Step::Checksum(checksum) => {
-                let mut metadata = Cursor::new(&self.metadata.bytes(self.metadata_buffers.front)[self.consumed..]);
-                checksum.check(&mut metadata, self.data.bytes(self.data_buffers.front))?;
-                self.consumed += metadata.position();
+                let mut metadata = Cursor::new(self.metadata.bytes());
+                checksum.check(&mut metadata, self.data.bytes())?;
+                self.metadata.consumed += metadata.position();
                 Ok(())
             }
             _ => self.transform(step, out),
@@ -111,29 +120,28 @@ impl<'a, 's> Passage<'a, 's> {
 
     /// Undoes RLE or DICTIONARY, as the last filter, on strings stored along with their offsets.
     pub fn undo_strings(&mut self, step: Step, out: &mut [u8], offsets: &mut [u64]) -> Result<()> {
-        let mut metadata = Cursor::new(&self.metadata.bytes(self.metadata_buffers.front)[self.consumed..]);
-        let data = self.data.bytes(self.data_buffers.front);
+        let mut metadata = Cursor::new(self.metadata.bytes());
         match step {
             Step::Encoder(Encoder::Dictionary) => {
-                string_dictionary::undo(&mut metadata, data, out, offsets, self.entries)?;
+                string_dictionary::undo(&mut metadata, self.data.bytes(), out, offsets, self.entries)?;
             }
-            _ => string_rle::undo(&mut metadata, data, out, offsets)?,
+            _ => string_rle::undo(&mut metadata, self.data.bytes(), out, offsets)?,
         }
-        self.consumed += metadata.position();
+        self.metadata.consumed += metadata.position();
         Ok(())
     }
 
     /// Checks the final output.
     pub fn check(&mut self, checksum: Checksum, out: &[u8]) -> Result<()> {
-        let mut metadata = Cursor::new(&self.metadata.bytes(self.metadata_buffers.front)[self.consumed..]);
+        let mut metadata = Cursor::new(self.metadata.bytes());
         checksum.check(&mut metadata, out)?;
-        self.consumed += metadata.position();
+        self.metadata.consumed += metadata.position();
         Ok(())
     }
 
     /// The filters must have consumed all metadata.
     pub fn finish(self) -> Result<()> {
-        match self.metadata.bytes(self.metadata_buffers.front).len() - self.consumed {
+        match self.metadata.bytes().len() {
             0 => Ok(()),
             left => Err(Error::damaged(format!("{left} bytes of filter metadata are left over"))),
         }
@@ -146,28 +154,26 @@ impl<'a, 's> Passage<'a, 's> {
         out: Option<&mut [u8]>,
         mut decode: impl FnMut(&mut Codecs, &[u8], &[u8], &mut [u8]) -> Result<()>,
     ) -> Result<()> {
-        let parts = Parts::parse(&self.metadata.bytes(self.metadata_buffers.front)[self.consumed..], entry_bytes)?;
-        let data = self.data.bytes(self.data_buffers.front);
+        let (metadata, metadata_buffer) = self.metadata.split();
+        let (data, data_buffer) = self.data.split();
+        let parts = Parts::parse(metadata, entry_bytes)?;
         let (metadata_bytes, data_bytes) = parts.decoded_bytes();
         let is_last = out.is_some();
-        let out = target(out, self.data_buffers.back, data_bytes, self.most_bytes)?;
-        let metadata_out = target(None, self.metadata_buffers.back, metadata_bytes, self.most_bytes)?;
+        let out = target(out, data_buffer, data_bytes, self.most_bytes)?;
+        let metadata_out = target(None, metadata_buffer, metadata_bytes, self.most_bytes)?;
         let (metadata_bytes, data_bytes) = (metadata_out.len(), out.len());
         parts.decode_all(data, metadata_out, out, |part| decode(self.codecs, part.extra, part.encoded, part.out))?;
-        self.metadata_buffers.turn();
-        self.metadata = Stream::Front(metadata_bytes);
-        self.consumed = 0;
+        self.metadata.turn(metadata_bytes);
         if !is_last {
-            self.data_buffers.turn();
-            self.data = Stream::Front(data_bytes);
+            self.data.turn(data_bytes);
         }
         Ok(())
     }
 
     /// Undoes a filter that puts its metadata in front of that of earlier filters.
     fn transform(&mut self, step: Step, out: Option<&mut [u8]>) -> Result<()> {
-        let mut metadata = Cursor::new(&self.metadata.bytes(self.metadata_buffers.front)[self.consumed..]);
-        let data = self.data.bytes(self.data_buffers.front);
+        let mut metadata = Cursor::new(self.metadata.bytes());
+        let (data, buffer) = self.data.split();
         let bytes = match step {
             Step::BitWidthReduction { .. } => bit_width_reduction::decoded_bytes(metadata.clone())?,
             Step::ScaleFloat(filter) => filter.decoded_bytes(data.len()),
@@ -175,13 +181,12 @@ impl<'a, 's> Passage<'a, 's> {
             _ => data.len() as u64,
         };
         let is_last = out.is_some();
-        let out = target(out, self.data_buffers.back, bytes, self.most_bytes)?;
+        let out = target(out, buffer, bytes, self.most_bytes)?;
         let bytes = out.len();
         transform(step, &mut metadata, data, out)?;
-        self.consumed += metadata.position();
+        self.metadata.consumed += metadata.position();
         if !is_last {
-            self.data_buffers.turn();
-            self.data = Stream::Front(bytes);
+            self.data.turn(bytes);
         }
         Ok(())
     }
@@ -213,7 +218,9 @@ fn decode(encoder: Encoder, codecs: &mut Codecs, encoded: &[u8], out: &mut [u8])
         Encoder::Rle(cell) => rle::decode(cell, encoded, out),
         Encoder::DoubleDelta(width) => with_element!(width, double_delta::decode(encoded, out)),
         Encoder::Delta(width) => with_element!(width, delta::decode(encoded, out)),
-        Encoder::Dictionary => Err(Error::damaged("strings without a tile of offsets that says so")),
+        Encoder::Dictionary => {
+            Err(Error::damaged("strings whose offsets tile does not say that they hold their offsets"))
+        }
     }
 }
 
