@@ -436,8 +436,12 @@ fn extended_attributes_explain_files_and_folders() {
     }
     let group = open(&fixtures.join("arrays/groups/experiment"), &options).unwrap();
     assert_eq!(attributes(&group, ""), "object=group members=2 timestamp=2020-09-13T12:26:43.000Z");
+    assert_eq!(attributes(&group, "results"), "");
+    folder(&group, "results").list().unwrap();
     assert_eq!(attributes(&group, "results"), "object=group members=2 timestamp=2020-09-13T12:26:42.000Z");
+    folder(&group, "raw").list().unwrap();
     assert!(attributes(&group, "raw").starts_with("object=array array_type=dense attributes=v,s "));
+    assert!(attributes(&group, "raw/s.offsets.u64").starts_with("name=s kind=offsets type=UINT64 dtype=<u8 shape=6 "));
     assert_eq!(attributes(&group, ".group/meta/title"), "type=STRING_UTF8 count=26");
     let filestore = open(&fixtures.join("arrays/filestore"), &options).unwrap();
     assert_eq!(attributes(&filestore, "contents/lines.txt"), "user.mime_type=text/plain");

@@ -90,8 +90,11 @@ impl Group {
         Ok(self.metadata.get_or_init(|| metadata).clone())
     }
 
-    /// The members as of the window, those with a name of their own first, each by name; read once. No member is
-    /// opened. Groups of libraries before 2.8 list no members: there they are the arrays and groups in the folder.
+    /// The members as of the end of the window, those with a name of their own first, each by name; read once. No
+    /// member is opened. Groups of libraries before 2.8 list no members: there they are the arrays and groups in the
+    /// folder.
+    ///
+    /// The start of the window is for what is in the members: an array that was added earlier is still a member.
     ///
     /// # Errors
     /// Any damage in the group's details: never some members without the others.
@@ -124,7 +127,7 @@ impl Group {
             return self.child_folders();
         }
         let mut stated = Vec::new();
-        for one in files_in_force(storage, &folder, self.window)? {
+        for one in files_in_force(storage, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(storage, &one.file, 0, self.context.key.as_deref())?;
             stated.push((one.times, parse_group_details(&payload).in_file(&one.file)?));
         }

@@ -158,6 +158,8 @@ impl Listing<'_> {
 
 /// What is behind the name of an array or a group: `  dense 100 x 200`; nothing behind other folders.
 fn shape(folder: &dyn Folder) -> String {
+    // A member of a group knows what it is once it was looked into, which comes next anyway and tells what is wrong.
+    let _ = folder.list();
     let attributes = folder.extended_attributes();
     let value = |name: &str| {
         let found = attributes.iter().find(|(known, _)| known.strip_prefix("user.tiledb.") == Some(name));

@@ -121,13 +121,17 @@ impl FieldFolder {
         builder.add(format!("{stem}.{extension}"), format, name, with_cells(values, cells, field.cell_size()));
         if field.values_per_cell.is_none() {
             let shown = self.shown.clone();
+            let this = self.clone();
             let offsets = MadeFile::new(self.modified, move || shown.offsets(id));
+            let offsets = offsets.described_by(move || xattrs::of_offsets(&this, id));
             let offsets = with_cells(offsets, cells.map(|cells| cells + 1), Some(8));
             builder.add(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets);
         }
         if field.nullable {
             let shown = self.shown.clone();
+            let this = self.clone();
             let validity = MadeFile::new(self.modified, move || shown.validity(id));
+            let validity = validity.described_by(move || xattrs::of_validity(&this, id));
             builder.add(format!("{stem}.valid.u8"), Format::Validity, name, with_cells(validity, cells, Some(1)));
         }
     }

@@ -165,8 +165,12 @@ impl Folder for MemberFolder {
         self.opened.get().map_or(self.group_modified, |opened| opened.modified())
     }
 
+    /// Only where it is until the member is opened: `ls -l` asks for them, and should open none.
     fn extended_attributes(&self) -> ExtendedAttributes {
-        self.open().map(|opened| opened.extended_attributes()).unwrap_or_default()
+        match self.opened.get() {
+            Some(opened) => opened.extended_attributes(),
+            None => xattrs::of_unopened(&self.path),
+        }
     }
 }
 
@@ -325,6 +329,8 @@ mod tests {
         let group = group_at(root.path(), 9);
         assert_eq!(names(&*folder(&group, "a")), ["README.txt", ".group", "b"]);
         assert_eq!(names(&*folder(&group, ".history/6/a")), ["README.txt", ".group"]);
+        // The start of a window is for what is in the members.
+        assert_eq!(names(&*folder(&group, ".history/6..9/a")), ["README.txt", ".group", "b"]);
         assert_eq!(names(&*folder(&group, "a/.history/7")), ["README.txt", ".group", "b"]);
         assert_eq!(names(&*folder(&group, ".history")), ["19700101T000000.005Z"]);
         assert_eq!(names(&group_at(root.path(), 4)).len(), 2);

@@ -182,8 +182,9 @@ impl<F: Fn() -> Result<FixedFolder> + Send + Sync> Folder for MadeFolder<F> {
         self.modified
     }
 
+    /// None until it is made: `ls -l` asks for them, and should make nothing.
     fn extended_attributes(&self) -> ExtendedAttributes {
-        self.made().map(|made| made.extended_attributes()).unwrap_or_default()
+        self.made.get().map(|made| made.extended_attributes()).unwrap_or_default()
     }
 }
 

@@ -7,9 +7,12 @@
 //! | values of attributes and dimensions | `name`, `kind` (attribute, dimension), `type` (TileDB's name), `dtype` (NumPy's), `values_per_cell` (a number or `var`), `filters` |
 //! | attributes besides | `nullable`, `fill`, `enumeration` |
 //! | dimensions besides | `domain`, `extent` |
-//! | all of these | `shape`, `order` (`C`: the last axis fastest; `rows`: sparse), `dims`, `origin` (the first coordinate along each dimension; dense), `format_version`, `timestamp` |
+//! | all of these and those below | `shape`, `order` (`C`: the last axis fastest; `rows`: sparse), `dims`, `origin` (the first coordinate along each dimension; dense), `format_version`, `timestamp` |
+//! | offsets and validity | `name`, `kind` (offsets, validity), `type`, `dtype` |
 //! | an array's folder | `object`, `array_type`, `shape`, `dims`, `attributes`, `origin`, `tile_order`, `cell_order`, `format_version`, `timestamp`, `path` |
 //! | a group's folder | `object`, `members`, `timestamp`, `path` |
+
+use std::path::Path;
 
 use super::array::last_commit;
 use super::fields::FieldFolder;
@@ -20,10 +23,31 @@ use super::texts::{AxisShown, pipeline_text};
 use super::time::extended;
 use crate::array::{Array, Group};
 use crate::export::{Field, npy, number};
+use crate::format::datatype::Datatype;
 use crate::format::schema::{ArraySchema, Layout};
 
 /// Full names and values.
 pub type ExtendedAttributes = Vec<(String, Vec<u8>)>;
+
+/// Of the file of a variable-length field's offsets: one more than there are cells.
+pub fn of_offsets(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
+    beside_values(fields, id, "offsets", Datatype::UInt64)
+}
+
+/// Of the file of a nullable attribute's validity.
+pub fn of_validity(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
+    beside_values(fields, id, "validity", Datatype::UInt8)
+}
+
+fn beside_values(fields: &FieldFolder, id: FieldId, kind: &str, datatype: Datatype) -> ExtendedAttributes {
+    let mut out = Collected::default();
+    out.add("name", fields.user_name(id));
+    out.add("kind", kind);
+    out.add("type", datatype.name());
+    out.add("dtype", npy::dtype(datatype));
+    out.add_place(fields, Some(id));
+    out.attributes
+}
 
 /// Of the file of a field's values.
 pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
@@ -74,6 +98,13 @@ pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     out.add("cell_order", order_name(schema.cell_order));
     out.add_place(fields, None);
     out.add("path", fields.shown.array().path().display().to_string());
+    out.attributes
+}
+
+/// Of the folder of a member of a group that nobody has looked into.
+pub fn of_unopened(path: &Path) -> ExtendedAttributes {
+    let mut out = Collected::default();
+    out.add("path", path.display().to_string());
     out.attributes
 }
 
