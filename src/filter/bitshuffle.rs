@@ -8,6 +8,7 @@
 
 use super::byteshuffle::interleave;
 use super::element::Width;
+use super::simd;
 
 const BLOCK_BYTES: usize = 8192;
 
@@ -16,30 +17,33 @@ pub(super) fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
     if !part.len().is_multiple_of(8) || !part.len().is_multiple_of(width.bytes()) {
         return out.copy_from_slice(part);
     }
-    let mut planes = [0; BLOCK_BYTES];
     for (block, out) in part.chunks(BLOCK_BYTES).zip(out.chunks_mut(BLOCK_BYTES)) {
-        // Eight rows of bits for each byte of a value: as many bytes as there are values, in eights.
-        let plane = block.len() / width.bytes() / 8 * 8;
-        let (rows, tail) = block.split_at(plane * width.bytes());
-        let (out, rest) = out.split_at_mut(rows.len());
+        // Values in eights, of each of which there is one byte in every row of bits.
+        let eights = block.len() / width.bytes() / 8;
+        let (rows, tail) = block.split_at(8 * eights * width.bytes());
+        let (values, rest) = out.split_at_mut(rows.len());
         rest.copy_from_slice(tail);
-        if plane == 0 {
-            continue;
+        let done = simd::interleave_bits(width, rows, values);
+        if done < 8 * eights {
+            interleave_bits(width, rows, done, values);
         }
-        let planes = &mut planes[..rows.len()];
-        for (rows, plane) in rows.chunks_exact(plane).zip(planes.chunks_exact_mut(plane)) {
-            undo_rows(rows, plane);
-        }
-        interleave(width, planes, out);
     }
 }
 
-/// Makes bytes of eight rows of bits: the eight bits of each byte, one of each row.
-fn undo_rows(rows: &[u8], bytes: &mut [u8]) {
-    interleave(Width::Eight, rows, bytes);
-    for eight in bytes.as_chunks_mut::<8>().0 {
-        *eight = transpose(u64::from_le_bytes(*eight)).to_le_bytes();
+/// Makes values of their bits, all but the first `done`, a multiple of eight: `rows` holds the lowest
+/// bit of all values, then the next, and so on. Both slices have one length, a multiple of eight times
+/// the width, neither zero nor more than [`BLOCK_BYTES`].
+pub(super) fn interleave_bits(width: Width, rows: &[u8], done: usize, out: &mut [u8]) {
+    let mut planes = [0; BLOCK_BYTES];
+    let planes = &mut planes[..rows.len()];
+    let plane = rows.len() / width.bytes();
+    for (rows, plane) in rows.chunks_exact(plane).zip(planes.chunks_exact_mut(plane)) {
+        interleave(Width::Eight, rows, done / 8, plane);
+        for eight in plane[done..].as_chunks_mut::<8>().0 {
+            *eight = transpose(u64::from_le_bytes(*eight)).to_le_bytes();
+        }
     }
+    interleave(width, planes, done, out);
 }
 
 /// Transposes a matrix of 8 x 8 bits: bit `c` of byte `r` becomes bit `r` of byte `c`.

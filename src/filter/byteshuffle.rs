@@ -2,44 +2,45 @@
 //! is left over of a value at the end is as it was.
 
 use super::element::Width;
+use super::simd;
 
 /// Undoes one part. `part` and `out` have the same length.
 pub(super) fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
     let whole = part.len() - part.len() % width.bytes();
     let (planes, tail) = part.split_at(whole);
     let (values, rest) = out.split_at_mut(whole);
-    interleave(width, planes, values);
+    let done = simd::interleave(width, planes, values);
+    interleave(width, planes, done, values);
     rest.copy_from_slice(tail);
 }
 
-/// Makes values of their bytes: `planes` holds all first bytes, then all second bytes, and so on. Both
-/// slices have one length, a multiple of the width.
+/// Makes values of their bytes, all but the first `done`: `planes` holds all first bytes, then all
+/// second bytes, and so on. Both slices have one length, a multiple of the width.
 ///
 /// The loops join bytes to pairs, pairs to fours and fours to eights in integers of just that width.
 /// So written, compilers make them vector instructions that interleave registers.
 #[inline(always)]
-pub(super) fn interleave(width: Width, planes: &[u8], out: &mut [u8]) {
+pub(super) fn interleave(width: Width, planes: &[u8], done: usize, out: &mut [u8]) {
+    let out = &mut out[done * width.bytes()..];
     match width {
-        Width::One => out.copy_from_slice(planes),
+        Width::One => out.copy_from_slice(&planes[done..]),
         Width::Two => {
             let values = out.as_chunks_mut::<2>().0;
-            let (low, high) = planes.split_at(values.len());
-            let high = &high[..values.len()];
+            let [low, high] = split(planes, done, values.len());
             for (i, value) in values.iter_mut().enumerate() {
                 *value = pair(low[i], high[i]).to_le_bytes();
             }
         }
         Width::Four => {
             let values = out.as_chunks_mut::<4>().0;
-            let [a, b, c, d] = split(planes, values.len());
+            let [a, b, c, d] = split(planes, done, values.len());
             for (i, value) in values.iter_mut().enumerate() {
                 *value = four([a[i], b[i], c[i], d[i]]).to_le_bytes();
             }
         }
         Width::Eight => {
             let values = out.as_chunks_mut::<8>().0;
-            let (low, high) = planes.split_at(4 * values.len());
-            let ([a, b, c, d], [e, f, g, h]) = (split(low, values.len()), split(high, values.len()));
+            let [a, b, c, d, e, f, g, h] = split(planes, done, values.len());
             for (i, value) in values.iter_mut().enumerate() {
                 let low = u64::from(four([a[i], b[i], c[i], d[i]]));
                 let high = u64::from(four([e[i], f[i], g[i], h[i]]));
@@ -59,13 +60,10 @@ fn four([a, b, c, d]: [u8; 4]) -> u32 {
     u32::from(pair(a, b)) | u32::from(pair(c, d)) << 16
 }
 
-/// Four planes of `length` bytes.
+/// N planes less their first `done` bytes, which leaves `left` of each.
 #[inline(always)]
-fn split(planes: &[u8], length: usize) -> [&[u8]; 4] {
-    let (a, planes) = planes.split_at(length);
-    let (b, planes) = planes.split_at(length);
-    let (c, planes) = planes.split_at(length);
-    [a, b, c, &planes[..length]]
+fn split<const N: usize>(planes: &[u8], done: usize, left: usize) -> [&[u8]; N] {
+    std::array::from_fn(|index| &planes[index * (done + left) + done..][..left])
 }
 
 #[cfg(test)]

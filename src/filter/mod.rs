@@ -25,6 +25,7 @@ mod rle;
 mod scale_float;
 mod scratch;
 mod shuffle_parts;
+mod simd;
 mod step;
 mod string_dictionary;
 mod string_frame;
