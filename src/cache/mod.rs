@@ -1,10 +1,17 @@
 //! What was decoded, kept under one byte budget.
 //!
 //! A value is looked up by key; where it is missing, one thread makes it while the others that want it
-//! wait for that one. Least recently used values leave first. The lock is sharded, and never held
-//! while a value is made, so readers of different tiles do not wait for each other.
+//! wait for that one. The lock is sharded, and never held while a value is made, so readers of different
+//! tiles do not wait for each other.
+//!
+//! A value that is new stays for a short while, however often it is used in that time: who reads an array
+//! from front to back uses a tile many times and then never again. Only what is wanted anew after it left is
+//! kept for long, least recently used first out (the 2Q policy of Johnson and Shasha). So a scan does not
+//! push out what others need again, and its memory is that of a few tiles, used over and over, which the
+//! processor's caches hold.
 
 use std::any::Any;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,6 +25,18 @@ const SHARDS: usize = 32;
 
 /// What an entry costs beside its value: the key, the links of the list, the reference counts.
 const ENTRY_OVERHEAD: usize = 160;
+
+/// New values get this part of the budget, but at least [`RECENT_BYTES`] if that is not most of it.
+const RECENT_SHARE: usize = 16;
+
+/// Enough for what is read ahead of the readers, and for what lies around them.
+const RECENT_BYTES: usize = 48 << 20;
+
+/// Values heavier than this part of the share of new ones took long to make: they are kept at once.
+const HEAVY_SHARE: usize = 64;
+
+/// One departed key is remembered for so many bytes of budget.
+const BYTES_OF_A_DEPARTED: usize = 32 << 10;
 
 /// Which value: a number that stands for one stored field (or index) of one open array, see
 /// [`Cache::new_source`], and a position within it.
@@ -33,9 +52,26 @@ pub struct Key {
 
 type Value = Arc<dyn Any + Send + Sync>;
 
+#[derive(Clone)]
+struct Ready {
+    value: Value,
+    weight: usize,
+}
+
+/// A value that is new.
 enum Slot {
-    Ready { value: Value, weight: usize },
+    Ready(Ready),
     Loading(Arc<Flight>),
+}
+
+/// The entries of some of the keys. Each key is in at most one of these.
+struct Shard {
+    /// New values, and those on their way.
+    recent: HashMap<Key, Slot>,
+    /// Values that were wanted again after they had left `recent`, by last use.
+    kept: LruCache<Key, Ready>,
+    /// Keys of values that left `recent` not long ago.
+    departed: LruCache<Key, ()>,
 }
 
 /// A value being made, and the readers that wait for it.
@@ -47,12 +83,32 @@ struct Flight {
 /// A cache of decoded values of any type. Its memory is bounded by the budget plus the values that
 /// readers hold at the moment.
 pub struct Cache {
-    shards: Vec<Mutex<LruCache<Key, Slot>>>,
+    shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
-    budget: usize,
-    used: AtomicUsize,
+    /// The keys of new values, oldest first.
+    queue: Mutex<VecDeque<Key>>,
+    recent: Share,
+    kept: Share,
+    /// How many departed keys each shard remembers.
+    most_departed: usize,
     next_source: AtomicU64,
     counts: Counts,
+}
+
+/// A part of the budget, and how much of it is used.
+struct Share {
+    budget: usize,
+    used: AtomicUsize,
+}
+
+impl Share {
+    fn of(budget: usize) -> Self {
+        Share { budget, used: AtomicUsize::new(0) }
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.budget
+    }
 }
 
 #[derive(Default)]
@@ -75,11 +131,15 @@ pub struct Statistics {
 impl Cache {
     /// An empty cache that holds at most `budget` bytes.
     pub fn new(budget: usize) -> Self {
+        let recent = (budget / RECENT_SHARE).max(RECENT_BYTES).min(budget - budget / 4);
+        let shard = || Shard { recent: HashMap::new(), kept: LruCache::unbounded(), departed: LruCache::unbounded() };
         Cache {
-            shards: (0..SHARDS).map(|_| Mutex::new(LruCache::unbounded())).collect(),
+            shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
             hasher: RandomState::new(),
-            budget,
-            used: AtomicUsize::new(0),
+            queue: Mutex::default(),
+            recent: Share::of(recent),
+            kept: Share::of(budget - recent),
+            most_departed: (budget / BYTES_OF_A_DEPARTED / SHARDS).max(1),
             next_source: AtomicU64::new(0),
             counts: Counts::default(),
         }
@@ -87,7 +147,7 @@ impl Cache {
 
     /// The budget in bytes.
     pub fn budget(&self) -> usize {
-        self.budget
+        self.recent.budget + self.kept.budget
     }
 
     /// A number for [`Key::source`] that nobody else has.
@@ -106,12 +166,13 @@ impl Cache {
             hits: self.counts.hits.load(Ordering::Relaxed),
             misses: self.counts.misses.load(Ordering::Relaxed),
             evictions: self.counts.evictions.load(Ordering::Relaxed),
-            used: self.used.load(Ordering::Relaxed),
+            used: self.recent.used.load(Ordering::Relaxed) + self.kept.used.load(Ordering::Relaxed),
         }
     }
 
     /// The value of `key`; if it is not here, `load` makes it and says how many bytes it weighs.
-    /// Several callers that miss at once make it once. A value over the budget is returned, not kept.
+    /// Several callers that miss at once make it once. A value over its share of the budget is
+    /// returned, not kept.
     ///
     /// # Errors
     /// What `load` gives, to all who waited for it; errors are not kept. A panic in `load` reaches the
@@ -121,29 +182,28 @@ impl Cache {
         T: Any + Send + Sync,
         F: FnOnce() -> Result<(T, usize)>,
     {
-        let flight = {
+        let (flight, returned) = {
             let mut shard = self.shard(&key);
-            match shard.get(&key) {
-                Some(Slot::Ready { value, .. }) => {
-                    let value = value.clone();
-                    drop(shard);
-                    self.counts.hits.fetch_add(1, Ordering::Relaxed);
-                    return typed(value);
-                }
+            let found = match shard.recent.get(&key) {
                 Some(Slot::Loading(flight)) => {
                     let flight = flight.clone();
                     drop(shard);
                     return typed(flight.wait()?);
                 }
-                None => {
-                    let flight = Arc::new(Flight { outcome: Mutex::new(None), landed: Condvar::new() });
-                    shard.put(key, Slot::Loading(flight.clone()));
-                    flight
-                }
+                Some(Slot::Ready(ready)) => Some(ready.value.clone()),
+                None => shard.kept.get(&key).map(|ready| ready.value.clone()),
+            };
+            if let Some(value) = found {
+                drop(shard);
+                self.counts.hits.fetch_add(1, Ordering::Relaxed);
+                return typed(value);
             }
+            let flight = Arc::new(Flight { outcome: Mutex::new(None), landed: Condvar::new() });
+            shard.recent.insert(key, Slot::Loading(flight.clone()));
+            (flight, shard.departed.pop(&key).is_some())
         };
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
-        let landing = Landing { cache: self, key, flight, landed: false };
+        let landing = Landing { cache: self, key, flight, returned, landed: false };
         let (value, weight) = match load() {
             Ok(made) => made,
             Err(error) => {
@@ -158,40 +218,75 @@ impl Cache {
 
     /// Whether the value is here, without making it or counting the look-up as a use.
     pub fn contains(&self, key: &Key) -> bool {
-        self.shard(key).contains(key)
+        let shard = self.shard(key);
+        shard.kept.contains(key) || matches!(shard.recent.get(key), Some(Slot::Ready(_)))
     }
 
     fn shard_number(&self, key: &Key) -> usize {
         self.hasher.hash_one(key) as usize % SHARDS
     }
 
-    fn shard(&self, key: &Key) -> MutexGuard<'_, LruCache<Key, Slot>> {
+    fn shard(&self, key: &Key) -> MutexGuard<'_, Shard> {
         lock(&self.shards[self.shard_number(key)])
     }
 
-    /// Takes values out, oldest of its shard first, until the budget is kept. `first` is the shard
-    /// where a value was just added, which goes last of all.
+    /// Adds a value that was made, if there is a share that can hold it. `returned`: it was here before.
+    fn add(&self, key: Key, ready: Ready, returned: bool) {
+        let weight = ready.weight;
+        let heavy = weight > self.recent.budget / HEAVY_SHARE;
+        let mut shard = self.shard(&key);
+        if (returned || heavy) && weight <= self.kept.budget {
+            self.kept.used.fetch_add(weight, Ordering::Relaxed);
+            shard.recent.remove(&key);
+            shard.kept.put(key, ready);
+        } else if weight <= self.recent.budget {
+            self.recent.used.fetch_add(weight, Ordering::Relaxed);
+            shard.recent.insert(key, Slot::Ready(ready));
+            lock(&self.queue).push_back(key);
+        } else {
+            shard.recent.remove(&key);
+        }
+        drop(shard);
+        self.retire();
+        self.evict(self.shard_number(&key));
+    }
+
+    /// Takes new values out, oldest first, until they keep to their share.
+    fn retire(&self) {
+        while self.recent.is_exceeded() {
+            let Some(key) = lock(&self.queue).pop_front() else { return };
+            let mut shard = self.shard(&key);
+            // Only values that are ready are in the queue, each once.
+            let Some(Slot::Ready(ready)) = shard.recent.remove(&key) else { continue };
+            shard.departed.put(key, ());
+            if shard.departed.len() > self.most_departed {
+                shard.departed.pop_lru();
+            }
+            drop(shard);
+            self.count_out(&self.recent, &ready);
+        }
+    }
+
+    /// Takes kept values out, oldest of its shard first, until they keep to their share. `first` is the
+    /// shard where a value was just added, which goes last of all.
     fn evict(&self, first: usize) {
         for step in 0..=SHARDS {
-            let mut shard = lock(&self.shards[(first + step) % SHARDS]);
-            // Values on their way stay: they are not counted yet. Each look moves one of them to the
-            // front, so as many looks as there are entries suffice.
-            for _ in usize::from(step == 0)..shard.len() {
-                if self.used.load(Ordering::Relaxed) <= self.budget {
-                    return;
-                }
-                match shard.pop_lru() {
-                    Some((_, Slot::Ready { weight, .. })) => {
-                        self.used.fetch_sub(weight, Ordering::Relaxed);
-                        self.counts.evictions.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Some((key, loading)) => {
-                        shard.put(key, loading);
-                    }
-                    None => break,
-                }
+            let number = (first + step) % SHARDS;
+            let spared = usize::from(step == 0);
+            while self.kept.is_exceeded() {
+                let mut shard = lock(&self.shards[number]);
+                let Some((_, ready)) = (shard.kept.len() > spared).then(|| shard.kept.pop_lru()).flatten() else {
+                    break;
+                };
+                drop(shard);
+                self.count_out(&self.kept, &ready);
             }
         }
+    }
+
+    fn count_out(&self, share: &Share, ready: &Ready) {
+        share.used.fetch_sub(ready.weight, Ordering::Relaxed);
+        self.counts.evictions.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -200,6 +295,8 @@ struct Landing<'a> {
     cache: &'a Cache,
     key: Key,
     flight: Arc<Flight>,
+    /// Whether the value was here not long ago.
+    returned: bool,
     landed: bool,
 }
 
@@ -210,24 +307,12 @@ impl Landing<'_> {
     }
 
     fn finish(&self, outcome: Result<Value>, weight: usize) {
-        let number = self.cache.shard_number(&self.key);
-        {
-            let mut shard = lock(&self.cache.shards[number]);
-            match &outcome {
-                Ok(value) if weight <= self.cache.budget => {
-                    self.cache.used.fetch_add(weight, Ordering::Relaxed);
-                    shard.put(self.key, Slot::Ready { value: value.clone(), weight });
-                }
-                _ => {
-                    shard.pop(&self.key);
-                }
-            }
+        match &outcome {
+            Ok(value) => self.cache.add(self.key, Ready { value: value.clone(), weight }, self.returned),
+            Err(_) => drop(self.cache.shard(&self.key).recent.remove(&self.key)),
         }
         *lock(&self.flight.outcome) = Some(outcome);
         self.flight.landed.notify_all();
-        if self.cache.used.load(Ordering::Relaxed) > self.cache.budget {
-            self.cache.evict(number);
-        }
     }
 }
 
@@ -293,19 +378,60 @@ mod tests {
         assert_eq!(made.load(Ordering::SeqCst), 1);
     }
 
+    fn fill(cache: &Cache, tiles: std::ops::Range<u64>) {
+        for tile in tiles {
+            cache.get_or_load(key(tile), || Ok((vec![0u8; 1000], 1000))).unwrap();
+            assert!(cache.statistics().used <= cache.budget());
+        }
+    }
+
     #[test]
     fn the_oldest_leave_when_the_budget_is_used_up() {
         let cache = Cache::new(100_000);
-        for tile in 0..1000 {
-            cache.get_or_load(key(tile), || Ok((vec![0u8; 1000], 1000))).unwrap();
-            assert!(cache.statistics().used <= 100_000);
-        }
+        fill(&cache, 0..1000);
         let statistics = cache.statistics();
         assert_eq!(statistics.misses, 1000);
         assert!(statistics.evictions >= 900, "{statistics:?}");
-        assert!(cache.contains(&key(999)));
-        let kept = (0..1000).filter(|&tile| cache.contains(&key(tile))).count();
-        assert_eq!(kept as u64, 1000 - statistics.evictions);
+        let kept: Vec<u64> = (0..1000).filter(|&tile| cache.contains(&key(tile))).collect();
+        assert_eq!(kept.len() as u64, 1000 - statistics.evictions);
+        assert_eq!(kept, (1000 - kept.len() as u64..1000).collect::<Vec<_>>(), "the newest are left");
+    }
+
+    #[test]
+    fn what_comes_back_outlives_a_scan() {
+        let cache = Cache::new(100_000_000);
+        // Used often, but only while they are new.
+        for _ in 0..10 {
+            fill(&cache, 0..5);
+        }
+        fill(&cache, 1_000_000..1_100_000);
+        assert!((0..5).all(|tile| !cache.contains(&key(tile))));
+        // Wanted again not long after it left, as is the newest that did.
+        let departed = (1_000_000..1_100_000).rev().find(|&tile| !cache.contains(&key(tile))).unwrap();
+        fill(&cache, departed..departed + 1);
+        fill(&cache, 2_000_000..2_200_000);
+        assert!(cache.contains(&key(departed)));
+        assert!(cache.statistics().used < 80_000_000, "a scan takes no more than the share of what is new");
+    }
+
+    #[test]
+    fn kept_values_leave_when_their_share_is_used_up() {
+        let cache = Cache::new(64_000);
+        for tile in 0..100 {
+            fill(&cache, tile..tile + 1);
+            fill(&cache, 1_000_000..1_000_100);
+            fill(&cache, tile..tile + 1);
+        }
+        assert!(cache.kept.used.load(Ordering::Relaxed) <= cache.kept.budget);
+        assert!(cache.contains(&key(99)));
+    }
+
+    #[test]
+    fn the_heavy_are_kept_at_once() {
+        let cache = Cache::new(1 << 30);
+        cache.get_or_load(key(1), || Ok((1u8, 8 << 20))).unwrap();
+        fill(&cache, 1000..200_000);
+        assert!(cache.contains(&key(1)));
     }
 
     #[test]
@@ -318,7 +444,7 @@ mod tests {
 
     #[test]
     fn nothing_keeps_a_value_that_left() {
-        let cache = Cache::new(1000);
+        let cache = Cache::new(2000);
         let value = Arc::downgrade(&cache.get_or_load(key(0), || Ok(([0u8; 8], 600))).unwrap());
         assert!(value.upgrade().is_some());
         cache.get_or_load(key(1), || Ok(([1u8; 8], 600))).unwrap();

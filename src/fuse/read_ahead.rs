@@ -3,7 +3,7 @@
 //! The kernel asks for 128 KiB at a time and two or three requests ahead, which leaves the cores idle while one
 //! chunk is decoded. So each open file has a [`Stream`] that watches its reads. Once they run forward, pieces ahead
 //! of the reader are queued for a few worker threads, which call [`Content::prepare`]; the distance grows while the
-//! run lasts. Reads here and there queue nothing.
+//! run lasts, up to a limit that all running streams share. Reads here and there queue nothing.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,8 @@ const PIECE: u64 = 1 << 20;
 /// How far ahead of a fresh run pieces are prepared; doubled until it reaches the limit.
 const FIRST_WINDOW: u64 = PIECE;
 
-/// The default limit of the window of one stream.
+/// The default limit of the windows of all streams together, so that the cache holds what is read ahead until its
+/// reader comes.
 pub const MAX_WINDOW: u64 = 16 << 20;
 
 /// How many pieces may wait, of all streams together.
@@ -38,6 +39,8 @@ pub struct ReadAhead {
     queue: Arc<Queue>,
     workers: Vec<JoinHandle<()>>,
     max_window: u64,
+    /// How many streams have a window.
+    running: AtomicU64,
 }
 
 /// The reads of one open file.
@@ -86,8 +89,8 @@ struct Piece {
 }
 
 impl ReadAhead {
-    /// Starts the workers. Each stream is prepared at most `max_window` bytes ahead; with less than one piece
-    /// (1 MiB) nothing ever is.
+    /// Starts the workers. All streams together are prepared about `max_window` bytes ahead, each at least one
+    /// piece (1 MiB); with a `max_window` of less nothing ever is.
     pub fn new(workers: usize, max_window: u64) -> Self {
         let queue = Arc::new(Queue::default());
         let workers = (0..if max_window < PIECE { 0 } else { workers })
@@ -98,7 +101,7 @@ impl ReadAhead {
                 thread::Builder::new().name(name).spawn(move || queue.work()).ok()
             })
             .collect();
-        ReadAhead { queue, workers, max_window }
+        ReadAhead { queue, workers, max_window, running: AtomicU64::new(0) }
     }
 
     /// To be told of each read before it is served.
@@ -110,19 +113,32 @@ impl ReadAhead {
         let mut run = lock(&stream.run);
         if !run.extend(offset, end) {
             if run.reads > 0 {
+                self.end(&mut run);
                 stream.run_number.fetch_add(1, Ordering::Relaxed);
             }
             *run = Run { reads: 1, bytes: length, start: offset, next: end, ahead: end, window: 0 };
         }
         stream.position.store(run.next, Ordering::Relaxed);
-        let (from, to) = run.wanted(stream.content.len(), self.max_window);
+        let was_running = u64::from(run.window > 0);
+        let others = self.running.load(Ordering::Relaxed).saturating_sub(was_running);
+        let (from, to) = run.wanted(stream.content.len(), (self.max_window / (others + 1)).max(PIECE));
+        self.running.fetch_add(u64::from(run.window > 0) - was_running, Ordering::Relaxed);
         if from < to {
             run.ahead = self.queue.add(stream, from, to);
         }
     }
 
+    /// Ends a run: its window is free for other streams.
+    fn end(&self, run: &mut Run) {
+        if run.window > 0 {
+            self.running.fetch_sub(1, Ordering::Relaxed);
+        }
+        run.window = 0;
+    }
+
     /// Drops what is still queued for a file that was closed.
     pub fn close(&self, stream: &Arc<Stream>) {
+        self.end(&mut lock(&stream.run));
         stream.run_number.fetch_add(1, Ordering::Relaxed);
         lock(&self.queue.waiting).pieces.retain(|piece| !Arc::ptr_eq(&piece.stream, stream));
     }
@@ -348,6 +364,29 @@ mod tests {
         }
         assert_eq!(stream.run_number.load(Ordering::Relaxed), 0);
         assert_eq!(lock(&stream.run).window, MAX_WINDOW);
+    }
+
+    #[test]
+    fn streams_share_the_window() {
+        let content = Watched::new(1 << 30);
+        let read_ahead = ReadAhead::new(1, MAX_WINDOW);
+        let streams: Vec<_> = (0..4).map(|_| stream(&content)).collect();
+        let windows = || -> u64 { streams.iter().map(|stream| lock(&stream.run).window).sum() };
+        for block in 0..64 {
+            for stream in &streams {
+                read_ahead.note(stream, block * PIECE, PIECE);
+            }
+        }
+        assert!(windows() <= MAX_WINDOW, "{}", windows());
+        streams[1..].iter().for_each(|stream| read_ahead.close(stream));
+        for block in 64..256 {
+            read_ahead.note(&streams[0], block * PIECE, PIECE);
+        }
+        assert_eq!(windows(), MAX_WINDOW);
+        // A seek ends a run, a close ends it only once.
+        read_ahead.note(&streams[0], 0, 1);
+        streams.iter().for_each(|stream| read_ahead.close(stream));
+        assert_eq!(read_ahead.running.load(Ordering::Relaxed), 0);
     }
 
     #[test]
