@@ -33,7 +33,7 @@ struct Chunk {
 
 const COMPRESSORS: [&str; 4] = ["gzip", "zstd", "lz4", "bzip2"];
 
-const FILTERS: [&str; 38] = [
+const FILTERS: [&str; 39] = [
     "none",
     "gzip",
     "zstd",
@@ -72,6 +72,7 @@ const FILTERS: [&str; 38] = [
     "aes",
     "webp lossless",
     "byteshuffle u32 + zstd",
+    "bitshuffle u32 + lz4",
 ];
 
 /// Decoding as the program does it, with the scratch of a thread that has been at work.
@@ -94,12 +95,15 @@ fn undo(bencher: Bencher, name: &str) {
 }
 
 /// The libraries alone, with a state that is kept where the library can.
-#[divan::bench(args = ["copy", "gzip", "zstd", "lz4", "bzip2", "md5", "sha256", "aes"])]
+#[divan::bench(args = ["copy", "gzip", "zstd", "lz4", "bzip2", "md5", "sha256", "aes", "shuffled zstd", "shuffled lz4"])]
 fn library(bencher: Bencher, name: &str) {
-    let chunk = chunk(name);
-    let (data, mut out) = (chunk.data, vec![0; CHUNK]);
+    let (data, mut out) = match name {
+        "shuffled zstd" => (compress("zstd", &unshuffled(&samples(), 4)), vec![0; CHUNK]),
+        "shuffled lz4" => (compress("lz4", &bits_apart(&samples(), 4)), vec![0; CHUNK]),
+        _ => (chunk(name).data, vec![0; CHUNK]),
+    };
     let bencher = bencher.counter(BytesCount::new(CHUNK));
-    match name {
+    match name.rsplit(' ').next().unwrap_or_default() {
         "gzip" => {
             let mut zlib = flate2::Decompress::new(true);
             bencher.bench_local(|| {
@@ -182,6 +186,15 @@ fn unshuffled(bytes: &[u8], width: usize) -> Vec<u8> {
     (0..width).flat_map(|byte| bytes.iter().skip(byte).step_by(width).copied()).collect()
 }
 
+/// As BITSHUFFLE stores whole blocks of 8192 bytes.
+fn bits_apart(bytes: &[u8], width: usize) -> Vec<u8> {
+    let row = |block: &[u8], bit: usize| -> Vec<u8> {
+        let eights = block.chunks_exact(8 * width);
+        eights.map(|eight| (0..8).map(|i| (eight[i * width + bit / 8] >> (bit % 8) & 1) << i).sum()).collect()
+    };
+    bytes.chunks_exact(8192).flat_map(|block| (0..8 * width).flat_map(move |bit| row(block, bit))).collect()
+}
+
 fn compressor(name: &str) -> Filter {
     match name {
         "gzip" => Filter::Gzip { level: -1 },
@@ -224,12 +237,16 @@ fn chunk(name: &str) -> Chunk {
         let data = compress(name, &samples());
         return chunk(compressor(name), encoded(&data), data);
     }
-    if name == "byteshuffle u32 + zstd" {
-        let data = compress("zstd", &unshuffled(&samples(), 4));
-        let inner = compress("zstd", &one_part(&samples()));
+    if let Some((shuffle, codec)) = name.split_once(" u32 + ") {
+        let (shuffle, shuffled) = match shuffle {
+            "byteshuffle" => (Filter::Byteshuffle, unshuffled(&samples(), 4)),
+            _ => (Filter::Bitshuffle, bits_apart(&samples(), 4)),
+        };
+        let data = compress(codec, &shuffled);
+        let inner = compress(codec, &one_part(&shuffled));
         let metadata = le(&[1, 1, 8, inner.len() as u32, size, data.len() as u32]);
         let both = [inner, data].concat();
-        let filters = vec![Filter::Byteshuffle, Filter::Zstd { level: -1 }];
+        let filters = vec![shuffle, compressor(codec)];
         return Chunk { filters, datatype: Datatype::UInt32, key: None, original: CHUNK, metadata, data: both };
     }
     match name {
