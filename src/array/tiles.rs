@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use super::folder::Context;
-use crate::cache::{Cache, Key};
+use crate::cache::{Buffer, Buffers, Cache, Key};
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, Scratch};
 use crate::format::fragment::sections::check_tile_offsets;
@@ -25,11 +25,11 @@ const MOST_EXPANSION: u64 = 1 << 20;
 
 thread_local! {
     /// What one decoding thread reuses: stored bytes as read, and the filters' own buffers.
-    static BUFFERS: RefCell<Buffers> = RefCell::default();
+    static WORKSPACE: RefCell<Workspace> = RefCell::default();
 }
 
 #[derive(Default)]
-struct Buffers {
+struct Workspace {
     stored: Vec<u8>,
     scratch: Scratch,
 }
@@ -40,6 +40,7 @@ pub struct Tiles {
     storage: Arc<dyn Storage>,
     /// Weak, because the cache holds the tiles: they would keep each other for ever.
     cache: Weak<Cache>,
+    buffers: Arc<Buffers>,
     source: u64,
     path: PathBuf,
     offsets: Arc<[u64]>,
@@ -51,7 +52,7 @@ pub struct Tiles {
 #[derive(Debug)]
 pub struct Block {
     pub start: u64,
-    pub bytes: Vec<u8>,
+    pub bytes: Buffer,
 }
 
 impl Block {
@@ -91,7 +92,8 @@ impl Tiles {
     ) -> Result<Self> {
         check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
         let (storage, cache) = (context.storage.clone(), Arc::downgrade(&context.cache));
-        Ok(Tiles { storage, cache, source, path, offsets, file_size, decoder })
+        let buffers = Arc::clone(context.cache.buffers());
+        Ok(Tiles { storage, cache, buffers, source, path, offsets, file_size, decoder })
     }
 
     /// How many tiles the file has.
@@ -117,13 +119,14 @@ impl Tiles {
         if size <= WHOLE_TILE {
             return self.block(tile, size, 0);
         }
-        let mut bytes = vec![0; usize::try_from(size).map_err(|_| Error::damaged("a tile larger than memory"))?];
+        let length = usize::try_from(size).map_err(|_| Error::damaged("a tile larger than memory"))?;
+        let mut bytes = self.buffers.get(length);
         self.read(tile, size, 0, &mut bytes)?;
         Ok(Arc::new(Block { start: 0, bytes }))
     }
 
     /// A tile's decoded bytes, not kept. For those who keep what they make of them; they bound `size`.
-    pub(super) fn decode(&self, tile: u64, size: u64) -> Result<Vec<u8>> {
+    pub(super) fn decode(&self, tile: u64, size: u64) -> Result<Buffer> {
         Ok(self.decode_whole(tile, size).in_file(&self.path)?.bytes)
     }
 
@@ -134,11 +137,11 @@ impl Tiles {
     }
 
     /// The start of each of `cells` strings and the strings, for a tile that stores both in one chunk; not kept.
-    pub(super) fn decode_strings(&self, tile: u64, size: u64, cells: usize) -> Result<(Vec<u64>, Vec<u8>)> {
+    pub(super) fn decode_strings(&self, tile: u64, size: u64, cells: usize) -> Result<(Vec<u64>, Buffer)> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
         let decoded = self.open().and_then(|file| {
             plausible(stored, size.saturating_add(8 * cells as u64))?;
-            BUFFERS.with_borrow_mut(|Buffers { stored: buffer, scratch }| {
+            WORKSPACE.with_borrow_mut(|Workspace { stored: buffer, scratch }| {
                 buffer.resize(stored as usize, 0);
                 file.read_at(offset, buffer)?;
                 let mut decoded = None;
@@ -147,7 +150,7 @@ impl Tiles {
                         return Err(Error::damaged("several chunks of strings that hold their offsets"));
                     }
                     expect_size(original as u64, size)?;
-                    let (mut offsets, mut bytes) = (vec![0; cells], vec![0; original]);
+                    let (mut offsets, mut bytes) = (vec![0; cells], self.buffers.get(original));
                     self.decoder.undo_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
                     decoded = Some((offsets, bytes));
                     Ok(())
@@ -274,11 +277,11 @@ impl Tiles {
         let stored = chunk.header.payload_size();
         plausible(stored, size)?;
         let file = self.open()?;
-        let mut bytes = vec![0; size as usize];
+        let mut bytes = self.buffers.get(size as usize);
         if self.decoder.is_plain() && chunk.header.metadata == 0 && chunk.header.filtered == chunk.header.original {
             file.read_at(chunk.offset, &mut bytes)?;
         } else {
-            BUFFERS.with_borrow_mut(|Buffers { stored: buffer, scratch }| {
+            WORKSPACE.with_borrow_mut(|Workspace { stored: buffer, scratch }| {
                 buffer.resize(stored as usize, 0);
                 file.read_at(chunk.offset, buffer)?;
                 let (metadata, data) = buffer.split_at(chunk.header.metadata as usize);
@@ -293,8 +296,8 @@ impl Tiles {
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         plausible(stored, size).at(offset)?;
         let file = self.open()?;
-        let mut bytes = vec![0; size as usize];
-        BUFFERS.with_borrow_mut(|Buffers { stored: buffer, scratch }| {
+        let mut bytes = self.buffers.get(size as usize);
+        WORKSPACE.with_borrow_mut(|Workspace { stored: buffer, scratch }| {
             buffer.resize(stored as usize, 0);
             file.read_at(offset, buffer)?;
             let mut filled = 0;

@@ -10,6 +10,8 @@
 //! push out what others need again, and its memory is that of a few tiles, used over and over, which the
 //! processor's caches hold.
 
+mod buffer;
+
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -17,6 +19,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
+
+pub use buffer::{Buffer, Buffers};
 
 use crate::error::{Error, Result};
 
@@ -91,6 +95,7 @@ pub struct Cache {
     kept: Share,
     /// How many departed keys each shard remembers.
     most_departed: usize,
+    buffers: Arc<Buffers>,
     next_source: AtomicU64,
     counts: Counts,
 }
@@ -140,6 +145,7 @@ impl Cache {
             recent: Share::of(recent),
             kept: Share::of(budget - recent),
             most_departed: (budget / BYTES_OF_A_DEPARTED / SHARDS).max(1),
+            buffers: Arc::default(),
             next_source: AtomicU64::new(0),
             counts: Counts::default(),
         }
@@ -148,6 +154,11 @@ impl Cache {
     /// The budget in bytes.
     pub fn budget(&self) -> usize {
         self.recent.budget + self.kept.budget
+    }
+
+    /// Memory for values to be made.
+    pub fn buffers(&self) -> &Arc<Buffers> {
+        &self.buffers
     }
 
     /// A number for [`Key::source`] that nobody else has.

@@ -180,9 +180,9 @@ impl DenseColumn {
         cache.get_or_load(Key { source: self.turned_source, tile, part }, || {
             let stored = tiles.whole(tile, size)?;
             let extents: Vec<usize> = self.view.grid().axes.iter().map(|axis| axis.extent as usize).collect();
-            let mut bytes = vec![0; stored.bytes.len()];
+            let mut bytes = cache.buffers().get(stored.bytes.len());
             to_row_major(&stored.bytes, &extents, self.cell_size, &mut bytes);
-            let weight = bytes.len();
+            let weight = bytes.capacity();
             Ok((Block { start: 0, bytes }, weight))
         })
     }
