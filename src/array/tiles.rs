@@ -75,6 +75,14 @@ struct StoredChunk {
     start: u64,
 }
 
+/// What is decoded at a time, and where the cache has it.
+#[derive(Clone, Copy)]
+struct Unit {
+    key: Key,
+    /// `None` for a whole tile.
+    chunk: Option<StoredChunk>,
+}
+
 impl Tiles {
     /// `offsets` are where each tile begins in the file of `file_size` bytes (both as recorded in the
     /// fragment's metadata); `decoder` undoes the file's filter pipeline; `source` names the file in the
@@ -167,7 +175,20 @@ impl Tiles {
         T: std::any::Any + Send + Sync,
         F: FnOnce() -> Result<(T, usize)>,
     {
-        self.cache()?.get_or_load(Key { source: self.source, tile, part: u32::MAX }, load)
+        self.cache()?.get_or_load(self.whole_key(tile), load)
+    }
+
+    /// Makes what [`Tiles::whole_unit`] gives, unless it is there or being made.
+    pub(super) fn prepare_whole_unit<T, F>(&self, tile: u64, load: F) -> Result<()>
+    where
+        T: std::any::Any + Send + Sync,
+        F: FnOnce() -> Result<(T, usize)>,
+    {
+        self.cache()?.load(self.whole_key(tile), load)
+    }
+
+    fn whole_key(&self, tile: u64) -> Key {
+        Key { source: self.source, tile, part: u32::MAX }
     }
 
     /// The budget of the cache.
@@ -179,20 +200,24 @@ impl Tiles {
         &self.path
     }
 
-    /// Decodes the block that holds byte `start` of a tile into the cache.
+    /// Decodes the block that holds byte `start` of a tile into the cache, unless that is done or under way. Gives
+    /// where the block ends.
     pub fn prepare(&self, tile: u64, size: u64, start: u64) -> Result<u64> {
-        self.block(tile, size, start).map(|block| block.end())
+        let unit = self.unit(tile, size, start)?;
+        self.cache()?.load(unit.key, || self.decode_unit(unit, size))?;
+        Ok(unit.chunk.map_or(size, |chunk| chunk.start + u64::from(chunk.header.original)))
     }
 
     /// The cached block that holds byte `start` of a tile that decodes to `size` bytes.
     fn block(&self, tile: u64, size: u64, start: u64) -> Result<Arc<Block>> {
+        let unit = self.unit(tile, size, start)?;
+        self.cache()?.get_or_load(unit.key, || self.decode_unit(unit, size))
+    }
+
+    /// The unit that holds byte `start` of a tile.
+    fn unit(&self, tile: u64, size: u64, start: u64) -> Result<Unit> {
         if size <= WHOLE_TILE {
-            let key = Key { source: self.source, tile, part: 0 };
-            return self.cache()?.get_or_load(key, || {
-                let block = self.decode_whole(tile, size).in_file(&self.path)?;
-                let weight = block.bytes.capacity();
-                Ok((block, weight))
-            });
+            return Ok(Unit { key: Key { source: self.source, tile, part: 0 }, chunk: None });
         }
         let index = self.chunk_index(tile, size)?;
         let number = index.chunks.partition_point(|chunk| chunk.start <= start).saturating_sub(1);
@@ -200,11 +225,17 @@ impl Tiles {
             return Err(Error::damaged("a tile without chunks").in_file(&self.path));
         };
         let part = u32::try_from(number + 1).map_err(|_| Error::damaged("too many chunks").in_file(&self.path))?;
-        self.cache()?.get_or_load(Key { source: self.source, tile, part }, || {
-            let block = self.decode_chunk(chunk).in_file(&self.path).at(chunk.offset)?;
-            let weight = block.bytes.capacity();
-            Ok((block, weight))
-        })
+        Ok(Unit { key: Key { source: self.source, tile, part }, chunk: Some(chunk) })
+    }
+
+    /// A block and its weight.
+    fn decode_unit(&self, unit: Unit, size: u64) -> Result<(Block, usize)> {
+        let block = match unit.chunk {
+            Some(chunk) => self.decode_chunk(chunk).in_file(&self.path).at(chunk.offset)?,
+            None => self.decode_whole(unit.key.tile, size).in_file(&self.path)?,
+        };
+        let weight = block.bytes.capacity();
+        Ok((block, weight))
     }
 
     /// The cache, which lives as long as the array that these tiles are of.

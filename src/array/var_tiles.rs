@@ -95,11 +95,19 @@ impl VarTiles {
     /// # Errors
     /// Any damage in the tile; [`Error::Unsupported`] for one that does not fit in memory.
     pub fn tile(&self, tile: u64, cells: u64) -> Result<Arc<VarTile>> {
-        self.values.whole_unit(tile, || {
-            let unit = self.decode(tile, cells)?;
-            let weight = unit.offsets.capacity() * OFFSET as usize + unit.bytes.capacity();
-            Ok((unit, weight))
-        })
+        self.values.whole_unit(tile, || self.decode_unit(tile, cells))
+    }
+
+    /// Decodes a tile as [`VarTiles::tile`] does, unless that is done or under way.
+    fn prepare_tile(&self, tile: u64, cells: u64) -> Result<()> {
+        self.values.prepare_whole_unit(tile, || self.decode_unit(tile, cells))
+    }
+
+    /// A tile and its weight.
+    fn decode_unit(&self, tile: u64, cells: u64) -> Result<(VarTile, usize)> {
+        let unit = self.decode(tile, cells)?;
+        let weight = unit.offsets.capacity() * OFFSET as usize + unit.bytes.capacity();
+        Ok((unit, weight))
     }
 
     /// Whether a tile is kept as one unit, by [`VarTiles::tile`].
@@ -134,21 +142,49 @@ impl VarTiles {
     /// # Errors
     /// Any damage in them.
     pub fn prepare(&self, tile: u64, cells: u64, first: u64, count: u64) -> Result<()> {
-        let mut reader = self.reader(tile, cells)?;
-        if reader.whole().is_some() || count == 0 {
+        if count == 0 {
             return Ok(());
         }
+        if self.is_whole(tile, cells)? {
+            return self.prepare_tile(tile, cells);
+        }
+        let mut reader = self.reader(tile, cells)?;
         let (mut start, mut end) = ([0], [0]);
         reader.offsets(first, &mut start)?;
         reader.offsets(first.saturating_add(count), &mut end)?;
-        let offset_bytes = offset_bytes(cells)?;
-        let mut at = first * OFFSET;
-        while at < (first + count) * OFFSET {
-            at = self.offsets.prepare(tile, offset_bytes, at)?;
+        self.prepare_offsets(tile, cells, first, count)?;
+        self.prepare_values(tile, cells, start[0], end[0])
+    }
+
+    /// Decodes the offsets of some cells of one tile into the cache.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn prepare_offsets(&self, tile: u64, cells: u64, first: u64, count: u64) -> Result<()> {
+        if self.is_whole(tile, cells)? {
+            return self.prepare_tile(tile, cells);
         }
-        let mut at = start[0];
-        while at < end[0] {
-            at = self.values.prepare(tile, self.size(tile)?, at)?;
+        let size = offset_bytes(cells)?;
+        let mut at = first.saturating_mul(OFFSET);
+        let end = first.saturating_add(count).saturating_mul(OFFSET).min(size);
+        while at < end {
+            at = self.offsets.prepare(tile, size, at)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes the values from byte `start` to `end` of one tile into the cache.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn prepare_values(&self, tile: u64, cells: u64, start: u64, end: u64) -> Result<()> {
+        if self.is_whole(tile, cells)? {
+            return self.prepare_tile(tile, cells);
+        }
+        let size = self.size(tile)?;
+        let mut at = start;
+        while at < end.min(size) {
+            at = self.values.prepare(tile, size, at)?;
         }
         Ok(())
     }

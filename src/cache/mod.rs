@@ -193,28 +193,54 @@ impl Cache {
         T: Any + Send + Sync,
         F: FnOnce() -> Result<(T, usize)>,
     {
-        let (flight, returned) = {
-            let mut shard = self.shard(&key);
-            let found = match shard.recent.get(&key) {
-                Some(Slot::Loading(flight)) => {
-                    let flight = flight.clone();
-                    drop(shard);
-                    return typed(flight.wait()?);
-                }
-                Some(Slot::Ready(ready)) => Some(ready.value.clone()),
-                None => shard.kept.get(&key).map(|ready| ready.value.clone()),
-            };
-            if let Some(value) = found {
-                drop(shard);
+        match self.find(key) {
+            Found::Ready(value) => {
                 self.counts.hits.fetch_add(1, Ordering::Relaxed);
-                return typed(value);
+                typed(value)
             }
-            let flight = Arc::new(Flight { outcome: Mutex::new(None), landed: Condvar::new() });
-            shard.recent.insert(key, Slot::Loading(flight.clone()));
-            (flight, shard.departed.pop(&key).is_some())
-        };
+            Found::Loading(flight) => typed(flight.wait()?),
+            Found::Missing(landing) => self.make(landing, load),
+        }
+    }
+
+    /// Makes the value of `key`, as [`Cache::get_or_load`], unless it is here or being made already.
+    ///
+    /// # Errors
+    /// What `load` gives.
+    pub fn load<T, F>(&self, key: Key, load: F) -> Result<()>
+    where
+        T: Any + Send + Sync,
+        F: FnOnce() -> Result<(T, usize)>,
+    {
+        match self.find(key) {
+            Found::Ready(_) | Found::Loading(_) => Ok(()),
+            Found::Missing(landing) => self.make(landing, load).map(drop),
+        }
+    }
+
+    /// Looks a key up. Whoever finds that it is missing makes the value.
+    fn find(&self, key: Key) -> Found<'_> {
+        let mut shard = self.shard(&key);
+        match shard.recent.get(&key) {
+            Some(Slot::Loading(flight)) => return Found::Loading(flight.clone()),
+            Some(Slot::Ready(ready)) => return Found::Ready(ready.value.clone()),
+            None => {}
+        }
+        if let Some(ready) = shard.kept.get(&key) {
+            return Found::Ready(ready.value.clone());
+        }
+        let flight = Arc::new(Flight { outcome: Mutex::new(None), landed: Condvar::new() });
+        shard.recent.insert(key, Slot::Loading(flight.clone()));
+        let returned = shard.departed.pop(&key).is_some();
+        Found::Missing(Landing { cache: self, key, flight, returned, landed: false })
+    }
+
+    fn make<T, F>(&self, landing: Landing<'_>, load: F) -> Result<Arc<T>>
+    where
+        T: Any + Send + Sync,
+        F: FnOnce() -> Result<(T, usize)>,
+    {
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
-        let landing = Landing { cache: self, key, flight, returned, landed: false };
         let (value, weight) = match load() {
             Ok(made) => made,
             Err(error) => {
@@ -299,6 +325,13 @@ impl Cache {
         share.used.fetch_sub(ready.weight, Ordering::Relaxed);
         self.counts.evictions.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// What a look-up finds.
+enum Found<'a> {
+    Ready(Value),
+    Loading(Arc<Flight>),
+    Missing(Landing<'a>),
 }
 
 /// Ends a flight exactly once, also when the loader panics.
@@ -485,6 +518,28 @@ mod tests {
             assert!(panicking.join().is_err());
         });
         assert_eq!(*cache.get_or_load(key(0), || Ok((2u32, 4))).unwrap(), 2);
+    }
+
+    #[test]
+    fn who_loads_does_not_wait() {
+        let cache = Cache::new(1000);
+        let barrier = Barrier::new(2);
+        thread::scope(|scope| {
+            let maker = scope.spawn(|| {
+                cache.load(key(0), || {
+                    barrier.wait();
+                    barrier.wait();
+                    Ok((1u32, 4))
+                })
+            });
+            barrier.wait();
+            cache.load::<u32, _>(key(0), || panic!("it is being made")).unwrap();
+            barrier.wait();
+            maker.join().unwrap().unwrap();
+        });
+        cache.load::<u32, _>(key(0), || panic!("it is here")).unwrap();
+        assert_eq!(*cache.get_or_load::<u32, _>(key(0), || panic!("it is here")).unwrap(), 1);
+        assert!(cache.load::<u32, _>(key(1), || Err(Error::damaged("no"))).is_err());
     }
 
     #[test]

@@ -20,6 +20,12 @@ pub trait VarCells: Send + Sync {
 
     /// Fills `out` with the values from byte `start` of all of them.
     fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()>;
+
+    /// As [`Content::prepare`], for [`VarCells::read_offsets`] of so many cells.
+    fn prepare_offsets(&self, first: u64, count: u64);
+
+    /// As [`Content::prepare`], for [`VarCells::read_values`] of so many bytes.
+    fn prepare_values(&self, start: u64, length: u64);
 }
 
 impl VarCells for DenseVarColumn {
@@ -37,6 +43,16 @@ impl VarCells for DenseVarColumn {
 
     fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
         DenseVarColumn::read_values(self, start, out)
+    }
+
+    // The read itself will meet the same error and tell it.
+
+    fn prepare_offsets(&self, first: u64, count: u64) {
+        let _ = DenseVarColumn::prepare_offsets(self, first, count);
+    }
+
+    fn prepare_values(&self, start: u64, length: u64) {
+        let _ = DenseVarColumn::prepare_values(self, start, length);
     }
 }
 
@@ -62,6 +78,11 @@ impl<C: VarCells> Content for VarValues<C> {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.cells.read_values(offset, buf)
+    }
+
+    fn prepare(&self, offset: u64, length: u64) {
+        let start = offset.min(self.total);
+        self.cells.prepare_values(start, length.min(self.total - start));
     }
 }
 
@@ -98,5 +119,8 @@ impl<C: VarCells> Cells for VarOffsets<C> {
         Ok(())
     }
 
-    fn prepare(&self, _first: u64, _count: u64) {}
+    fn prepare(&self, first: u64, count: u64) {
+        let first = first.min(self.count);
+        self.cells.prepare_offsets(first, count.min(self.count - first));
+    }
 }

@@ -204,4 +204,14 @@ impl VarCells for VarColumn {
     fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
         self.read(start, out)
     }
+
+    // The read itself will meet the same error and tell it.
+
+    fn prepare_offsets(&self, first: u64, count: u64) {
+        let _ = VarColumn::prepare_offsets(self, first, count);
+    }
+
+    fn prepare_values(&self, start: u64, length: u64) {
+        let _ = VarColumn::prepare_values(self, start, length);
+    }
 }

@@ -103,7 +103,8 @@ impl DenseColumn {
             let tiles = self.tiles(fragment)?;
             let size = self.tile_size(fragment, tile)?;
             if self.is_turned(piece, size) {
-                return self.turned(&tiles, fragment, tile, size).map(drop);
+                let cache = &self.view.array().context().cache;
+                return cache.load(self.turned_key(fragment, tile)?, || self.turn(&tiles, tile, size));
             }
             let mut prepared_to = 0;
             piece.for_each_line(|from, _, count, stride, _| {
@@ -176,15 +177,22 @@ impl DenseColumn {
     /// A tile in row-major order.
     fn turned(&self, tiles: &Tiles, fragment: usize, tile: u64, size: u64) -> Result<Arc<Block>> {
         let cache = &self.view.array().context().cache;
+        cache.get_or_load(self.turned_key(fragment, tile)?, || self.turn(tiles, tile, size))
+    }
+
+    fn turned_key(&self, fragment: usize, tile: u64) -> Result<Key> {
         let part = u32::try_from(fragment).map_err(|_| Error::unsupported("more than 2^32 fragments"))?;
-        cache.get_or_load(Key { source: self.turned_source, tile, part }, || {
-            let stored = tiles.whole(tile, size)?;
-            let extents: Vec<usize> = self.view.grid().axes.iter().map(|axis| axis.extent as usize).collect();
-            let mut bytes = cache.buffers().get(stored.bytes.len());
-            to_row_major(&stored.bytes, &extents, self.cell_size, &mut bytes);
-            let weight = bytes.capacity();
-            Ok((Block { start: 0, bytes }, weight))
-        })
+        Ok(Key { source: self.turned_source, tile, part })
+    }
+
+    /// Turns a tile to row-major order; gives its weight too.
+    fn turn(&self, tiles: &Tiles, tile: u64, size: u64) -> Result<(Block, usize)> {
+        let stored = tiles.whole(tile, size)?;
+        let extents: Vec<usize> = self.view.grid().axes.iter().map(|axis| axis.extent as usize).collect();
+        let mut bytes = self.view.array().context().cache.buffers().get(stored.bytes.len());
+        to_row_major(&stored.bytes, &extents, self.cell_size, &mut bytes);
+        let weight = bytes.capacity();
+        Ok((Block { start: 0, bytes }, weight))
     }
 
     /// Copies a piece whose tile cells are numbered in column-major order from the tile in row-major order.

@@ -123,18 +123,57 @@ impl DenseVarColumn {
         let blocks = checkpoints.len() as u64 - 1;
         let first_start = self.start_of_block(checkpoints, 0)?;
         self.fill_gap(0..first_start, &window, out);
-        let (mut low, mut high) = (0, blocks);
-        while low + 1 < high {
-            let middle = low + (high - low) / 2;
-            if self.start_of_block(checkpoints, middle)? <= start { low = middle } else { high = middle }
-        }
-        for block in low..blocks {
+        for block in self.block_of_byte(checkpoints, start)?..blocks {
             if self.start_of_block(checkpoints, block)? >= window.end {
                 break;
             }
             self.read_block(checkpoints, block, &window, out)?;
         }
         Ok(())
+    }
+
+    /// Decodes the offsets of `count` file cells from `first` into the cache.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn prepare_offsets(&self, first: u64, count: u64) -> Result<()> {
+        let from = self.embedding.inner_before(first);
+        let to = self.embedding.inner_before(first.saturating_add(count));
+        self.cells.prepare(from, to - from)
+    }
+
+    /// Decodes `length` bytes of values from byte `start`, and their offsets, into the cache.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn prepare_values(&self, start: u64, length: u64) -> Result<()> {
+        let checkpoints = self.checkpoints()?;
+        let end = start.saturating_add(length);
+        for block in self.block_of_byte(checkpoints, start)?..checkpoints.len() as u64 - 1 {
+            if self.start_of_block(checkpoints, block)? >= end {
+                break;
+            }
+            let first = block * BLOCK;
+            self.cells.for_each_piece(first, BLOCK.min(self.cells.cells() - first), |piece| {
+                let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
+                let (tiles, cells) = (self.var_tiles(fragment)?, self.view.cells_in_tile(fragment, tile)?);
+                piece.for_each_line(|from, _, count, stride, _| {
+                    let last = from.wrapping_add((stride as u64).wrapping_mul(count - 1));
+                    tiles.prepare(tile, cells, from.min(last), from.abs_diff(last) + 1)
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The last block that begins at or before a byte, or the first.
+    fn block_of_byte(&self, checkpoints: &[u64], byte: u64) -> Result<u64> {
+        let (mut low, mut high) = (0, checkpoints.len() as u64 - 1);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if self.start_of_block(checkpoints, middle)? <= byte { low = middle } else { high = middle }
+        }
+        Ok(low)
     }
 
     /// Writes what a block and the gaps behind its cells have of `window` to `out`.

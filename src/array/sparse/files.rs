@@ -259,6 +259,28 @@ impl VarFile {
         }
     }
 
+    /// Decodes the offsets of some cells of a tile into the cache.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn prepare_offsets(&self, cells: TileCells) -> Result<()> {
+        match self {
+            VarFile::Stored(tiles) => tiles.prepare_offsets(cells.tile, cells.in_tile, cells.first, cells.count),
+            VarFile::Fill(_) => Ok(()),
+        }
+    }
+
+    /// Decodes the values from byte `start` to `end` of the tile that these cells are in into the cache.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn prepare_values(&self, cells: TileCells, start: u64, end: u64) -> Result<()> {
+        match self {
+            VarFile::Stored(tiles) => tiles.prepare_values(cells.tile, cells.in_tile, start, end),
+            VarFile::Fill(_) => Ok(()),
+        }
+    }
+
     /// Appends some cells of a tile to a column.
     ///
     /// # Errors

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::cells::TileCells;
+use super::files::VarFile;
 use super::gather::{Gathered, Stretches};
 use super::parallel::for_all;
 use super::rows::{RowMap, Rows, Segment};
@@ -127,26 +129,53 @@ impl VarColumn {
     /// # Errors
     /// Any damage in what is needed for these bytes.
     pub fn read(&self, start: u64, out: &mut [u8]) -> Result<()> {
-        let (map, index) = (self.view.map()?, self.index()?);
-        let end = start.checked_add(out.len() as u64).filter(|end| *end <= index.bytes());
-        let end = end.ok_or_else(|| Error::usage("values past the end of the column"))?;
+        let map = self.view.map()?;
         let mut files = self.files();
-        let mut number = index.segments.partition_point(|before| *before <= start).saturating_sub(1);
-        let mut at = start;
-        while at < end {
-            let (before, after) = (index.segments[number], index.segments[number + 1]);
-            let to = end.min(after);
-            if to > at {
-                let into = &mut out[(at - start) as usize..(to - start) as usize];
-                match run_of(map, number) {
-                    Some(run) => self.read_run(run, at - before, into, &mut files)?,
-                    None => self.read_blocks(number, at - before, into, &mut files)?,
-                }
-                at = to;
+        self.for_each_segment_of_bytes(start, out.len() as u64, |number, from, bytes| {
+            let into = &mut out[bytes.start as usize..bytes.end as usize];
+            match run_of(map, number) {
+                Some(run) => self.read_run(run, from, into, &mut files),
+                None => self.read_blocks(number, from, into, &mut files),
             }
-            number += 1;
-        }
-        Ok(())
+        })
+    }
+
+    /// Decodes the offsets of `count` rows from row `first` into the cache.
+    ///
+    /// # Errors
+    /// As [`VarColumn::offsets`].
+    pub fn prepare_offsets(&self, first: u64, count: u64) -> Result<()> {
+        let map = self.view.map()?;
+        let mut files = self.files();
+        self.for_each_segment(map, first..first.saturating_add(count).min(map.count()), |number, rows| {
+            let Some(run) = run_of(map, number) else {
+                return self.prepare(rows.start, rows.end - rows.start);
+            };
+            let position = run.position + rows.start - map.rows_of(number).start;
+            let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
+            cells.for_each_tile(position, rows.end - rows.start, |_, tile| file.prepare_offsets(tile))
+        })
+    }
+
+    /// Decodes `length` bytes of values from byte `start` into the cache.
+    ///
+    /// # Errors
+    /// As [`VarColumn::read`].
+    pub fn prepare_values(&self, start: u64, length: u64) -> Result<()> {
+        let map = self.view.map()?;
+        let mut files = self.files();
+        self.for_each_segment_of_bytes(start, length, |number, from, bytes| {
+            let to = from + (bytes.end - bytes.start);
+            match run_of(map, number) {
+                Some(run) => self.for_each_tile_of_bytes(run, from..to, &mut files, |file, tile, bytes, _| {
+                    file.prepare_values(tile, bytes.start, bytes.end)
+                }),
+                None => {
+                    let rows = self.rows_of_bytes(number, from..to)?;
+                    self.prepare(rows.start, rows.end - rows.start)
+                }
+            }
+        })
     }
 
     /// Decodes the values of `count` rows from row `first`, and their offsets, into the cache.
@@ -255,6 +284,31 @@ impl VarColumn {
         Ok(())
     }
 
+    /// Visits the parts of some bytes that lie in each segment: its number, at which of its bytes the part starts, and
+    /// where the part is among all.
+    fn for_each_segment_of_bytes(
+        &self,
+        start: u64,
+        length: u64,
+        mut visit: impl FnMut(usize, u64, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let index = self.index()?;
+        let end = start.checked_add(length).filter(|end| *end <= index.bytes());
+        let end = end.ok_or_else(|| Error::usage("values past the end of the column"))?;
+        let mut number = index.segments.partition_point(|before| *before <= start).saturating_sub(1);
+        let mut at = start;
+        while at < end {
+            let (before, after) = (index.segments[number], index.segments[number + 1]);
+            let to = end.min(after);
+            if to > at {
+                visit(number, at - before, at - start..to - start)?;
+                at = to;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
     /// Visits rows that lie in blocks: their cells, and for each row its value.
     fn for_each_block<'a>(
         &'a self,
@@ -304,17 +358,14 @@ impl VarColumn {
 
     /// Fills `out` from byte `start` of a segment.
     fn read_blocks<'a>(&'a self, segment: usize, start: u64, out: &mut [u8], files: &mut VarFiles<'a>) -> Result<()> {
-        let rows = self.view.map()?.rows_of(segment);
         let blocks = &self.index()?.blocks[segment];
-        let end = start + out.len() as u64;
         let first = blocks.partition_point(|block| block.byte <= start).saturating_sub(1);
-        let last = blocks.partition_point(|block| block.byte < end);
         let from = blocks.get(first).copied().unwrap_or_default();
-        let to = blocks.get(last).map_or(rows.end - rows.start, |block| block.row);
+        let rows = self.rows_of_bytes(segment, start..start + out.len() as u64)?;
         // Counted from `start`: the first block may begin before it.
         let mut byte = i128::from(from.byte) - i128::from(start);
         let mut starts = Vec::new();
-        self.for_each_block(rows.start + from.row..rows.start + to, files, |files, gathered, values| {
+        self.for_each_block(rows, files, |files, gathered, values| {
             starts.clear();
             for value in values {
                 starts.push(byte);
@@ -322,6 +373,17 @@ impl VarColumn {
             }
             files.copy(gathered, values, &starts, out)
         })
+    }
+
+    /// The rows of the blocks of a segment that hold some of its bytes.
+    fn rows_of_bytes(&self, segment: usize, bytes: Range<u64>) -> Result<Range<u64>> {
+        let rows = self.view.map()?.rows_of(segment);
+        let blocks = &self.index()?.blocks[segment];
+        let first = blocks.partition_point(|block| block.byte <= bytes.start).saturating_sub(1);
+        let last = blocks.partition_point(|block| block.byte < bytes.end);
+        let from = blocks.get(first).copied().unwrap_or_default().row;
+        let to = blocks.get(last).map_or(rows.end - rows.start, |block| block.row);
+        Ok(rows.start + from..rows.start + to)
     }
 
     /// Bytes before each tile of a run, and all.
@@ -362,24 +424,36 @@ impl VarColumn {
     }
 
     /// As [`VarColumn::read_blocks`], for a run: a tile's values lie as they are wanted.
-    fn read_run(&self, run: Run, start: u64, mut out: &mut [u8], files: &mut VarFiles<'_>) -> Result<()> {
+    fn read_run(&self, run: Run, start: u64, out: &mut [u8], files: &mut VarFiles<'_>) -> Result<()> {
+        self.for_each_tile_of_bytes(run, start..start + out.len() as u64, files, |file, tile, bytes, place| {
+            file.reader(tile)?.copy(bytes.start, &mut out[place.start as usize..place.end as usize])
+        })
+    }
+
+    /// Visits the tiles of a run that hold some of its bytes: the tile, which of its bytes, and where they are among
+    /// those wanted.
+    fn for_each_tile_of_bytes(
+        &self,
+        run: Run,
+        wanted: Range<u64>,
+        files: &mut VarFiles<'_>,
+        mut visit: impl FnMut(&VarFile, TileCells, Range<u64>, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
         let starts = self.tile_starts(run)?;
         let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
         let first_place = cells.place_of(run.position);
-        let mut tile = starts.partition_point(|before| *before <= start).saturating_sub(1);
-        let mut at = start;
-        while !out.is_empty() {
+        let mut tile = starts.partition_point(|before| *before <= wanted.start).saturating_sub(1);
+        let mut at = wanted.start;
+        while at < wanted.end {
             let past = || Error::damaged("values past the end of the fragment");
-            let (before, after) = starts.get(tile).zip(starts.get(tile + 1)).ok_or_else(past)?;
-            let length = (after - at).min(out.len() as u64);
-            if length > 0 {
-                let (now, later) = std::mem::take(&mut out).split_at_mut(length as usize);
+            let (&before, &after) = starts.get(tile).zip(starts.get(tile + 1)).ok_or_else(past)?;
+            let to = after.min(wanted.end);
+            if to > at {
                 let positions = cells.positions_of(first_place + tile as u64);
                 let own = cells.at(positions.start, u64::MAX).ok_or_else(past)?;
-                let read = file.reader(own).and_then(|mut reader| reader.copy(at - before, now));
-                files.place(run.fragment, read)?;
-                out = later;
-                at += length;
+                let visited = visit(&file, own, at - before..to - before, at - wanted.start..to - wanted.start);
+                files.place(run.fragment, visited)?;
+                at = to;
             }
             tile += 1;
         }
