@@ -38,7 +38,7 @@ pub struct MountOptions {
     pub threads: usize,
     /// How many pieces are read ahead at the same time.
     pub read_ahead_workers: usize,
-    /// How many bytes each open file is read ahead at most; well below the budget of the cache.
+    /// How many bytes all open files together are read ahead; well below the budget of the cache.
     pub read_ahead_window: u64,
 }
 
