@@ -14,44 +14,53 @@ import shutil
 import subprocess
 import sys
 
-TILEDB = "tiledb==0.36.1"  # libtiledb 2.30.0
+PACKAGES = ["tiledb==0.36.1", "numpy"]  # libtiledb 2.30.0
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--venv", help="make a virtual environment with tiledb here, and run in it")
-    parser.add_argument("--out", default=os.path.join(os.path.dirname(__file__), "../tests/fixtures"))
-    options = parser.parse_args()
-    if options.venv:
-        rerun_in(options.venv, ["--out", options.out])
-    try:
-        import tiledb  # noqa: F401
-    except ImportError:
-        sys.exit("make_fixtures.py: the tiledb package is missing; run it with --venv FOLDER")
+    root = options_of(__doc__, "../tests/fixtures", PACKAGES)
     from fixtures import cases_dense, cases_groups, cases_sparse
     from fixtures.capi import version
     from fixtures.expect import Recorder
 
-    root = os.path.abspath(options.out)
     for made in ("arrays", "demo", "expected"):
         shutil.rmtree(os.path.join(root, made), ignore_errors=True)
     recorder = Recorder(root, version())
     for module in (cases_groups, cases_dense, cases_sparse):
         module.make(root, recorder)
     remove_empty_folders(root)
-    with open(os.path.join(root, "manifest.json"), "w") as file:
-        file.write('{"written_by": "libtiledb %s",\n"objects": [\n' % version())
-        lines = (json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in sorted(recorder.objects, key=lambda e: e["path"]))
-        file.write(",\n".join(lines) + "\n]}\n")
+    write_manifest(root, recorder)
     report(root, recorder)
 
 
-def rerun_in(venv, arguments):
+def options_of(description, default, packages):
+    """The absolute path of the folder to make, from the command line; runs again in a virtual environment if told to."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("--venv", help="make a virtual environment with tiledb here, and run in it")
+    parser.add_argument("--out", default=os.path.join(os.path.dirname(__file__), default))
+    options = parser.parse_args()
+    if options.venv:
+        rerun_in(options.venv, packages, ["--out", options.out])
+    try:
+        import tiledb  # noqa: F401
+    except ImportError:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: the tiledb package is missing; run it with --venv FOLDER")
+    return os.path.abspath(options.out)
+
+
+def write_manifest(root, recorder):
+    with open(os.path.join(root, "manifest.json"), "w") as file:
+        file.write('{"written_by": "libtiledb %s",\n"objects": [\n' % recorder.version)
+        lines = (json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in sorted(recorder.objects, key=lambda e: e["path"]))
+        file.write(",\n".join(lines) + "\n]}\n")
+
+
+def rerun_in(venv, packages, arguments):
     python = os.path.join(venv, "bin/python")
     if not os.path.exists(python):
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", TILEDB, "numpy"], check=True)
-    os.execv(python, [python, os.path.abspath(__file__), *arguments])
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+    os.execv(python, [python, os.path.abspath(sys.argv[0]), *arguments])
 
 
 def remove_empty_folders(root):

@@ -19,7 +19,9 @@ use support::report::Report;
 
 #[test]
 fn fixtures_read_as_libtiledb_reads_them() {
-    prove("fixtures", load(&home().join("tests/fixtures/manifest.json"), ""));
+    let mut objects = load(&home().join("tests/fixtures/manifest.json"), "");
+    objects.extend(load(&home().join("tests/fixtures/bitsort/manifest.json"), "bitsort/"));
+    prove("fixtures", objects);
 }
 
 #[test]

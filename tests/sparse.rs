@@ -14,9 +14,10 @@ use serde_json::Value;
 use support::columns::{Column, canonical_sparse, compare_rows, compare_values, digest, hex};
 use support::manifest::{Expected, Object, Read, load};
 use tilefs::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
+use tilefs::array::verify::{Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs::cache::Cache;
-use tilefs::error::Result;
+use tilefs::error::{Error, Result};
 use tilefs::filter::Key;
 use tilefs::format::datatype::{Datatype, Kind};
 use tilefs::format::scalar::{Range, Scalar};
@@ -27,6 +28,7 @@ use tilefs::storage::LocalStorage;
 fn rows_are_those_of_libtiledb() {
     let home = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut objects = load(&home.join("tests/fixtures/manifest.json"), "fixtures/");
+    objects.extend(load(&home.join("tests/fixtures/bitsort/manifest.json"), "bitsort/"));
     match corpus(home) {
         Some(corpus) => {
             objects.extend(load(&corpus.join("manifest.json"), "corpus/"));
@@ -48,6 +50,38 @@ fn rows_are_those_of_libtiledb() {
     let ordered = outcomes.iter().filter(|outcome| outcome.ordered).count();
     println!("{} arrays, {} reads ({ordered} also in order), {rows} rows", objects.len(), outcomes.len());
     assert!(failures.is_empty(), "{} of {} reads fail", failures.len(), outcomes.len());
+}
+
+/// TileDB wrote some arrays with the filter BITSORT in a way that no one can undo, and reads wrong values from them.
+#[test]
+fn values_that_bitsort_lost_are_refused() {
+    let refused = |error: &Error, why: &str| matches!(error, Error::Unsupported { what, .. } if what.contains(why));
+    let damage = |array: &str| verify(&bitsort(array), &Progress::default());
+    for whole in ["hilbert", "large", "encrypted", "consolidated"] {
+        assert_eq!(damage(whole).len(), 0, "{whole}");
+    }
+
+    // Two values of the same coordinates, written at different times.
+    let errors = damage("lost_times");
+    assert!(!errors.is_empty() && errors.iter().all(|error| refused(error, "equal coordinates")), "{errors:?}");
+    let view = Arc::new(SparseView::new(bitsort("lost_times")).unwrap());
+    let read = |attribute: usize| all_of(&FixedColumn::of_attribute(view.clone(), attribute)?);
+    read(0).unwrap();
+    assert!(read(1).is_err_and(|error| refused(&error, "equal coordinates")));
+    read(2).unwrap();
+
+    let errors = damage("lost_chunks");
+    assert!(!errors.is_empty() && errors.iter().all(|error| refused(error, "several chunks")), "{errors:?}");
+    let view = SparseView::new(bitsort("lost_chunks")).and_then(|view| columns_of(&Arc::new(view)));
+    assert!(view.is_err_and(|error| refused(&error, "several chunks")));
+}
+
+fn bitsort(name: &str) -> Arc<Array> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bitsort/arrays").join(name);
+    let key = (name == "encrypted").then(|| Arc::new(Key::parse(b"abcdefghijklmnopqrstuvwxyz012345").unwrap()));
+    let context = Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(4 << 20)), key };
+    let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path).unwrap());
+    Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())
 }
 
 fn corpus(home: &Path) -> Option<PathBuf> {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tilefs::error::Result;
-use tilefs::filter::{Decoder, Key, Scratch, TileContext};
+use tilefs::filter::{Decoder, Key, Scratch, StoredOrder, TileContext};
 use tilefs::format::cursor::Cursor;
 use tilefs::format::datatype::Datatype;
 use tilefs::format::pipeline::{Filter, Pipeline};
@@ -75,9 +75,15 @@ impl Input {
             writer_version: None,
             key: self.encrypted.then(|| Arc::new(Key::parse(KEY).expect("32 bytes are a key"))),
         };
+        let sorts = filters.contains(&Filter::Bitsort);
         let Ok(decoder) = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &context) else { return };
         let mut scratch = Scratch::new();
         let mut out = vec![0; self.original];
+        if sorts {
+            // Coordinates of which some are equal.
+            let order = StoredOrder::new(self.cells, |a, b| (a * 7 % 1000).cmp(&(b * 7 % 1000))).expect("few cells");
+            let _ = decoder.undo_sorted(&order, &self.metadata, &self.data, &mut out, &mut Scratch::new());
+        }
         let _ = decoder.undo(&self.metadata, &self.data, &mut out, &mut scratch);
         if decoder.folds_offsets() {
             let mut offsets = vec![0; self.cells];
@@ -99,7 +105,8 @@ pub fn choices(target: &str) -> Vec<Filter> {
             Filter::Bzip2 { level: -1 },
         ],
         "filter_shuffles" => {
-            vec![Filter::Byteshuffle, Filter::Bitshuffle, Filter::Xor, scale(1), scale(2), scale(4), scale(8)]
+            let scaled = [1, 2, 4, 8].map(scale);
+            [&[Filter::Byteshuffle, Filter::Bitshuffle, Filter::Xor, Filter::Bitsort], &scaled[..]].concat()
         }
         "filter_rle" => vec![Filter::Rle { level: -1 }],
         "filter_dictionary" => vec![Filter::Dictionary { level: -1 }],

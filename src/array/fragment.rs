@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::bitsort::SortedFile;
 use super::folder::{ArrayFolder, Outline};
 use super::generic::{read_generic_tile, read_header};
 use super::tiles::Tiles;
@@ -122,19 +123,40 @@ impl ArrayFolder {
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let source = self.file_source(fragment, slot, file);
         self.context.cache.get_or_load(Key { source, tile: TILES, part: 0 }, || {
-            let record = self.file_record(fragment, field, file)?;
-            let files = FieldFiles::of(field, outline.facts.version, &outline.schema)?;
-            let name = match file {
-                FieldFile::Data => files.data(),
-                FieldFile::Var => files.var(),
-                FieldFile::Validity => files.validity(),
+            let sorted = SortedFile::of(&outline, field, file);
+            let decoder = match sorted {
+                Some(SortedFile::Coordinates(_)) => Ok(Decoder::plain()),
+                _ => self.decoder(fragment, &outline, field, file),
             };
-            let decoder = self.decoder(fragment, &outline, field, file).in_file(&name)?;
-            let weight = record.offsets.len() * 8 + size_of::<Tiles>();
-            let path = self.fragment_file(fragment, &name);
-            let tiles = Tiles::new(&self.context, source, path, record.offsets, record.size, decoder)?;
+            let mut tiles = self.tiles_with(fragment, &outline, field, file, decoder)?;
+            if let Some(sorted) = sorted {
+                tiles = tiles.sorted(sorted, self.sorted_cells(fragment, &outline)?);
+            }
+            let weight = tiles.count() as usize * 8 + size_of::<Tiles>();
             Ok((tiles, weight))
         })
+    }
+
+    /// The tiles of one file, with what decodes them or why nothing does.
+    pub(super) fn tiles_with(
+        &self,
+        fragment: usize,
+        outline: &Outline,
+        field: Field,
+        file: FieldFile,
+        decoder: Result<Decoder>,
+    ) -> Result<Tiles> {
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let source = self.file_source(fragment, slot, file);
+        let record = self.file_record(fragment, field, file)?;
+        let files = FieldFiles::of(field, outline.facts.version, &outline.schema)?;
+        let name = match file {
+            FieldFile::Data => files.data(),
+            FieldFile::Var => files.var(),
+            FieldFile::Validity => files.validity(),
+        };
+        let path = self.fragment_file(fragment, &name);
+        Tiles::new(&self.context, source, path, record.offsets, record.size, decoder.in_file(&name)?)
     }
 
     /// What the tiles of a variable-size field decode to, in bytes.

@@ -1,5 +1,6 @@
 //! One array as of one time: which fragments are live, dense reads, sparse reads.
 
+mod bitsort;
 pub mod dense;
 pub mod directory;
 pub mod enumerations;

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use super::bitsort::{SortedCells, SortedFile};
 use super::folder::Context;
 use crate::cache::{Buffer, Buffers, Cache, Key};
 use crate::error::{Error, Locate, Result};
@@ -46,6 +47,8 @@ pub struct Tiles {
     offsets: Arc<[u64]>,
     file_size: u64,
     decoder: Decoder,
+    /// Where the cells were stored in another order than the array's: which file this is, and that order.
+    sorted: Option<(SortedFile, Arc<SortedCells>)>,
 }
 
 /// One decoded unit: bytes `start..start + bytes.len()` of a tile.
@@ -101,7 +104,12 @@ impl Tiles {
         check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
         let (storage, cache) = (context.storage.clone(), Arc::downgrade(&context.cache));
         let buffers = Arc::clone(context.cache.buffers());
-        Ok(Tiles { storage, cache, buffers, source, path, offsets, file_size, decoder })
+        Ok(Tiles { storage, cache, buffers, source, path, offsets, file_size, decoder, sorted: None })
+    }
+
+    /// The same tiles, of cells that were stored in another order.
+    pub(super) fn sorted(self, file: SortedFile, cells: Arc<SortedCells>) -> Self {
+        Tiles { sorted: Some((file, cells)), ..self }
     }
 
     /// How many tiles the file has.
@@ -169,6 +177,22 @@ impl Tiles {
         decoded.in_file(&self.path).at(offset)
     }
 
+    /// A tile as it is stored, which must be `size` bytes; not kept. For those who bound `size`.
+    pub(super) fn stored(&self, tile: u64, size: u64) -> Result<Vec<u8>> {
+        let read = || {
+            let (offset, stored) = self.stored_range(tile)?;
+            if stored != size {
+                return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
+            }
+            let length = usize::try_from(stored).map_err(|_| Error::damaged("a tile larger than memory"))?;
+            let file = self.open()?;
+            let mut bytes = vec![0; length];
+            file.read_at(offset, &mut bytes)?;
+            Ok(bytes)
+        };
+        read().in_file(&self.path)
+    }
+
     /// What `load` makes of a tile as a whole, and its weight, kept in the cache beside the tile's chunks.
     pub(super) fn whole_unit<T, F>(&self, tile: u64, load: F) -> Result<Arc<T>>
     where
@@ -216,7 +240,7 @@ impl Tiles {
 
     /// The unit that holds byte `start` of a tile.
     fn unit(&self, tile: u64, size: u64, start: u64) -> Result<Unit> {
-        if size <= WHOLE_TILE {
+        if size <= WHOLE_TILE || self.sorted.is_some() {
             return Ok(Unit { key: Key { source: self.source, tile, part: 0 }, chunk: None });
         }
         let index = self.chunk_index(tile, size)?;
@@ -255,6 +279,14 @@ impl Tiles {
 
     fn open(&self) -> Result<Arc<dyn StoredFile>> {
         self.storage.open(&self.path)
+    }
+
+    /// How many chunks a tile says it has.
+    pub(super) fn chunks(&self, tile: u64) -> Result<u64> {
+        let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
+        let mut head = [0; 8];
+        self.open()?.read_at(offset, &mut head).in_file(&self.path)?;
+        self.chunk_count(u64::from_le_bytes(head), stored).in_file(&self.path).at(offset)
     }
 
     /// The number of chunks at the head of a tile, checked against the tile's stored length.
@@ -323,6 +355,13 @@ impl Tiles {
     }
 
     fn decode_whole(&self, tile: u64, size: u64) -> Result<Block> {
+        let order = match &self.sorted {
+            Some((SortedFile::Coordinates(number), cells)) => {
+                return Ok(Block { start: 0, bytes: cells.coordinates(*number, tile, size, &self.buffers)? });
+            }
+            Some((SortedFile::Values { size: value }, cells)) => Some(cells.order(tile, size / *value as u64)?),
+            None => None,
+        };
         let (offset, stored) = self.stored_range(tile)?;
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         plausible(stored, size).at(offset)?;
@@ -338,7 +377,10 @@ impl Tiles {
                     return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
                 };
                 filled = end;
-                self.decoder.undo(metadata, data, out, scratch)
+                match &order {
+                    None => self.decoder.undo(metadata, data, out, scratch),
+                    Some(order) => self.decoder.undo_sorted(order, metadata, data, out, scratch),
+                }
             })
             .at(offset)?;
             expect_size(filled as u64, size).at(offset)

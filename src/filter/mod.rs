@@ -7,6 +7,7 @@
 mod aes;
 mod bit_width_reduction;
 mod bitshuffle;
+mod bitsort;
 mod byteshuffle;
 mod checksum;
 mod chunks;
@@ -33,6 +34,7 @@ mod string_rle;
 mod webp;
 mod xor;
 
+pub use bitsort::StoredOrder;
 pub use chunks::{Chunk, Chunks};
 pub use generic_tile::decode_generic_tile;
 pub use key::Key;

@@ -2,6 +2,7 @@
 //! bytes of the chunk or in one of two buffers that take turns.
 
 use super::aes::{self, Cipher};
+use super::bitsort::{self, StoredOrder};
 use super::checksum::Checksum;
 use super::codec::Codecs;
 use super::element::with_element;
@@ -67,13 +68,20 @@ impl<'a, 's> Stream<'a, 's> {
     }
 }
 
+/// What undoing a filter may need that is not in the chunk.
+#[derive(Clone, Copy)]
+pub(super) struct Outside<'a> {
+    pub cipher: Option<&'a Cipher>,
+    pub order: Option<&'a StoredOrder>,
+}
+
 /// The state between two filters.
 pub(super) struct Passage<'a, 's> {
     metadata: Stream<'a, 's>,
     data: Stream<'a, 's>,
     codecs: &'s mut Codecs,
     entries: &'s mut Entries,
-    cipher: Option<&'a Cipher>,
+    outside: Outside<'a>,
     most_bytes: u64,
 }
 
@@ -82,7 +90,7 @@ impl<'a, 's> Passage<'a, 's> {
         metadata: &'a [u8],
         data: &'a [u8],
         original_bytes: usize,
-        cipher: Option<&'a Cipher>,
+        outside: Outside<'a>,
         scratch: &'s mut Scratch,
     ) -> Self {
         Passage {
@@ -90,7 +98,7 @@ impl<'a, 's> Passage<'a, 's> {
             data: Stream::new(data, &mut scratch.data),
             codecs: &mut scratch.codecs,
             entries: &mut scratch.entries,
-            cipher,
+            outside,
             most_bytes: most_bytes(original_bytes),
         }
     }
@@ -104,7 +112,7 @@ impl<'a, 's> Passage<'a, 's> {
             }
             Step::Aes => {
                 let missing = || Error::Key { reason: "the data is encrypted and no key was given".to_owned() };
-                let cipher = self.cipher.ok_or_else(missing)?;
+                let cipher = self.outside.cipher.ok_or_else(missing)?;
                 let entry_bytes = 8 + aes::EXTRA_BYTES;
                 self.decode(entry_bytes, out, |_, extra, encoded, out| cipher.decrypt(extra, encoded, out))
             }
@@ -183,7 +191,7 @@ impl<'a, 's> Passage<'a, 's> {
         let is_last = out.is_some();
         let out = target(out, buffer, bytes, self.most_bytes)?;
         let bytes = out.len();
-        transform(step, &mut metadata, data, out)?;
+        transform(step, self.outside.order, &mut metadata, data, out)?;
         self.metadata.consumed += metadata.position();
         if !is_last {
             self.data.turn(bytes);
@@ -224,7 +232,13 @@ fn decode(encoder: Encoder, codecs: &mut Codecs, encoded: &[u8], out: &mut [u8])
     }
 }
 
-fn transform(step: Step, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+fn transform(
+    step: Step,
+    order: Option<&StoredOrder>,
+    metadata: &mut Cursor<'_>,
+    data: &[u8],
+    out: &mut [u8],
+) -> Result<()> {
     match step {
         Step::Byteshuffle(width) => PartLengths::parse(metadata, data.len())?.for_each(data, out, |part, out| {
             byteshuffle::undo_part(width, part, out);
@@ -234,6 +248,7 @@ fn transform(step: Step, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8])
             bitshuffle::undo_part(width, part, out);
             Ok(())
         }),
+        Step::Bitsort(width) => bitsort::undo(width, metadata, order, data, out),
         Step::Xor(width) => {
             let parts = PartLengths::parse(metadata, data.len())?;
             parts.for_each(data, out, |part, out| with_element!(width, xor::undo_part(part, out)))

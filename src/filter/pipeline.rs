@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use super::aes::Cipher;
+use super::bitsort::StoredOrder;
 use super::checksum::Checksum;
 use super::key::Key;
-use super::passage::Passage;
+use super::passage::{Outside, Passage};
 use super::scratch::Scratch;
 use super::step::{Step, holds_folded_strings, output_type};
 use crate::error::{Error, Locate, Result};
@@ -61,10 +62,19 @@ impl Decoder {
         if lists_encryption && cipher.is_none() {
             return Err(Error::Key { reason: "the data is encrypted and no key was given".to_owned() });
         }
+        if filters.iter().filter(|filter| **filter == Filter::Bitsort).count() > 1 {
+            return Err(Error::unsupported("filter BITSORT twice in one pipeline"));
+        }
         let (program, alternative) = programs(&filters, context)?;
         let first = matches!(filters.first(), Some(Filter::Rle { .. } | Filter::Dictionary { .. }));
         let folds_offsets = first && holds_folded_strings(context.datatype);
         Ok(Decoder { program, alternative, cipher, folds_offsets })
+    }
+
+    /// Of no filters, and no encryption either.
+    pub fn plain() -> Self {
+        let program = Program { checks: Vec::new(), steps: Vec::new() };
+        Decoder { program, alternative: None, cipher: None, folds_offsets: false }
     }
 
     /// Whether the pipeline does nothing, so that a chunk's data is the chunk.
@@ -85,7 +95,19 @@ impl Decoder {
     /// [`Error::Damaged`] if the chunk does not decode to exactly that, [`Error::Key`] if the key does
     /// not fit; `out` then holds nothing of use.
     pub fn undo(&self, metadata: &[u8], data: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
-        self.run(metadata, data, out, None, scratch)
+        self.run(None, metadata, data, out, None, scratch)
+    }
+
+    /// As [`Decoder::undo`], for a tile of one chunk whose cells were stored in another order.
+    pub fn undo_sorted(
+        &self,
+        order: &StoredOrder,
+        metadata: &[u8],
+        data: &[u8],
+        out: &mut [u8],
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.run(Some(order), metadata, data, out, None, scratch)
     }
 
     /// As [`Decoder::undo`], for strings stored along with their offsets: fills also `offsets`, one per
@@ -101,21 +123,22 @@ impl Decoder {
         if !self.folds_offsets {
             return Err(Error::damaged("the offsets of the strings are missing"));
         }
-        self.run(metadata, data, out, Some(offsets), scratch)
+        self.run(None, metadata, data, out, Some(offsets), scratch)
     }
 
     fn run(
         &self,
+        order: Option<&StoredOrder>,
         metadata: &[u8],
         data: &[u8],
         out: &mut [u8],
         mut offsets: Option<&mut [u64]>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let cipher = self.cipher.as_ref();
-        let mut result = self.program.run(cipher, metadata, data, out, offsets.as_deref_mut(), scratch);
+        let outside = Outside { cipher: self.cipher.as_ref(), order };
+        let mut result = self.program.run(outside, metadata, data, out, offsets.as_deref_mut(), scratch);
         if let (Err(_), Some(alternative)) = (&result, &self.alternative)
-            && alternative.run(cipher, metadata, data, out, offsets, scratch).is_ok()
+            && alternative.run(outside, metadata, data, out, offsets, scratch).is_ok()
         {
             result = Ok(());
         }
@@ -167,14 +190,14 @@ impl Program {
 
     fn run(
         &self,
-        cipher: Option<&Cipher>,
+        outside: Outside<'_>,
         metadata: &[u8],
         data: &[u8],
         out: &mut [u8],
         offsets: Option<&mut [u64]>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let mut passage = Passage::new(metadata, data, out.len(), cipher, scratch);
+        let mut passage = Passage::new(metadata, data, out.len(), outside, scratch);
         match self.steps.split_first() {
             None => copy(data, out)?,
             Some((last, others)) => {
@@ -281,7 +304,6 @@ mod tests {
             Err(Error::Unsupported { what, .. }) => assert!(what.contains(filter.name()), "{what}"),
             _ => panic!("{filter:?} on {datatype:?} is not refused"),
         };
-        refused(Filter::Bitsort, Datatype::Int32);
         refused(Filter::DoubleDelta { level: 1, reinterpret: None }, Datatype::Float32);
         refused(Filter::Delta { level: 1, reinterpret: Some(Datatype::Float64) }, Datatype::Int64);
         refused(Filter::Dictionary { level: 1 }, Datatype::Int32);

@@ -20,6 +20,7 @@ pub(super) enum Step {
     Checksum(Checksum),
     Byteshuffle(Width),
     Bitshuffle(Width),
+    Bitsort(Width),
     BitWidthReduction { width: Width, signed: bool },
     PositiveDelta(Width),
     Xor(Width),
@@ -104,12 +105,8 @@ impl Step {
                 }
                 return Ok(Some(Step::Webp(format)));
             }
-            Filter::Bitsort => {
-                return refuse(
-                    "(it existed in TileDB 2.13 and 2.14 only: cells were stored sorted by this attribute's bits, \
-                     and only the coordinates of all dimensions could bring them back in order)",
-                );
-            }
+            Filter::Bitsort if cell_size != width.bytes() => return refuse("on cells of several values"),
+            Filter::Bitsort => return Ok(Some(Step::Bitsort(width))),
         };
         Ok(Some(Step::Encoder(encoder)))
     }
@@ -130,6 +127,7 @@ impl Step {
             Step::Checksum(Checksum::Sha256) => "CHECKSUM_SHA256",
             Step::Byteshuffle(_) => "BYTESHUFFLE",
             Step::Bitshuffle(_) => "BITSHUFFLE",
+            Step::Bitsort(_) => "BITSORT",
             Step::BitWidthReduction { .. } => "BIT_WIDTH_REDUCTION",
             Step::PositiveDelta(_) => "POSITIVE_DELTA",
             Step::Xor(_) => "XOR",

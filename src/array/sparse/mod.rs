@@ -30,6 +30,7 @@ mod visible;
 
 pub use column::FixedColumn;
 pub use files::coordinates_of_tile;
+pub(super) use key::{AxisColumn, CellOrder, KeyPlan};
 pub use selection::CoordinateRange;
 pub use var_column::VarColumn;
 pub use view::SparseView;

@@ -1,0 +1,156 @@
+//! Sparse fragments in which the filter BITSORT sorted the values of an attribute.
+//!
+//! As TileDB 2.13 and 2.14 write them: a tile of the attribute has its values in ascending order, in one
+//! chunk. The tiles of the dimensions have the coordinates in that same order and are bare, without
+//! chunks, filters or encryption, whatever the schema says. All other files are as ever, in the order of
+//! the array, which the coordinates give back. Attributes of which a tile took several chunks, that
+//! variable-size attributes or several values a cell have, did not survive being written.
+
+use std::sync::Arc;
+
+use super::folder::{ArrayFolder, Outline};
+use super::fragment::FieldFile;
+use super::sparse::{AxisColumn, CellOrder, KeyPlan};
+use super::tiles::Tiles;
+use crate::cache::{Buffer, Buffers, Key};
+use crate::error::{Error, Locate, Result};
+use crate::filter::{Decoder, StoredOrder};
+use crate::format::fragment::Field;
+use crate::format::pipeline::Filter;
+use crate::format::schema::{ArraySchema, Attribute, CellValNum};
+
+/// Which of the files that are in the other order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SortedFile {
+    Coordinates(usize),
+    /// The size of each in bytes, not 0.
+    Values {
+        size: usize,
+    },
+}
+
+impl SortedFile {
+    /// What a file is in this sense; `None` for one that is as ever.
+    pub fn of(outline: &Outline, field: Field, file: FieldFile) -> Option<Self> {
+        let attributes = &outline.schema.attributes;
+        if outline.facts.dense || file != FieldFile::Data || !attributes.iter().any(is_sorted) {
+            return None;
+        }
+        match field {
+            Field::Dimension(number) => Some(SortedFile::Coordinates(number)),
+            Field::Attribute(number) => {
+                let attribute = attributes.get(number).filter(|one| is_sorted(one))?;
+                Some(SortedFile::Values { size: attribute.datatype.size() })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The coordinates of a fragment as they are stored, and the order that they tell.
+pub(super) struct SortedCells {
+    plan: KeyPlan,
+    /// One file per dimension, of which nothing is decoded.
+    stored: Vec<Tiles>,
+    /// The file of the values.
+    values: Tiles,
+}
+
+impl SortedCells {
+    /// The order of the `cells` cells of a tile, kept in the cache.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for coordinates that are not as many or outside the domain, [`Error::Unsupported`]
+    /// for more cells than the cache may hold.
+    pub fn order(&self, tile: u64, cells: u64) -> Result<Arc<StoredOrder>> {
+        let first = self.stored.first().ok_or_else(|| Error::damaged("cells without dimensions"))?;
+        let bytes = (8 * (self.plan.words() + self.stored.len())) as u64;
+        if cells.saturating_mul(bytes) > first.budget().max(ALWAYS_SORTED) {
+            return Err(Error::unsupported(format!("a tile of {cells} cells, which have to be sorted together")));
+        }
+        first.whole_unit(tile, || {
+            if self.values.chunks(tile)? > 1 {
+                let what = "filter BITSORT in a tile of several chunks: TileDB lost the coordinates of its cells";
+                return Err(Error::unsupported(what).in_file(self.values.path()));
+            }
+            let mut columns = Vec::with_capacity(self.stored.len());
+            for (axis, stored) in self.plan.axes.iter().zip(&self.stored) {
+                let size = cells.saturating_mul(axis.datatype.size() as u64);
+                let mut column = AxisColumn::default();
+                let bytes = stored.stored(tile, size).in_field(&axis.name)?;
+                axis.positions(&bytes, &mut column.positions).in_file(stored.path())?;
+                columns.push(column);
+            }
+            // As many as there are bytes of.
+            let cells = cells as usize;
+            let mut keys = Vec::new();
+            self.plan.keys(&columns, cells, &mut keys);
+            let keys = keys.chunks_exact(self.plan.words()).collect::<Vec<_>>();
+            let order = StoredOrder::new(cells, |a, b| keys[a].cmp(keys[b]))?;
+            Ok((order, cells * size_of::<u32>()))
+        })
+    }
+
+    /// The coordinates of a tile along a dimension, `size` bytes, in the order of the array.
+    ///
+    /// # Errors
+    /// As [`SortedCells::order`] and [`StoredOrder::restore`].
+    pub fn coordinates(&self, dimension: usize, tile: u64, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
+        let (Some(axis), Some(file)) = (self.plan.axes.get(dimension), self.stored.get(dimension)) else {
+            return Err(Error::damaged(format!("the fragment has no dimension {dimension}")));
+        };
+        let value = axis.datatype.size();
+        let order = self.order(tile, size / value as u64)?;
+        let stored = file.stored(tile, size)?;
+        let mut coordinates = buffers.get(stored.len());
+        order.restore(value, &stored, &mut coordinates)?;
+        Ok(coordinates)
+    }
+}
+
+impl ArrayFolder {
+    /// The coordinates of a fragment that has a [`SortedFile`].
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for what TileDB itself did not write or lost in writing; any damage in the
+    /// metadata of the dimensions.
+    pub(super) fn sorted_cells(&self, fragment: usize, outline: &Outline) -> Result<Arc<SortedCells>> {
+        let key = Key { source: self.first_source(fragment), tile: SORTED_CELLS, part: 0 };
+        self.context.cache.get_or_load(key, || {
+            let attribute = sorted_attribute(&outline.schema)?;
+            let plan = KeyPlan::new(&outline.schema, CellOrder::Global)?;
+            let tiles = |field: Field| self.tiles_with(fragment, outline, field, FieldFile::Data, Ok(Decoder::plain()));
+            let dimensions = 0..outline.schema.dimensions.len();
+            let stored = dimensions.map(|number| tiles(Field::Dimension(number))).collect::<Result<Vec<Tiles>>>()?;
+            let values = tiles(Field::Attribute(attribute))?;
+            let weight = (stored.len() + 1) * (8 * values.count() as usize + size_of::<Tiles>());
+            Ok((SortedCells { plan, stored, values }, weight))
+        })
+    }
+}
+
+/// Bytes of keys that may be made whatever the cache's budget.
+const ALWAYS_SORTED: u64 = 16 << 20;
+
+/// Position in the cache's key space of a fragment, beside those of its metadata.
+const SORTED_CELLS: u64 = u64::MAX - 4;
+
+/// The one attribute that is sorted, if TileDB can have written and not lost its values.
+fn sorted_attribute(schema: &ArraySchema) -> Result<usize> {
+    let refuse = |why: &str| Err(Error::unsupported(format!("filter BITSORT {why}")));
+    let mut attributes = schema.attributes.iter().enumerate().filter(|(_, one)| is_sorted(one));
+    let (Some((number, attribute)), None) = (attributes.next(), attributes.next()) else {
+        return refuse("of several attributes");
+    };
+    if attribute.cell_count != CellValNum::Fixed(1) || attribute.nullable {
+        return refuse("of an attribute that has not one value in every cell");
+    }
+    if schema.dimensions.iter().any(|dimension| dimension.is_variable()) {
+        return refuse("in an array with dimensions of text");
+    }
+    Ok(number)
+}
+
+fn is_sorted(attribute: &Attribute) -> bool {
+    attribute.filters.filters.contains(&Filter::Bitsort)
+}
