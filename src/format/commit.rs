@@ -77,13 +77,18 @@ fn path_in_array(line: &str) -> Result<String> {
     Ok(path.join("/"))
 }
 
-/// The folder of the fragment that a mark commits; `None` for marks of other things.
+/// The folder of the fragment that a mark commits; `None` for marks of other things, or of nothing.
 pub fn fragment_of_mark(mark: &str) -> Option<String> {
-    if let Some(name) = mark.strip_suffix(".wrt") {
-        let name = name.strip_prefix(COMMITS)?.strip_prefix('/')?;
-        return Some(format!("{FRAGMENTS}/{name}"));
-    }
-    mark.strip_suffix(".ok").map(str::to_owned)
+    let (path, name) = match mark.strip_suffix(".wrt") {
+        Some(mark) => {
+            let name = mark.strip_prefix(COMMITS)?.strip_prefix('/')?;
+            (format!("{FRAGMENTS}/{name}"), name)
+        }
+        None => mark.strip_suffix(".ok").map(|path| (path.to_owned(), path))?,
+    };
+    // Without its extension a name may be none, or lead elsewhere.
+    let is_name = !matches!(name.rsplit('/').next(), None | Some("" | "." | ".."));
+    is_name.then_some(path)
 }
 
 fn extension(mark: &str) -> &str {
@@ -204,5 +209,9 @@ mod tests {
         assert_eq!(fragment_of_mark("__1_2_ab_9.ok").as_deref(), Some("__1_2_ab_9"));
         assert_eq!(fragment_of_mark("__commits/__1_2_ab_22.del"), None);
         assert_eq!(fragment_of_mark("elsewhere/__1_2_ab_22.wrt"), None);
+        // Of these only the mark with its extension is a name.
+        for mark in [".ok", "F/.ok", "F/...ok", "F/..ok", "__commits/.wrt", "__commits/...wrt", "__commits/F/.wrt"] {
+            assert_eq!(fragment_of_mark(mark), None, "{mark}");
+        }
     }
 }
