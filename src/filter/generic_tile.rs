@@ -1,6 +1,7 @@
 //! The payload of generic tiles, which hold schemas, fragment metadata and all other structures:
 //! chunks like those of any tile, with a pipeline that only ever compresses with GZIP and encrypts.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::chunks::Chunks;
@@ -13,6 +14,11 @@ use crate::format::pipeline::{Filter, Pipeline};
 
 /// A zlib stream expands to less than this many times its length.
 const MOST_EXPANSION: u64 = 1032;
+
+thread_local! {
+    /// Reused, as states of codecs are large beside the few bytes of most generic tiles.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
 
 /// Decodes what follows the header of a generic tile.
 ///
@@ -42,7 +48,10 @@ pub fn decode_generic_tile(
     };
     let context = TileContext { datatype: Datatype::Char, cell_size: 1, format_version: 0, writer_version: None, key };
     let decoder = Decoder::new(pipeline, &context)?;
-    let mut scratch = Scratch::new();
+    SCRATCH.with_borrow_mut(|scratch| decode_chunks(&decoder, tile_size, persisted, scratch))
+}
+
+fn decode_chunks(decoder: &Decoder, tile_size: u64, persisted: &[u8], scratch: &mut Scratch) -> Result<Vec<u8>> {
     let mut tile = Vec::new();
     for chunk in Chunks::new(persisted)? {
         let chunk = chunk?;
@@ -53,7 +62,7 @@ pub fn decode_generic_tile(
             return Err(Error::damaged(format!("a chunk of {length} bytes in a generic tile of {tile_size}")));
         }
         tile.resize(end as usize, 0);
-        decoder.undo(chunk.metadata, chunk.data, &mut tile[start..], &mut scratch)?;
+        decoder.undo(chunk.metadata, chunk.data, &mut tile[start..], scratch)?;
     }
     if tile.len() as u64 == tile_size {
         return Ok(tile);
