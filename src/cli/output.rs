@@ -6,7 +6,10 @@ use super::failure::Failure;
 use tilefs::export::Content;
 use tilefs::fuse::read_ahead::{MAX_WINDOW, ReadAhead, Stream};
 
-/// How much is read and written at a time.
+/// How much is read and written first: a reader who wants a header only should not wait for more.
+const FIRST_BLOCK: u64 = 4 << 10;
+
+/// To how much at a time that grows.
 const BLOCK: u64 = 1 << 20;
 
 /// Prints a text that ends in a line break.
@@ -25,9 +28,10 @@ pub fn copy(content: std::sync::Arc<dyn Content>, workers: usize, cache_size: u6
     // The default window is for caches of the default size.
     let read_ahead = ReadAhead::new(workers, MAX_WINDOW.min(cache_size / 8));
     let mut block = vec![0; length.min(BLOCK) as usize];
-    let mut offset = 0;
+    let (mut offset, mut next) = (0, FIRST_BLOCK);
     while offset < length {
-        let now = BLOCK.min(length - offset);
+        let now = next.min(length - offset);
+        next = BLOCK.min(2 * next);
         let bytes = &mut block[..now as usize];
         read_ahead.note(&stream, offset, now);
         stream.content().read_at(offset, bytes)?;
