@@ -1,5 +1,6 @@
 """From the start of the command to the first byte of an attribute, beside a new Python process that opens the same array."""
 
+import shutil
 import statistics
 import subprocess
 import sys
@@ -26,6 +27,16 @@ def with_fragments(count):
                 array[CELLS * i : CELLS * (i + 1)] = np.full(CELLS, i, np.float32)
 
     return made(f"fragments-{count}", make)
+
+
+def with_consolidated_metadata(count):
+    """The same, with the copies of all footers in one file that libtiledb makes on request."""
+
+    def make(path):
+        shutil.copytree(with_fragments(count), path)
+        tiledb.consolidate(path, config=tiledb.Config({"sm.consolidation.mode": "fragment_meta"}))
+
+    return made(f"fragments-{count}-consolidated", make)
 
 
 def group_of(count):
@@ -70,9 +81,10 @@ def first_byte_python(code):
 
 def run():
     cases = []
-    for count in (1, 1_000, 10_000):
-        path = with_fragments(count)
-        cases.append((f"{count:,} fragment{'s' * (count > 1)}", path, "v.f32", f"import tiledb; print(tiledb.open({path!r})[0:1])"))
+    arrays = [(f"{count:,} fragment{'s' * (count > 1)}", with_fragments(count)) for count in (1, 1_000, 10_000)]
+    arrays.append(("10,000 and consolidated metadata", with_consolidated_metadata(10_000)))
+    for name, path in arrays:
+        cases.append((name, path, "v.f32", f"import tiledb; print(tiledb.open({path!r})[0:1])"))
     path = group_of(1_000)
     code = f"import tiledb; print(tiledb.open(tiledb.Group({path!r})['a0500'].uri)[0:1])"
     cases.append(("group of 1,000 arrays", path, "a0500/v.f32", code))

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
-use crate::format::folder::{COMMITS, CommitFile, RootFragment, SCHEMAS, commit_file, root_fragment, timestamped_file};
+use crate::format::folder::{
+    COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, RootFragment, SCHEMAS, commit_file, root_fragment, timestamped_file,
+};
 use crate::format::fragment::FRAGMENT_METADATA;
 use crate::format::name::{NameForm, TimestampedName};
 use crate::format::schema::FIRST_SCHEMA;
@@ -25,10 +27,16 @@ const PARTIAL_OVERLAP_SINCE: u32 = 15;
 /// A fragment by its folder. Nothing of it has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FragmentEntry {
-    /// The last component of the folder.
-    pub name: String,
-    pub folder: PathBuf,
+    /// The folder, as a path in the array.
+    pub path: Box<str>,
     pub times: TimestampedName,
+}
+
+impl FragmentEntry {
+    /// The last component of the folder.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
 }
 
 /// A schema by its file.
@@ -66,7 +74,10 @@ struct Vacuum {
     replaced: Vec<String>,
 }
 
-/// The names in an array's folder. Memory: about 200 bytes a fragment.
+/// A file of commits, or a vacuum file: its name, what it is, and the times in its name.
+type Commit<'a> = (&'a str, CommitFile, TimestampedName);
+
+/// The names in an array's folder. Memory: about 150 bytes a fragment.
 #[derive(Debug)]
 pub struct Directory {
     pub root: PathBuf,
@@ -76,6 +87,8 @@ pub struct Directory {
     /// Oldest first.
     schemas: Vec<SchemaEntry>,
     conditions: Vec<ConditionEntry>,
+    /// Files of consolidated fragment metadata may be there.
+    has_consolidated_metadata: bool,
 }
 
 impl Directory {
@@ -92,6 +105,7 @@ impl Directory {
             vacuums: Vec::new(),
             schemas: Vec::new(),
             conditions: Vec::new(),
+            has_consolidated_metadata: top.iter().any(|one| one.name == FRAGMENT_METADATA_CACHE),
         };
         directory.find_schemas(storage, &top)?;
         if directory.schemas.is_empty() {
@@ -105,10 +119,12 @@ impl Directory {
             true => storage.list(&commits_folder)?,
             false => Vec::new(),
         };
+        let commits = commits_of(&commits)?;
         let consolidated = Consolidated::read(storage, &commits_folder, &commits)?;
         directory.find_root_fragments(storage, &top, &consolidated)?;
         directory.find_committed(&commits, consolidated)?;
-        directory.find_vacuums(storage, root, &top)?;
+        directory.fragments.shrink_to_fit();
+        directory.find_vacuums(storage, root, &commits_of(&top)?)?;
         directory.find_vacuums(storage, &commits_folder, &commits)?;
         Ok(directory)
     }
@@ -129,7 +145,7 @@ impl Directory {
         let mut visible: Vec<usize> = (0..self.fragments.len())
             .filter(|&number| {
                 let fragment = &self.fragments[number];
-                counts(&fragment.times) && !replaced.contains(self.relative(fragment).as_str())
+                counts(&fragment.times) && !replaced.contains(&*fragment.path)
             })
             .collect();
         visible.sort_by_key(|&number| self.fragments[number].times.t1);
@@ -139,6 +155,25 @@ impl Directory {
     /// All fragments that were committed, vacuumed or not, at any time.
     pub fn fragments(&self) -> &[FragmentEntry] {
         &self.fragments
+    }
+
+    /// The folder of a fragment.
+    pub fn folder_of(&self, fragment: &FragmentEntry) -> PathBuf {
+        self.root.join(&*fragment.path)
+    }
+
+    /// The files of consolidated fragment metadata, in byte order of names.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where their folder cannot be listed, [`Error::Damaged`] for impossible times.
+    pub fn consolidated_metadata(&self, storage: &dyn Storage) -> Result<Vec<PathBuf>> {
+        if !self.has_consolidated_metadata {
+            return Ok(Vec::new());
+        }
+        let folder = self.root.join(FRAGMENT_METADATA_CACHE);
+        let files = storage.list(&folder)?;
+        let caches = commits_of(&files)?.into_iter().filter(|(_, kind, _)| *kind == CommitFile::FragmentMetadataCache);
+        Ok(caches.map(|(name, _, _)| folder.join(name)).collect())
     }
 
     /// All schemas, oldest first.
@@ -176,10 +211,6 @@ impl Directory {
         times
     }
 
-    fn relative(&self, fragment: &FragmentEntry) -> String {
-        relative_name(&fragment.folder, &self.root)
-    }
-
     /// [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, as libtiledb has them.
     fn find_schemas(&mut self, storage: &dyn Storage, top: &[Listed]) -> Result<()> {
         if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder) {
@@ -203,7 +234,6 @@ impl Directory {
             top.iter().map(|one| one.name.as_str()).filter(|name| name.ends_with(".ok")).collect();
         for one in top.iter().filter(|one| one.is_folder) {
             let Some(candidate) = root_fragment(&one.name)? else { continue };
-            let folder = self.root.join(&one.name);
             let mark = format!("{}.ok", one.name);
             let is_marked = marks.contains(mark.as_str()) || commits.fragments.contains(&one.name);
             let (times, is_fragment) = match candidate {
@@ -211,13 +241,13 @@ impl Directory {
                 // Before version 5 there was no mark: the metadata, written last, is the commit.
                 RootFragment::Unmarked(times) => {
                     let has_metadata = || -> Result<bool> {
-                        Ok(storage.list(&folder)?.iter().any(|file| file.name == FRAGMENT_METADATA))
+                        Ok(storage.list(&self.root.join(&one.name))?.iter().any(|file| file.name == FRAGMENT_METADATA))
                     };
                     (times, is_marked || has_metadata()?)
                 }
             };
             if is_fragment {
-                self.fragments.push(FragmentEntry { name: one.name.clone(), folder, times });
+                self.fragments.push(FragmentEntry { path: one.name.as_str().into(), times });
             }
         }
         Ok(())
@@ -225,30 +255,27 @@ impl Directory {
 
     /// Fragments of format version 12 and later, and delete and update commits. Consolidated ones come
     /// first, which decides between fragments of the same time.
-    fn find_committed(&mut self, commits: &[Listed], consolidated: Consolidated) -> Result<()> {
-        let mut inline: Vec<String> =
-            consolidated.fragments.iter().filter(|name| name.contains('/')).cloned().collect();
+    fn find_committed(&mut self, commits: &[Commit<'_>], consolidated: Consolidated) -> Result<()> {
+        let mut inline: Vec<&String> = consolidated.fragments.iter().filter(|name| name.contains('/')).collect();
         inline.sort_unstable();
-        let mut loose = Vec::new();
+        for path in inline {
+            self.add_committed(Some(path))?;
+        }
         let mut conditions: BTreeMap<String, ConditionBytes> =
             consolidated.deletes.into_iter().map(|(mark, bytes)| (mark, ConditionBytes::Inline(bytes))).collect();
-        for one in commits.iter().filter(|one| !one.is_folder) {
-            let mark = format!("{COMMITS}/{}", one.name);
-            match commit_file(&one.name)? {
-                Some((CommitFile::Mark, _)) => {
-                    loose.extend(fragment_of_mark(&mark).filter(|fragment| !consolidated.fragments.contains(fragment)))
+        for &(name, kind, _) in commits {
+            let mark = || format!("{COMMITS}/{name}");
+            match kind {
+                CommitFile::Mark => {
+                    let path = fragment_of_mark(&mark()).filter(|path| !consolidated.fragments.contains(path));
+                    self.add_committed(path.as_deref())?;
                 }
-                Some((CommitFile::Delete | CommitFile::Update, _)) => {
-                    let file = self.root.join(&mark);
-                    conditions.entry(mark).or_insert(ConditionBytes::File(file));
+                CommitFile::Delete | CommitFile::Update => {
+                    let file = self.root.join(mark());
+                    conditions.entry(mark()).or_insert(ConditionBytes::File(file));
                 }
                 _ => {}
             }
-        }
-        for path in inline.into_iter().chain(loose) {
-            let Some(times) = TimestampedName::parse(&path)? else { continue };
-            let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
-            self.fragments.push(FragmentEntry { name, folder: self.root.join(&path), times });
         }
         for (marker, stored) in conditions {
             if let Some(times) = TimestampedName::parse(&marker)? {
@@ -258,16 +285,33 @@ impl Directory {
         Ok(())
     }
 
-    fn find_vacuums(&mut self, storage: &dyn Storage, folder: &Path, names: &[Listed]) -> Result<()> {
-        for one in names.iter().filter(|one| !one.is_folder) {
-            if let Some((CommitFile::Vacuum, times)) = commit_file(&one.name)? {
-                let file = folder.join(&one.name);
-                let replaced = parse_vacuum(&storage.read(&file, MOST_COMMIT_FILE)?).in_file(&file)?;
-                self.vacuums.push(Vacuum { times, replaced });
-            }
+    fn add_committed(&mut self, path: Option<&str>) -> Result<()> {
+        if let Some(path) = path
+            && let Some(times) = TimestampedName::parse(path)?
+        {
+            self.fragments.push(FragmentEntry { path: path.into(), times });
         }
         Ok(())
     }
+
+    fn find_vacuums(&mut self, storage: &dyn Storage, folder: &Path, commits: &[Commit<'_>]) -> Result<()> {
+        for &(name, _, times) in commits.iter().filter(|(_, kind, _)| *kind == CommitFile::Vacuum) {
+            let file = folder.join(name);
+            let replaced = parse_vacuum(&storage.read(&file, MOST_COMMIT_FILE)?).in_file(&file)?;
+            self.vacuums.push(Vacuum { times, replaced });
+        }
+        Ok(())
+    }
+}
+
+/// The files among the names of a folder that say something of commits.
+fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
+    let files = names.iter().filter(|one| !one.is_folder);
+    let commits = files.filter_map(|one| {
+        let commit = commit_file(&one.name).transpose()?;
+        Some(commit.map(|(kind, times)| (one.name.as_str(), kind, times)))
+    });
+    commits.collect()
 }
 
 /// What all files of consolidated commits say together, without what the ignore files take back.
@@ -280,17 +324,10 @@ struct Consolidated {
 }
 
 impl Consolidated {
-    fn read(storage: &dyn Storage, folder: &Path, names: &[Listed]) -> Result<Self> {
+    fn read(storage: &dyn Storage, folder: &Path, commits: &[Commit<'_>]) -> Result<Self> {
         let of_kind = |wanted: CommitFile| -> Result<Vec<(PathBuf, Vec<u8>)>> {
-            let mut found = Vec::new();
-            for one in names.iter().filter(|one| !one.is_folder) {
-                if commit_file(&one.name)?.is_some_and(|(kind, _)| kind == wanted) {
-                    let file = folder.join(&one.name);
-                    let bytes = storage.read(&file, MOST_COMMIT_FILE)?;
-                    found.push((file, bytes));
-                }
-            }
-            Ok(found)
+            let files = commits.iter().filter(|(_, kind, _)| *kind == wanted).map(|(name, _, _)| folder.join(name));
+            files.map(|file| storage.read(&file, MOST_COMMIT_FILE).map(|bytes| (file, bytes))).collect()
         };
         let mut ignored = HashSet::new();
         for (file, text) in of_kind(CommitFile::Ignored)? {
@@ -309,8 +346,4 @@ impl Consolidated {
         }
         Ok(all)
     }
-}
-
-fn relative_name(folder: &Path, root: &Path) -> String {
-    folder.strip_prefix(root).unwrap_or(folder).display().to_string()
 }

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use rayon::prelude::*;
+
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
+use super::footer_copies::FooterCopies;
 use super::generic::read_generic_tile;
 use super::timed_files::commit_times;
 use crate::cache::Cache;
@@ -32,20 +35,25 @@ pub struct Outline {
     pub schema: Arc<ArraySchema>,
 }
 
-/// A fragment of which nothing, or its [`Outline`], is known.
-struct Fragment {
-    entry: FragmentEntry,
-    outline: OnceLock<Result<Arc<Outline>>>,
-}
+/// What is known of a fragment: nothing, its [`Outline`], or what is wrong with it.
+type Known = OnceLock<std::result::Result<Arc<Outline>, Box<Error>>>;
 
 /// Numbers of cache sources that each fragment has for its files: see [`super::fragment`].
 const SOURCES_PER_FRAGMENT: u64 = 1 << 24;
 
-/// An array's folder. Memory: the names, and under 1 KiB for each fragment whose footer was read.
+/// From so many fragments on, a look for consolidated metadata pays.
+const WORTH_COPIES: usize = 32;
+
+/// Footers are so small that a thread should have some to read.
+const LEAST_PER_THREAD: usize = 8;
+
+/// An array's folder. Memory: the names, and some 250 bytes for each fragment of a few dimensions whose footer was
+/// read.
 pub struct ArrayFolder {
     pub context: Arc<Context>,
     directory: Directory,
-    fragments: Vec<Fragment>,
+    /// By the number of the fragment.
+    outlines: Box<[Known]>,
     schemas: Mutex<HashMap<String, Arc<ArraySchema>>>,
     pub(super) enumerations: Enumerations,
     first_source: u64,
@@ -58,16 +66,12 @@ impl ArrayFolder {
     /// As [`Directory::read`].
     pub fn open(context: Arc<Context>, path: &Path) -> Result<Self> {
         let directory = Directory::read(&*context.storage, path).in_array(path)?;
-        let fragments: Vec<Fragment> = directory
-            .fragments()
-            .iter()
-            .map(|entry| Fragment { entry: entry.clone(), outline: OnceLock::new() })
-            .collect();
-        let first_source = context.cache.new_sources(SOURCES_PER_FRAGMENT * fragments.len() as u64);
+        let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
+        let first_source = context.cache.new_sources(SOURCES_PER_FRAGMENT * outlines.len() as u64);
         Ok(ArrayFolder {
             context,
             directory,
-            fragments,
+            outlines,
             schemas: Mutex::default(),
             enumerations: Enumerations::default(),
             first_source,
@@ -97,7 +101,7 @@ impl ArrayFolder {
 
     /// A fragment by its number in this folder.
     pub fn fragment(&self, number: usize) -> Option<&FragmentEntry> {
-        self.fragments.get(number).map(|fragment| &fragment.entry)
+        self.directory.fragments().get(number)
     }
 
     /// The first of the numbers of cache sources of a fragment.
@@ -110,15 +114,38 @@ impl ArrayFolder {
     /// # Errors
     /// Any damage in the fragment's metadata or its schema.
     pub fn outline(&self, number: usize) -> Result<Arc<Outline>> {
-        let Some(fragment) = self.fragments.get(number) else {
+        let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else {
             return Err(Error::damaged(format!("no fragment number {number}")).in_array(self.path()));
         };
-        fragment
-            .outline
-            .get_or_init(|| {
-                self.read_outline(number).map(Arc::new).in_fragment(&fragment.entry.name).in_array(self.path())
-            })
-            .clone()
+        known.get_or_init(|| self.located(entry, self.read_outline(number))).clone().map_err(|error| *error)
+    }
+
+    /// Reads the footers of fragments that were not read yet, on all cores; what is wrong with one is told by
+    /// [`ArrayFolder::outline`].
+    ///
+    /// Where there are many, those in files of consolidated fragment metadata are taken from there: writers keep such
+    /// copies so that readers need not open every fragment. A copy that does not parse is passed over, and the
+    /// fragment's own footer is compared with it before a cell is read.
+    pub fn read_outlines(&self, numbers: &[usize]) {
+        let is_unread = |number: &usize| self.outlines.get(*number).is_some_and(|known| known.get().is_none());
+        let unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
+        let copies = if unread.len() < WORTH_COPIES { FooterCopies::default() } else { FooterCopies::read(self) };
+        let copies = copies.by_name(self.path());
+        unread.par_iter().with_min_len(LEAST_PER_THREAD).for_each(|&number| {
+            let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
+            known.get_or_init(|| {
+                let copy = copies.get(entry.name()).and_then(|footer| self.outline_of_copy(entry, footer));
+                self.located(entry, copy.map_or_else(|| self.read_outline(number), Ok))
+            });
+        });
+    }
+
+    fn located(
+        &self,
+        entry: &FragmentEntry,
+        outline: Result<Outline>,
+    ) -> std::result::Result<Arc<Outline>, Box<Error>> {
+        outline.map(Arc::new).in_fragment(entry.name()).in_array(self.path()).map_err(Box::new)
     }
 
     /// A schema by the name that fragments give it; read once.
@@ -148,6 +175,6 @@ impl ArrayFolder {
 
     /// The path of a file in a fragment's folder.
     pub fn fragment_file(&self, fragment: usize, name: &str) -> PathBuf {
-        self.fragments.get(fragment).map(|fragment| fragment.entry.folder.join(name)).unwrap_or_default()
+        self.fragment(fragment).map(|entry| self.directory.folder_of(entry).join(name)).unwrap_or_default()
     }
 }

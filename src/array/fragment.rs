@@ -47,6 +47,9 @@ struct FileRecord {
     offsets: Arc<[u64]>,
 }
 
+/// Footers of a few attributes are in so many bytes at the end of the file.
+const FOOTER_GUESS: usize = 2048;
+
 /// Positions in the cache's key space of a fragment: its records, and for each file the [`Tiles`] and
 /// the sizes of variable-size tiles. Tiles themselves are numbered from 0.
 const RECORDS: u64 = u64::MAX;
@@ -71,27 +74,30 @@ impl ArrayFolder {
         let Some(entry) = self.fragment(fragment) else {
             return Err(Error::damaged(format!("no fragment number {fragment}")));
         };
-        let path = entry.folder.join(FRAGMENT_METADATA);
+        let folder = self.directory().folder_of(entry);
+        let path = folder.join(FRAGMENT_METADATA);
         let storage = &*self.context.storage;
         if entry.times.version < 3 {
             let schema = self.schema(FIRST_SCHEMA)?;
-            let has_coordinates = storage.list(&entry.folder)?.iter().any(|one| one.name == "__coords.tdb");
+            let has_coordinates = storage.list(&folder)?.iter().any(|one| one.name == "__coords.tdb");
             let payload = read_generic_tile(storage, &path, 0, self.context.key.as_deref())?;
             let early = EarlyFragment::parse(&payload, has_coordinates, &schema).in_file(&path)?;
             return Ok((Records::Early(early), schema));
         }
-        let file = storage.open(&path)?;
-        let mut last_8 = [0; 8];
-        let size = file.len();
-        file.read_at(size.saturating_sub(8), &mut last_8).in_file(&path)?;
+        let (end, size) = storage.read_end(&path, FOOTER_GUESS)?;
+        let last_8 = end.last_chunk().copied().unwrap_or_default();
         // Before version 10 there was one schema, and it tells how long the footer is.
         let first_schema = if entry.times.version < 10 { Some(self.schema(FIRST_SCHEMA)?) } else { None };
         let range = footer_range(entry.times.version, first_schema.as_deref(), size, last_8).in_file(&path)?;
-        let mut footer = vec![0; (range.end - range.start) as usize];
-        file.read_at(range.start, &mut footer).in_file(&path)?;
-        let name = schema_name(&footer).in_file(&path)?;
+        // A footer of many attributes is longer.
+        let reach = (size - range.start) as usize;
+        let end = if reach > end.len() { storage.read_end(&path, reach)?.0 } else { end };
+        let start = end.len().checked_sub(reach);
+        let footer = start.and_then(|start| end.get(start..)?.get(..(range.end - range.start) as usize));
+        let footer = footer.ok_or_else(|| Error::damaged("the file changes while it is read").in_file(&path))?;
+        let name = schema_name(footer).in_file(&path)?;
         let schema = self.schema(name)?;
-        let footer = FragmentFooter::parse(&footer, entry.times.version, &schema)
+        let footer = FragmentFooter::parse(footer, entry.times.version, &schema)
             .in_file(&path)
             .locate(|place| place.offset = place.offset.map(|offset| offset + range.start))?;
         Ok((Records::Footer(footer), schema))
@@ -101,6 +107,15 @@ impl ArrayFolder {
         let key = Key { source: self.first_source(fragment), tile: RECORDS, part: 0 };
         self.context.cache.get_or_load(key, || {
             let (records, _) = self.read_records(fragment)?;
+            // The outline may be from a copy of the footer.
+            let is_same = match &records {
+                Records::Early(early) => early.facts == self.outline(fragment)?.facts,
+                Records::Footer(footer) => footer.facts == self.outline(fragment)?.facts,
+            };
+            if !is_same {
+                let reason = "the footer is not what the consolidated fragment metadata say it is";
+                return Err(Error::damaged(reason).in_file(FRAGMENT_METADATA));
+            }
             let weight = match &records {
                 Records::Early(early) => {
                     let lists = early.fields.iter().map(|field| {

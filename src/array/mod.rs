@@ -5,6 +5,7 @@ pub mod dense;
 pub mod directory;
 pub mod enumerations;
 pub mod folder;
+mod footer_copies;
 pub mod fragment;
 pub mod generic;
 pub mod group;
@@ -108,7 +109,7 @@ impl Array {
 
     /// The name of a visible fragment.
     pub fn fragment_name(&self, fragment: usize) -> &str {
-        self.folder.fragment(self.number(fragment)).map_or("", |entry| entry.name.as_str())
+        self.folder.fragment(self.number(fragment)).map_or("", |entry| entry.name())
     }
 
     /// The times in the name of a visible fragment.
@@ -142,11 +143,12 @@ impl Array {
         let number = self.number(fragment);
         let storage = &self.context().storage;
         let Some(entry) = self.folder.fragment(number) else { return Ok(0) };
-        let files = storage.list(&entry.folder)?;
+        let folder = self.folder.directory().folder_of(entry);
+        let files = storage.list(&folder)?;
         files
             .iter()
             .filter(|file| !file.is_folder)
-            .try_fold(0u64, |sum, file| Ok(sum.saturating_add(storage.open(&entry.folder.join(&file.name))?.len())))
+            .try_fold(0u64, |sum, file| Ok(sum.saturating_add(storage.open(&folder.join(&file.name))?.len())))
     }
 
     /// What a visible fragment's footer says.
@@ -155,6 +157,11 @@ impl Array {
     /// As [`ArrayFolder::outline`].
     pub fn outline(&self, fragment: usize) -> Result<Arc<Outline>> {
         self.folder.outline(self.number(fragment))
+    }
+
+    /// Reads what the footers of all visible fragments say, for those who are about to ask for each.
+    pub fn read_outlines(&self) {
+        self.folder.read_outlines(&self.fragments);
     }
 
     /// The tiles of a file of an attribute (by its number in this array's schema) in a visible fragment.

@@ -46,9 +46,14 @@ pub fn stem(name: &str) -> &str {
 }
 
 fn split(stem: &str) -> Option<TimestampedName> {
-    let parts: Vec<&str> = stem.strip_prefix("__")?.split('_').collect();
+    let mut parts = [""; 4];
+    let mut count = 0;
+    for part in stem.strip_prefix("__")?.split('_') {
+        *parts.get_mut(count)? = part;
+        count += 1;
+    }
     // A uuid is 32 hexadecimal digits, but only its length tells the forms apart, so only that is asked.
-    match *parts.as_slice() {
+    match parts[..count] {
         [t1, t2, _uuid, version] => Some(TimestampedName {
             t1: milliseconds(t1)?,
             t2: milliseconds(t2)?,

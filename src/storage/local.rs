@@ -68,6 +68,13 @@ impl Storage for LocalStorage {
         Ok(file)
     }
 
+    fn read_end(&self, path: &Path, most: usize) -> Result<(Vec<u8>, u64)> {
+        let file = LocalFile::open(path).map_err(|error| Error::io(&error).in_file(path))?;
+        let mut end = vec![0; usize::try_from(file.length).map_or(most, |length| length.min(most))];
+        file.read_at(file.length - end.len() as u64, &mut end).in_file(path)?;
+        Ok((end, file.length))
+    }
+
     fn canonical(&self, path: &Path) -> PathBuf {
         fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
     }
@@ -130,5 +137,8 @@ mod tests {
         assert!(matches!(error, Error::Damaged { .. }), "{error}");
         assert!(storage.list(&folder.path().join("none")).unwrap().is_empty());
         assert!(storage.read(&folder.path().join("b"), 5).is_err());
+        for (most, end) in [(0, &b""[..]), (3, b"789"), (10, b"0123456789"), (99, b"0123456789")] {
+            assert_eq!(storage.read_end(&folder.path().join("b"), most).unwrap(), (end.to_vec(), 10));
+        }
     }
 }

@@ -31,6 +31,19 @@ pub trait Storage: Send + Sync {
     /// [`Error::Io`] when it is missing or unreadable.
     fn open(&self, file: &Path) -> Result<Arc<dyn StoredFile>>;
 
+    /// The last bytes of a file, `most` or as many as it has, and its length. For files that are looked at once: nothing
+    /// is kept open.
+    ///
+    /// # Errors
+    /// As [`Storage::open`] and [`StoredFile::read_at`].
+    fn read_end(&self, file: &Path, most: usize) -> Result<(Vec<u8>, u64)> {
+        let stored = self.open(file)?;
+        let length = stored.len();
+        let mut end = vec![0; usize::try_from(length).map_or(most, |length| length.min(most))];
+        stored.read_at(length - end.len() as u64, &mut end).in_file(file)?;
+        Ok((end, length))
+    }
+
     /// The one path of all those that lead to the same place (links, `..`), to tell whether two do.
     fn canonical(&self, path: &Path) -> PathBuf {
         path.to_owned()

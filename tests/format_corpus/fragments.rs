@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use tilefs::format::folder::FRAGMENTS;
+use tilefs::format::folder::{FRAGMENT_METADATA_CACHE, FRAGMENTS};
 use tilefs::format::fragment::{
     EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FragmentFacts, FragmentFooter, MbrList, footer_range,
-    schema_name, sections,
+    parse_consolidated_footers, schema_name, sections,
 };
 use tilefs::format::name::{NameForm, TimestampedName};
 use tilefs::format::schema::{ArraySchema, FIRST_SCHEMA};
@@ -157,4 +157,35 @@ fn every_fragment_parses() {
     }
     eprintln!("{parsed} fragments");
     assert!(parsed > 2000);
+}
+
+/// From version 10 a copy says of a fragment what its own footer says.
+#[test]
+fn consolidated_footers_are_those_of_the_fragments() {
+    let Some(corpus) = Corpus::find() else { return };
+    let mut compared = 0;
+    for path in corpus.files_in(FRAGMENT_METADATA_CACHE) {
+        let array = path.parent().unwrap().parent().unwrap();
+        let payload = corpus.payload(&path).unwrap();
+        let copies = parse_consolidated_footers(&payload).unwrap();
+        assert!(!copies.is_empty(), "{}", path.display());
+        for copy in copies {
+            let folders = [array.join(FRAGMENTS).join(copy.name), array.join(copy.name)];
+            let Some(folder) = folders.into_iter().find(|folder| folder.exists()) else { continue };
+            let version = TimestampedName::parse(copy.name).unwrap().unwrap().version;
+            if version < 10 {
+                continue;
+            }
+            let bytes = std::fs::read(folder.join(FRAGMENT_METADATA)).unwrap();
+            let last_8 = *bytes.last_chunk().unwrap();
+            let range = footer_range(version, None, bytes.len() as u64, last_8).unwrap();
+            let own = &bytes[range.start as usize..range.end as usize];
+            let schema = schema(&corpus, array, schema_name(own).unwrap());
+            let parsed = |footer: &[u8]| FragmentFooter::parse(footer, version, &schema).unwrap();
+            assert_eq!(schema_name(copy.footer).unwrap(), schema_name(own).unwrap());
+            assert_eq!(parsed(copy.footer), parsed(own), "{}", folder.display());
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "no copy was compared");
 }

@@ -57,6 +57,7 @@ fn write_fuzz_seeds() {
     let [mut schemas, mut metadata, mut groups, mut enumerations, mut conditions, mut commits, mut names, mut headers] =
         [(); 8].map(|()| Seeds::default());
     let mut fragments = FragmentSeeds::default();
+    let mut consolidated = Seeds::default();
     for path in corpus.files() {
         if is_refused(&path) {
             continue;
@@ -77,6 +78,8 @@ fn write_fuzz_seeds() {
                 assert!(parse_consolidated_commits(&bytes).is_ok());
             }
             commits.add(bytes);
+        } else if name.ends_with(".meta") {
+            consolidated.add(corpus.payload(&path).unwrap());
         } else if name == FIRST_SCHEMA || folder.ends_with(SCHEMAS) {
             let bytes = std::fs::read(&path).unwrap();
             headers.add(bytes[..bytes.len().min(80)].to_vec());
@@ -95,6 +98,7 @@ fn write_fuzz_seeds() {
     enumerations.write("format_enumeration");
     conditions.write("format_condition");
     commits.write("format_commits");
+    consolidated.write("format_consolidated");
     names.write("format_names");
     headers.write("format_generic_tile");
     fragments.footers.write("format_footer");

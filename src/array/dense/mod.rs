@@ -1,6 +1,7 @@
 //! Dense reads: the value of every cell of a box, in the order of a file.
 
 pub mod axis;
+mod box_tree;
 pub mod column;
 pub mod embedding;
 pub mod grid;

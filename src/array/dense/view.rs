@@ -1,32 +1,31 @@
 //! Which fragment owns which cells of a dense array.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lru::LruCache;
 
+use super::box_tree::BoxTree;
 use super::grid::{Grid, PositionBox};
 use super::pieces::Cover;
 use super::scattered::ScatteredCells;
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
 
-/// Space tiles whose owners are remembered. With few fragments they are found again in no time; with
-/// ten thousand, a search costs as much as a decode.
+/// Space tiles whose owners are remembered: where many fragments overlap, finding them costs as much as a decode.
 const REMEMBERED_TILES: usize = 4096;
 
 /// The owners of a tile's cells, by the tile.
 type Covers = LruCache<Box<[u64]>, Arc<[Cover]>>;
 
-/// The boxes of all visible fragments of a dense array, in positions. Memory: 16 bytes a fragment and
-/// dimension, and the owners of the last [`REMEMBERED_TILES`] tiles.
+/// The boxes of all visible fragments of a dense array, in positions. Memory: that of the [`BoxTree`], and the owners of the last [`REMEMBERED_TILES`] tiles.
 pub struct DenseView {
     array: Arc<Array>,
     grid: Grid,
-    /// Non-empty domains by the number of the fragment in the array, oldest first; `None` for a fragment of
-    /// no cells.
-    boxes: Vec<Option<PositionBox>>,
+    /// Non-empty domains by the number of the fragment in the array, oldest first.
+    boxes: BoxTree,
     /// The cells of sparse fragments, by the number of the fragment.
     scattered: HashMap<usize, ScatteredCells>,
     covers: Mutex<Covers>,
@@ -40,39 +39,33 @@ impl DenseView {
     /// cell could be proven right.
     pub fn new(array: Arc<Array>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
-        let mut boxes = Vec::with_capacity(array.fragment_count());
+        array.read_outlines();
         let mut scattered = HashMap::new();
-        for number in 0..array.fragment_count() {
+        let mut box_of = |number: usize| {
             let outline = array.outline(number)?;
-            let name = array.fragment_name(number);
             if !outline.facts.dense {
-                let cells = ScatteredCells::read(&array, number, &grid).in_fragment(name).in_array(array.path())?;
-                scattered.insert(number, cells);
+                scattered.insert(number, ScatteredCells::read(&array, number, &grid)?);
             }
             let domain = outline.facts.non_empty_domain.as_deref();
-            boxes.push(match domain {
-                Some(ranges) => {
-                    Some(grid.box_of(ranges).in_field("non-empty domain").in_fragment(name).in_array(array.path())?)
-                }
-                None => None,
-            });
-        }
+            domain.map(|ranges| grid.box_of(ranges)).transpose().in_field("non-empty domain")
+        };
+        let boxes = BoxTree::new(
+            grid.axes.len(),
+            (0..array.fragment_count())
+                .map(|number| box_of(number).in_fragment(array.fragment_name(number)).in_array(array.path())),
+        )?;
         Ok(Self::of_boxes(array, grid, boxes, scattered))
     }
 
     /// The same array with its axes the other way round: what is column-major here is row-major there.
     pub fn reversed(&self) -> Self {
-        let boxes = self.boxes.iter().map(|one| one.as_ref().map(PositionBox::reversed)).collect();
+        let boxes = self.boxes.boxes().map(|one| Ok::<_, Infallible>(one.map(|one| one.reversed())));
+        let Ok(boxes) = BoxTree::new(self.grid.axes.len(), boxes);
         let scattered = self.scattered.iter().map(|(fragment, cells)| (*fragment, cells.reversed())).collect();
         Self::of_boxes(self.array.clone(), self.grid.reversed(), boxes, scattered)
     }
 
-    fn of_boxes(
-        array: Arc<Array>,
-        grid: Grid,
-        boxes: Vec<Option<PositionBox>>,
-        scattered: HashMap<usize, ScatteredCells>,
-    ) -> Self {
+    fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
         let capacity = NonZeroUsize::new(REMEMBERED_TILES).unwrap_or(NonZeroUsize::MIN);
         DenseView { array, grid, boxes, scattered, covers: Mutex::new(LruCache::new(capacity)) }
     }
@@ -100,9 +93,7 @@ impl DenseView {
 
     /// The smallest box that holds all fragments, `None` where there is none.
     pub fn non_empty_box(&self) -> Option<PositionBox> {
-        let mut boxes = self.boxes.iter().flatten();
-        let first = boxes.next()?.clone();
-        Some(boxes.fold(first, |union, one| union.union(one)))
+        self.boxes.union()
     }
 
     /// The fragments that own cells of a tile, newest first. As in libtiledb, a fragment whose share of
@@ -111,29 +102,34 @@ impl DenseView {
         if let Some(known) = self.lock().get(tile) {
             return Ok(known.clone());
         }
-        let whole = self.grid.tile_box(tile);
         let mut covers: Vec<Cover> = Vec::new();
-        for (fragment, domain) in self.boxes.iter().enumerate().rev() {
-            let Some(domain) = domain else { continue };
-            let Some(positions) = domain.intersection(&whole) else { continue };
-            if covers.iter().any(|newer| newer.cells.is_none() && newer.positions.contains(&positions)) {
-                continue;
+        self.boxes.newest_first(&self.grid.tile_box(tile), |met| {
+            if covers.iter().any(|newer| newer.cells.is_none() && newer.positions.contains(&met.positions)) {
+                return Ok(false);
             }
-            if let Some(cells) = self.scattered.get(&fragment) {
-                let cells = cells.of_tile(tile).cloned();
-                covers.extend(cells.map(|cells| Cover { fragment, positions, tile: 0, cells: Some(cells) }));
-                continue;
+            if let Some(fragment) = met.fragment {
+                covers.extend(self.cover(fragment, met.positions.clone(), tile)?);
             }
-            let number = self.grid.tile_number(domain, tile).ok_or_else(|| {
-                Error::damaged("the fragment has more than 2^64 tiles")
-                    .in_fragment(self.array.fragment_name(fragment))
-                    .in_array(self.array.path())
-            })?;
-            covers.push(Cover { fragment, positions, tile: number, cells: None });
-        }
+            Ok(true)
+        })?;
         let covers: Arc<[Cover]> = covers.into();
         self.lock().put(tile.into(), covers.clone());
         Ok(covers)
+    }
+
+    /// What a fragment has of a tile: `positions`, or of a sparse fragment the cells there, if any.
+    fn cover(&self, fragment: usize, positions: PositionBox, tile: &[u64]) -> Result<Option<Cover>> {
+        if let Some(cells) = self.scattered.get(&fragment) {
+            let cells = cells.of_tile(tile).cloned();
+            return Ok(cells.map(|cells| Cover { fragment, positions, tile: 0, cells: Some(cells) }));
+        }
+        let domain = self.boxes.get(fragment);
+        let number = domain.and_then(|domain| self.grid.tile_number(&domain, tile)).ok_or_else(|| {
+            Error::damaged("the fragment has more than 2^64 tiles")
+                .in_fragment(self.array.fragment_name(fragment))
+                .in_array(self.array.path())
+        })?;
+        Ok(Some(Cover { fragment, positions, tile: number, cells: None }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Covers> {

@@ -34,6 +34,7 @@ impl SparseView {
     pub fn new(array: Arc<Array>) -> Result<Self> {
         let schema = array.schema();
         let plan = KeyPlan::new(schema, CellOrder::Global).in_array(array.path())?;
+        array.read_outlines();
         let mut cells = Vec::with_capacity(array.fragment_count());
         for fragment in 0..array.fragment_count() {
             let outline = array.outline(fragment)?;

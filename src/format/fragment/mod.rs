@@ -2,8 +2,10 @@
 //!
 //! Versions 1 and 2 are one generic tile with everything in it: [`EarlyFragment`]. From version 3 a raw footer
 //! at the end of the file ([`FragmentFooter`]) says where the sections are, each a generic tile of its own:
-//! [`MbrList`] reads the R-tree, [`sections`] the others.
+//! [`MbrList`] reads the R-tree, [`sections`] the others. Copies of footers may also be in one file for the whole array:
+//! [`parse_consolidated_footers`].
 
+mod consolidated;
 mod early;
 mod facts;
 mod field;
@@ -13,6 +15,7 @@ pub mod sections;
 #[cfg(test)]
 mod tests;
 
+pub use consolidated::{FooterCopy, parse_consolidated_footers};
 pub use early::{EarlyField, EarlyFragment};
 pub use facts::FragmentFacts;
 pub use field::{Field, FieldFiles};

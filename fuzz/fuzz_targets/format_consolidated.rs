@@ -1,0 +1,11 @@
+//! Consolidated fragment metadata: what is taken for a footer lies in the input.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use tilefs::format::fragment::parse_consolidated_footers;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(copies) = parse_consolidated_footers(data) else { return };
+    let bytes: usize = copies.iter().map(|copy| 16 + copy.name.len() + copy.footer.len()).sum();
+    assert!(4 + bytes <= data.len());
+});

@@ -1,0 +1,78 @@
+//! Copies of fragments' footers in the array's files of consolidated fragment metadata, so that not every fragment has
+//! to be opened.
+//!
+//! They are a cache: what is missing in them, or does not parse, is read from the fragment itself.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::directory::FragmentEntry;
+use super::folder::{ArrayFolder, Outline};
+use super::generic::{read_generic_tile, read_header};
+use crate::error::{Locate, Result};
+use crate::format::fragment::{FragmentFooter, parse_consolidated_footers, schema_name};
+
+/// Larger files than this, decoded, are left alone: they are held as a whole while footers are read from them.
+const MOST_PAYLOAD: u64 = 256 << 20;
+
+/// Fragments of earlier versions are not looked up: their footers need not name the schema, and some releases wrote
+/// copies of them that are not what the fragment has.
+const COPIED_SINCE: u32 = 10;
+
+/// The payloads of files of consolidated fragment metadata.
+#[derive(Debug, Default)]
+pub(super) struct FooterCopies(Vec<Vec<u8>>);
+
+impl FooterCopies {
+    /// Reads the files that there are. What is wrong with one is only worth a line in the log.
+    pub fn read(folder: &ArrayFolder) -> Self {
+        let files = folder.directory().consolidated_metadata(&*folder.context.storage).unwrap_or_else(|error| {
+            log::info!("{}", error.in_array(folder.path()));
+            Vec::new()
+        });
+        let mut left = MOST_PAYLOAD;
+        let payloads = files.iter().filter_map(|file| {
+            let payload = read_payload(folder, file, left).in_array(folder.path());
+            let payload = payload.inspect_err(|error| log::info!("{error}")).ok().flatten()?;
+            left -= payload.len() as u64;
+            Some(payload)
+        });
+        FooterCopies(payloads.collect())
+    }
+
+    /// The footers by the name of their fragment; of several copies the first counts.
+    pub fn by_name(&self, array: &Path) -> HashMap<&str, &[u8]> {
+        let mut footers = HashMap::new();
+        for payload in &self.0 {
+            match parse_consolidated_footers(payload) {
+                Ok(copies) => copies.iter().for_each(|copy| {
+                    footers.entry(copy.name).or_insert(copy.footer);
+                }),
+                Err(error) => log::info!("{}", error.in_file("consolidated fragment metadata").in_array(array)),
+            }
+        }
+        footers
+    }
+}
+
+/// The payload of a file; `None` if it is larger than `most`.
+fn read_payload(folder: &ArrayFolder, file: &Path, most: u64) -> Result<Option<Vec<u8>>> {
+    let storage = &*folder.context.storage;
+    if read_header(storage, file, 0)?.tile_size > most {
+        return Ok(None);
+    }
+    read_generic_tile(storage, file, 0, folder.context.key.as_deref()).map(Some)
+}
+
+impl ArrayFolder {
+    /// What a copy of a fragment's footer says, if it can be used.
+    pub(super) fn outline_of_copy(&self, entry: &FragmentEntry, footer: &[u8]) -> Option<Outline> {
+        let version = entry.times.version;
+        if version < COPIED_SINCE {
+            return None;
+        }
+        let schema = self.schema(schema_name(footer).ok()?).ok()?;
+        let facts = FragmentFooter::parse(footer, version, &schema).ok()?.facts;
+        Some(Outline { facts, schema })
+    }
+}
