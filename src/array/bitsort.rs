@@ -3,8 +3,10 @@
 //! As TileDB 2.13 and 2.14 write them: a tile of the attribute has its values in ascending order, in one
 //! chunk. The tiles of the dimensions have the coordinates in that same order and are bare, without
 //! chunks, filters or encryption, whatever the schema says. All other files are as ever, in the order of
-//! the array, which the coordinates give back. Attributes of which a tile took several chunks, that
-//! variable-size attributes or several values a cell have, did not survive being written.
+//! the array, which the coordinates give back.
+//!
+//! Three kinds of attributes TileDB lost in writing: those whose tiles take several chunks, those of
+//! variable size, and those of several values a cell.
 
 use std::sync::Arc;
 
