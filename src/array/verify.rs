@@ -31,11 +31,15 @@ struct FieldTiles {
     is_nullable: bool,
 }
 
-/// Decodes every tile of every visible fragment of an array on all cores, and its metadata on the way.
+/// Decodes every tile of every visible fragment of an array on all cores, and its metadata on the way; and the array's
+/// own metadata.
 /// Gives the damage found, in no order. Memory is that of the cache and of one tile a core.
 pub fn verify(array: &Array, progress: &Progress) -> Vec<Error> {
     let damage = Mutex::new(Vec::new());
     let add = |error: Error| damage.lock().unwrap_or_else(PoisonError::into_inner).push(error);
+    if let Err(error) = array.metadata() {
+        add(error.in_array(array.path()));
+    }
     let folder = array.folder();
     (0..array.fragment_count()).into_par_iter().for_each(|fragment| {
         let number = array.number(fragment);

@@ -1,7 +1,9 @@
 //! `tilefs verify`: is everything that is stored still readable?
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -13,7 +15,10 @@ use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::output;
 use tilefs::array::verify::{Progress, verify};
-use tilefs::tree;
+use tilefs::array::{Array, ArrayFolder, Group};
+use tilefs::error::{Error, Result};
+use tilefs::tree::below::{Found, arrays_below};
+use tilefs::tree::{self, Stored};
 
 /// Characters of the progress bar.
 const BAR: usize = 40;
@@ -21,7 +26,8 @@ const BAR: usize = 40;
 /// How often the bar is drawn.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// Read everything that is stored and check it; exit status 1 if anything is wrong
+/// Read everything that is stored in an array, or in all arrays of a group, and check it; exit status 1 if anything is
+/// damaged
 #[derive(Debug, Args)]
 pub struct Verify {
     /// The folder of the array or group
@@ -35,29 +41,103 @@ pub struct Verify {
 }
 
 impl Verify {
-    pub fn run(&self) -> Result<(), Failure> {
+    pub fn run(&self) -> std::result::Result<(), Failure> {
         self.logging.start();
-        let array = tree::open_array(&self.array, &self.opening.options(&[])?)?;
-        let progress = Progress::default();
-        let damage = with_progress_bar(&progress, array.fragment_count() as u64, || verify(&array, &progress));
-        let mut lines: Vec<String> = damage.iter().map(ToString::to_string).collect();
-        lines.sort_unstable();
-        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let mut report = String::new();
-        for line in &lines {
-            report += &format!("{line}\n");
-        }
-        report += &format!(
-            "{} fragments, {} tiles, {} bytes decoded; {} tiles with checksums; {} damaged places\n",
-            count(&progress.fragments),
-            count(&progress.tiles),
-            count(&progress.bytes),
-            count(&progress.checked_tiles),
-            lines.len(),
-        );
-        output::print(&report)?;
-        if lines.is_empty() { Ok(()) } else { Err(Failure::told()) }
+        let tally = match tree::open_stored(&self.array, &self.opening.options(&[])?)? {
+            Stored::Array(array) => {
+                let (damage, tally) = check(&array);
+                output::print(&format!("{}{tally}\n", sorted_lines(&damage)))?;
+                tally
+            }
+            Stored::Group(group) => check_group(&group)?,
+        };
+        if tally.damaged == 0 { Ok(()) } else { Err(Failure::told()) }
     }
+}
+
+/// What was checked.
+#[derive(Debug, Default)]
+struct Tally {
+    fragments: u64,
+    tiles: u64,
+    bytes: u64,
+    checked_tiles: u64,
+    damaged: usize,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Tally) {
+        self.fragments += other.fragments;
+        self.tiles += other.tiles;
+        self.bytes += other.bytes;
+        self.checked_tiles += other.checked_tiles;
+        self.damaged += other.damaged;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { fragments, tiles, bytes, checked_tiles, damaged } = self;
+        write!(
+            f,
+            "{fragments} fragments, {tiles} tiles, {bytes} bytes decoded; {checked_tiles} tiles with checksums; \
+             {damaged} damaged places"
+        )
+    }
+}
+
+/// Checks one array, with a bar meanwhile; gives the damage and what was checked.
+fn check(array: &Array) -> (Vec<Error>, Tally) {
+    let progress = Progress::default();
+    let damage = with_progress_bar(&progress, array.fragment_count() as u64, || verify(array, &progress));
+    let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+    let tally = Tally {
+        fragments: count(&progress.fragments),
+        tiles: count(&progress.tiles),
+        bytes: count(&progress.bytes),
+        checked_tiles: count(&progress.checked_tiles),
+        damaged: damage.len(),
+    };
+    (damage, tally)
+}
+
+/// Checks the arrays below a group, and prints what is found as it is found. Members that are gone are named; they are
+/// no damage, as a group only says where its members were.
+fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
+    let open = |folder: &Path| -> Result<Array> {
+        Array::open(Arc::new(ArrayFolder::open(group.context().clone(), folder)?), group.window())
+    };
+    let (mut total, mut arrays, mut absent) = (Tally::default(), 0u64, 0u64);
+    for below in arrays_below(group) {
+        let opened = match below.found {
+            Found::Absent(reason) => {
+                absent += 1;
+                output::print(&format!("{}: {reason}\n", below.path))?;
+                continue;
+            }
+            Found::Wrong(error) => Err(error),
+            Found::Array(folder) => {
+                arrays += 1;
+                open(&folder)
+            }
+        };
+        let (damage, tally) = match &opened {
+            Ok(array) => check(array),
+            Err(error) => (vec![error.clone()], Tally { damaged: 1, ..Tally::default() }),
+        };
+        let lines = sorted_lines(&damage);
+        let name = if below.path.is_empty() { "the group itself" } else { &below.path };
+        output::print(&format!("{lines}{name}: {tally}\n"))?;
+        total.add(&tally);
+    }
+    output::print(&format!("in all {arrays} arrays: {total}; {absent} members are not there\n"))?;
+    Ok(total)
+}
+
+fn sorted_lines(damage: &[Error]) -> String {
+    let mut lines: Vec<String> = damage.iter().map(|error| format!("{error}\n")).collect();
+    lines.sort_unstable();
+    lines.concat()
 }
 
 /// Runs `work` while a bar on standard error shows how many of `fragments` are done. None is shown where

@@ -1,6 +1,7 @@
 //! The virtual tree: names and nodes. Nothing here knows of the kernel; nothing below knows of names.
 
 pub mod array;
+pub mod below;
 pub mod builder;
 pub mod dense;
 pub mod enums;
@@ -29,5 +30,5 @@ pub mod time;
 pub mod xattrs;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};
-pub use open::{open, open_array};
+pub use open::{Stored, open, open_array, open_stored};
 pub use options::{Extent, OpenOptions};

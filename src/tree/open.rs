@@ -25,19 +25,30 @@ const MOST_KEY_FILE: u64 = 1024;
 /// [`Error::NotAnArray`] with what the path is instead; [`Error::Key`] for an encrypted array without its key; what is
 /// wrong with an array's schema, or with the times in a group; when the shape of an array's files cannot be told.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+    Ok(match open_stored(path, options)? {
+        Stored::Array(array) => Arc::new(array_folder(array, Arc::new(options.clone()))?),
+        Stored::Group(group) => Arc::new(GroupFolder::new(group, Arc::new(options.clone()))?),
+    })
+}
+
+/// An array or a group as it is stored, without a tree.
+pub enum Stored {
+    Array(Arc<Array>),
+    Group(Group),
+}
+
+/// Opens an array or a group as of the options' time.
+///
+/// # Errors
+/// As [`open`], but for the shape of files and the times in a group.
+pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let context = context(options)?;
     let window = window(options);
-    match expect_object(&*context.storage, path)? {
-        ObjectKind::Array => {
-            let folder = Arc::new(ArrayFolder::open(context, path)?);
-            let array = Arc::new(Array::open(folder, window)?);
-            Ok(Arc::new(array_folder(array, Arc::new(options.clone()))?))
-        }
-        ObjectKind::Group => {
-            Ok(Arc::new(GroupFolder::new(Group::open(context, path, window), Arc::new(options.clone()))?))
-        }
-    }
+    Ok(match expect_object(&*context.storage, path)? {
+        ObjectKind::Array => Stored::Array(Arc::new(Array::open(Arc::new(ArrayFolder::open(context, path)?), window)?)),
+        ObjectKind::Group => Stored::Group(Group::open(context, path, window)),
+    })
 }
 
 /// Opens an array as of the options' time.
@@ -45,13 +56,10 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
 /// # Errors
 /// As [`open`]; a group is no array.
 pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
-    let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let context = context(options)?;
-    if expect_object(&*context.storage, path)? == ObjectKind::Group {
-        return Err(no_array(path, "a group; give one of the arrays in it".to_owned()));
+    match open_stored(path, options)? {
+        Stored::Array(array) => Ok(array),
+        Stored::Group(group) => Err(no_array(group.path(), "a group; give one of the arrays in it".to_owned())),
     }
-    let folder = Arc::new(ArrayFolder::open(context, path)?);
-    Ok(Arc::new(Array::open(folder, window(options))?))
 }
 
 /// What everything that is opened together shares.

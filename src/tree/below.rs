@@ -1,0 +1,85 @@
+//! All arrays below a group, of the groups in it too, for commands that work through every one.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::group_texts::{NEITHER, NamedMembers};
+use super::names::escape;
+use crate::array::{Group, MemberPlace, ObjectKind};
+use crate::error::Error;
+
+/// A place below a group.
+#[derive(Debug)]
+pub struct Below {
+    /// Its path in the tree; empty for the group itself.
+    pub path: String,
+    pub found: Found,
+}
+
+/// What is at a place below a group.
+#[derive(Debug)]
+pub enum Found {
+    /// An array, and its folder.
+    Array(PathBuf),
+    /// A member of which nothing is left to read, and why.
+    Absent(String),
+    /// Something that cannot be read, such as the members of a group.
+    Wrong(Error),
+}
+
+/// The arrays below a group in the order of the tree, and what is wrong with members and with the groups themselves.
+/// What can be reached in several ways comes once. No array is opened.
+pub fn arrays_below(group: &Group) -> Vec<Below> {
+    let mut walk = Walk { seen: HashSet::new(), below: Vec::new() };
+    walk.is_new(group, group.path());
+    walk.through(group, "");
+    walk.below
+}
+
+struct Walk {
+    /// Folders of arrays and groups, by their canonical path.
+    seen: HashSet<PathBuf>,
+    below: Vec<Below>,
+}
+
+impl Walk {
+    fn is_new(&mut self, group: &Group, folder: &Path) -> bool {
+        self.seen.insert(group.context().storage.canonical(folder))
+    }
+
+    fn add(&mut self, path: String, found: Found) {
+        self.below.push(Below { path, found });
+    }
+
+    /// `path` is that of the group. Groups in groups are as deep as [`Group::open_member`] lets them be.
+    fn through(&mut self, group: &Group, path: &str) {
+        if let Err(error) = group.metadata() {
+            self.add(path.to_owned(), Found::Wrong(error));
+        }
+        let members = match group.members() {
+            Ok(members) => NamedMembers::new(members),
+            Err(error) => return self.add(path.to_owned(), Found::Wrong(error)),
+        };
+        for (member, name) in members.members.iter().zip(&members.names) {
+            let name = name.clone().unwrap_or_else(|| escape(&member.name));
+            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
+            let folder = match &member.place {
+                MemberPlace::Missing(reason) => {
+                    self.add(path, Found::Absent(reason.clone()));
+                    continue;
+                }
+                MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
+            };
+            match ObjectKind::of(&*group.context().storage, folder) {
+                Err(error) => self.add(path, Found::Wrong(error)),
+                Ok(None) => self.add(path, Found::Absent(NEITHER.to_owned())),
+                Ok(Some(_)) if !self.is_new(group, folder) => {}
+                Ok(Some(ObjectKind::Array)) => self.add(path, Found::Array(folder.clone())),
+                Ok(Some(ObjectKind::Group)) => match group.open_member(folder) {
+                    Ok(inner) => self.through(&inner, &path),
+                    Err(error) => self.add(path, Found::Wrong(error)),
+                },
+            }
+        }
+    }
+}
