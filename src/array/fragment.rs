@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::bitsort::SortedFile;
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{read_generic_tile, read_header};
+use super::generic::{decode_inline_tile, read_generic_tile, read_header};
 use super::tiles::Tiles;
 use crate::cache::Key;
 use crate::error::{Error, Locate, Result};
@@ -50,6 +50,15 @@ struct FileRecord {
 /// Footers of a few attributes are in so many bytes at the end of the file.
 const FOOTER_GUESS: usize = 2048;
 
+/// In so many are also the sections of a fragment of a few tiles.
+const SECTIONS_GUESS: usize = 4096;
+
+/// The end of a fragment's metadata file, from `start`, as it was read along with the footer.
+struct MetadataEnd {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
 /// Positions in the cache's key space of a fragment: its records, and for each file the [`Tiles`] and
 /// the sizes of variable-size tiles. Tiles themselves are numbered from 0.
 const RECORDS: u64 = u64::MAX;
@@ -58,10 +67,17 @@ const VAR_SIZES: u64 = u64::MAX - 1;
 const MBRS: u64 = u64::MAX - 2;
 const CONDITIONS: u64 = u64::MAX - 3;
 
+impl MetadataEnd {
+    /// The bytes from an offset in the file, if they are here.
+    fn behind(&self, offset: u64) -> Option<&[u8]> {
+        self.bytes.get(usize::try_from(offset.checked_sub(self.start)?).ok()?..)
+    }
+}
+
 impl ArrayFolder {
     /// The facts in a fragment's metadata that are kept.
     pub(super) fn read_outline(&self, fragment: usize) -> Result<Outline> {
-        let (records, schema) = self.read_records(fragment)?;
+        let (records, schema, _) = self.read_records(fragment, FOOTER_GUESS)?;
         let facts = match records {
             Records::Early(early) => early.facts,
             Records::Footer(footer) => footer.facts,
@@ -69,8 +85,9 @@ impl ArrayFolder {
         Ok(Outline { facts, schema })
     }
 
-    /// Reads a fragment's metadata; of version 3 and later only the footer.
-    fn read_records(&self, fragment: usize) -> Result<(Records, Arc<ArraySchema>)> {
+    /// Reads a fragment's metadata; of version 3 and later only the footer, with about `most` bytes at the end of the
+    /// file.
+    fn read_records(&self, fragment: usize, most: usize) -> Result<(Records, Arc<ArraySchema>, Option<MetadataEnd>)> {
         let Some(entry) = self.fragment(fragment) else {
             return Err(Error::damaged(format!("no fragment number {fragment}")));
         };
@@ -82,9 +99,9 @@ impl ArrayFolder {
             let has_coordinates = storage.list(&folder)?.iter().any(|one| one.name == "__coords.tdb");
             let payload = read_generic_tile(storage, &path, 0, self.context.key.as_deref())?;
             let early = EarlyFragment::parse(&payload, has_coordinates, &schema).in_file(&path)?;
-            return Ok((Records::Early(early), schema));
+            return Ok((Records::Early(early), schema, None));
         }
-        let (end, size) = storage.read_end(&path, FOOTER_GUESS)?;
+        let (end, size) = storage.read_end(&path, most)?;
         let last_8 = end.last_chunk().copied().unwrap_or_default();
         // Before version 10 there was one schema, and it tells how long the footer is.
         let first_schema = if entry.times.version < 10 { Some(self.schema(FIRST_SCHEMA)?) } else { None };
@@ -95,18 +112,25 @@ impl ArrayFolder {
         let start = end.len().checked_sub(reach);
         let footer = start.and_then(|start| end.get(start..)?.get(..(range.end - range.start) as usize));
         let footer = footer.ok_or_else(|| Error::damaged("the file changes while it is read").in_file(&path))?;
-        let name = schema_name(footer).in_file(&path)?;
-        let schema = self.schema(name)?;
+        let schema = self.schema(schema_name(footer).in_file(&path)?)?;
         let footer = FragmentFooter::parse(footer, entry.times.version, &schema)
             .in_file(&path)
             .locate(|place| place.offset = place.offset.map(|offset| offset + range.start))?;
-        Ok((Records::Footer(footer), schema))
+        let start = size.saturating_sub(end.len() as u64);
+        Ok((Records::Footer(footer), schema, Some(MetadataEnd { start, bytes: end })))
     }
 
     fn records(&self, fragment: usize) -> Result<Arc<Records>> {
+        Ok(self.records_and_end(fragment)?.0)
+    }
+
+    /// The records, and where they had to be read what was read with them.
+    fn records_and_end(&self, fragment: usize) -> Result<(Arc<Records>, Option<MetadataEnd>)> {
         let key = Key { source: self.first_source(fragment), tile: RECORDS, part: 0 };
-        self.context.cache.get_or_load(key, || {
-            let (records, _) = self.read_records(fragment)?;
+        let mut read = None;
+        let records = self.context.cache.get_or_load(key, || {
+            let (records, _, end) = self.read_records(fragment, SECTIONS_GUESS)?;
+            read = end;
             // The outline may be from a copy of the footer.
             let is_same = match &records {
                 Records::Early(early) => early.facts == self.outline(fragment)?.facts,
@@ -126,7 +150,8 @@ impl ArrayFolder {
                 Records::Footer(footer) => size_of_val(&*footer.records),
             };
             Ok((records, weight))
-        })
+        })?;
+        Ok((records, read))
     }
 
     /// The tiles of one file. `field` counts attributes and dimensions in the fragment's own schema.
@@ -263,7 +288,8 @@ impl ArrayFolder {
     fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<FileRecord> {
         let outline = self.outline(fragment)?;
         let tiles = outline.facts.tile_count(&outline.schema)?;
-        let (size, offsets, section) = match &*self.records(fragment)? {
+        let (records, end) = self.records_and_end(fragment)?;
+        let (size, offsets, section) = match &*records {
             Records::Early(early) => {
                 let none = EarlyField::default();
                 let record = early.field(field).unwrap_or(&none);
@@ -280,7 +306,12 @@ impl ArrayFolder {
                     FieldFile::Var => (record.var_file_size, record.var_offsets),
                     FieldFile::Validity => (record.validity_file_size, record.validity_offsets),
                 };
-                let payload = self.section(fragment, section)?;
+                let payload = match end.as_ref().and_then(|end| end.behind(section)) {
+                    Some(bytes) => decode_inline_tile(bytes, self.context.key.as_deref())
+                        .in_file(self.fragment_file(fragment, FRAGMENT_METADATA))
+                        .at(section)?,
+                    None => self.section(fragment, section)?,
+                };
                 let offsets = sections::parse_u64_list(&payload).in_file(FRAGMENT_METADATA).at(section)?;
                 (size, offsets, section)
             }
