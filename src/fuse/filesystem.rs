@@ -41,12 +41,18 @@ const MAX_BACKGROUND: u16 = 64;
 /// A tree as a file system.
 pub struct TreeFilesystem {
     inodes: Inodes,
-    files: Handles<Stream>,
+    files: Handles<OpenFile>,
     folders: Handles<Vec<Listed>>,
     read_ahead: ReadAhead,
     errors: ErrorLog,
     owner: (u32, u32),
     direct_io: bool,
+}
+
+/// An open file. Its node stays with it, so that others who open it need not find it again.
+struct OpenFile {
+    _node: Node,
+    stream: Arc<Stream>,
 }
 
 /// One entry of an open folder.
@@ -107,11 +113,12 @@ impl TreeFilesystem {
         self.inodes.get(number.0).ok_or(Failure::Errno(Errno::ESTALE))
     }
 
+    fn node(&self, inode: &Inode) -> std::result::Result<Node, Failure> {
+        self.inodes.node(inode)?.ok_or(Failure::Errno(Errno::ESTALE))
+    }
+
     fn path_of(&self, number: INodeNo) -> String {
-        match self.inodes.get(number.0) {
-            Some(inode) => self.inodes.path(&inode),
-            None => format!("inode {}", number.0),
-        }
+        self.inodes.get(number.0).map_or_else(|| format!("inode {}", number.0), |inode| inode.path())
     }
 
     fn find(&self, parent: INodeNo, name: &OsStr) -> std::result::Result<Arc<Inode>, Failure> {
@@ -120,7 +127,7 @@ impl TreeFilesystem {
             return Ok(inode);
         }
         let parent = self.inode(parent)?;
-        let Node::Folder(folder) = &parent.node else {
+        let Node::Folder(folder) = self.node(&parent)? else {
             return Err(Failure::Errno(Errno::ENOTDIR));
         };
         let node = folder.lookup(name)?.ok_or(Failure::Errno(Errno::ENOENT))?;
@@ -128,18 +135,19 @@ impl TreeFilesystem {
             Node::Folder(_) => 0,
             Node::File(file) => file.len()?,
         };
-        Ok(self.inodes.insert(parent.number, name, node, size))
+        Ok(self.inodes.insert(&parent, name, &node, size))
     }
 
     fn attributes(&self, inode: &Inode) -> FileAttr {
-        let (kind, perm, time) = match &inode.node {
-            Node::Folder(folder) => (FileType::Directory, 0o555, folder.modified()),
-            Node::File(file) => (FileType::RegularFile, 0o444, file.modified()),
+        let (kind, perm) = match inode.kind {
+            EntryKind::Folder => (FileType::Directory, 0o555),
+            EntryKind::File => (FileType::RegularFile, 0o444),
         };
+        let (size, time) = (inode.size(), inode.modified);
         FileAttr {
             ino: INodeNo(inode.number),
-            size: inode.size,
-            blocks: inode.size.div_ceil(512),
+            size,
+            blocks: size.div_ceil(512),
             atime: time,
             mtime: time,
             ctime: time,
@@ -158,16 +166,16 @@ impl TreeFilesystem {
 
     fn list(&self, number: INodeNo) -> std::result::Result<Vec<Listed>, Failure> {
         let inode = self.inode(number)?;
-        let Node::Folder(folder) = &inode.node else {
+        let Node::Folder(folder) = self.node(&inode)? else {
             return Err(Failure::Errno(Errno::ENOTDIR));
         };
         let link = |number, name: &str| Listed { number, kind: FileType::Directory, name: name.to_owned() };
-        let mut listed = vec![link(inode.number, "."), link(inode.parent, "..")];
+        let mut listed = vec![link(inode.number, "."), link(inode.parent(), "..")];
         for entry in folder.list()? {
             // The kernel would refuse the whole listing for one bad name.
             if entry.name.is_empty() || entry.name.len() > MAX_NAME || entry.name.contains(['/', '\0']) {
                 let error = format!("{:?} cannot be the name of a file and is not listed", entry.name);
-                self.errors.report(&format!("list of {}", self.inodes.path(&inode)), &error);
+                self.errors.report(&format!("list of {}", inode.path()), &error);
                 continue;
             }
             listed.push(Listed {
@@ -187,10 +195,17 @@ impl TreeFilesystem {
             return Err(Failure::Errno(Errno::EROFS));
         }
         let inode = self.inode(number)?;
-        let Node::File(file) = &inode.node else {
+        let node = self.node(&inode)?;
+        let Node::File(file) = &node else {
             return Err(Failure::Errno(Errno::EISDIR));
         };
-        Ok(self.files.open(Arc::new(Stream::new(file.open()?))))
+        let content = file.open()?;
+        if inode.resize(content.len()) {
+            // Looked up again, it is not what it was (a text that now tells of an error). The kernel asks for the
+            // attributes, and opens it then.
+            return Err(Failure::Errno(Errno::ESTALE));
+        }
+        Ok(self.files.open(Arc::new(OpenFile { _node: node.clone(), stream: Arc::new(Stream::new(content)) })))
     }
 
     /// Fills `reply` with what there is of a range; gives how much that is.
@@ -201,14 +216,14 @@ impl TreeFilesystem {
         offset: u64,
         size: u32,
     ) -> std::result::Result<usize, Failure> {
-        let stream = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
-        let content = stream.content();
+        let file = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
+        let content = file.stream.content();
         let length = content.len().saturating_sub(offset).min(u64::from(size));
         let wanted = length as usize; // at most a u32
         if wanted == 0 {
             return Ok(0);
         }
-        self.read_ahead.note(&stream, offset, length);
+        self.read_ahead.note(&file.stream, offset, length);
         if reply.len() < wanted {
             reply.resize(wanted, 0);
         }
@@ -217,7 +232,7 @@ impl TreeFilesystem {
     }
 
     fn extended_attributes(&self, number: INodeNo) -> std::result::Result<Vec<(String, Vec<u8>)>, Failure> {
-        Ok(match &self.inode(number)?.node {
+        Ok(match self.node(&*self.inode(number)?)? {
             Node::Folder(folder) => folder.extended_attributes(),
             Node::File(file) => file.extended_attributes(),
         })
@@ -330,8 +345,8 @@ impl Filesystem for TreeFilesystem {
         let doing = || format!("close of {}", self.path_of(number));
         // The kernel passes no error of a release on.
         let _ = self.attempt(doing, || {
-            if let Some(stream) = self.files.close(handle.0) {
-                self.read_ahead.close(&stream);
+            if let Some(file) = self.files.close(handle.0) {
+                self.read_ahead.close(&file.stream);
             }
             Ok(())
         });
@@ -417,9 +432,9 @@ impl Filesystem for TreeFilesystem {
         let doing = || format!("access to {}", self.path_of(number));
         let allowed = self.attempt(doing, || {
             let inode = self.inode(number)?;
-            match inode.node {
+            match inode.kind {
                 _ if mask.contains(AccessFlags::W_OK) => Err(Failure::Errno(Errno::EROFS)),
-                Node::File(_) if mask.contains(AccessFlags::X_OK) => Err(Failure::Errno(Errno::EACCES)),
+                EntryKind::File if mask.contains(AccessFlags::X_OK) => Err(Failure::Errno(Errno::EACCES)),
                 _ => Ok(()),
             }
         });

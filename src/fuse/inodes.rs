@@ -1,32 +1,124 @@
-//! Inode numbers: which node of the tree the kernel means by a number, for as long as it remembers the number.
+//! Inode numbers: what the kernel means by a number, for as long as it remembers the number.
 //!
 //! A number is a hash of the path, so that it is the same in every mount of an array and hard links or copies are
 //! not suspected by programs that compare numbers. The kernel counts its references; when it forgets the last one
-//! the node goes, so that a million slices looked up one after the other do not stay in memory.
+//! the inode goes.
+//!
+//! The kernel remembers names for as long as it has memory, and a slice with all its files takes more than a name. So
+//! an inode is only a name and what was told of it. Its node lives while somebody has it: its folder, whoever has it
+//! open, or [`Recent`]. After that it is looked up in its folder again when it is wanted.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::iter;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::SystemTime;
 
-use crate::tree::{Folder, Node};
+use super::recent::Recent;
+use crate::error::Result;
+use crate::tree::{EntryKind, File, Folder, Node};
 
 /// The number of the root, fixed by the protocol.
 pub const ROOT: u64 = 1;
 
-/// A node that the kernel knows by its number.
+/// A name that the kernel knows by its number. Memory: about 250 bytes and the name, and what is left of a node that
+/// is gone, under 200 bytes.
 pub struct Inode {
     pub number: u64,
-    /// The number of the folder it was found in; the root is its own parent.
-    pub parent: u64,
+    /// The folder it was found in; `None` for the root.
+    parent: Option<Arc<Inode>>,
     /// Its name there; empty for the root.
-    pub name: String,
-    pub node: Node,
+    name: Box<str>,
+    pub kind: EntryKind,
+    /// The time of the last commit, when it was looked up.
+    pub modified: SystemTime,
+    size: AtomicU64,
+    node: Mutex<WeakNode>,
+}
+
+/// A node that may be gone.
+enum WeakNode {
+    Folder(Weak<dyn Folder>),
+    File(Weak<dyn File>),
+}
+
+impl WeakNode {
+    fn of(node: &Node) -> Self {
+        match node {
+            Node::Folder(folder) => WeakNode::Folder(Arc::downgrade(folder)),
+            Node::File(file) => WeakNode::File(Arc::downgrade(file)),
+        }
+    }
+
+    fn upgrade(&self) -> Option<Node> {
+        match self {
+            WeakNode::Folder(folder) => folder.upgrade().map(Node::Folder),
+            WeakNode::File(file) => file.upgrade().map(Node::File),
+        }
+    }
+}
+
+impl Inode {
+    fn new(number: u64, parent: Option<Arc<Inode>>, name: &str, node: &Node, size: u64) -> Self {
+        let modified = match node {
+            Node::Folder(folder) => folder.modified(),
+            Node::File(file) => file.modified(),
+        };
+        Inode {
+            number,
+            parent,
+            name: name.into(),
+            kind: node.kind(),
+            modified,
+            size: AtomicU64::new(size),
+            node: Mutex::new(WeakNode::of(node)),
+        }
+    }
+
     /// The exact length of a file in bytes; 0 for a folder.
-    pub size: u64,
+    pub fn size(&self) -> u64 {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Corrects the length; whether it was another one.
+    pub fn resize(&self, size: u64) -> bool {
+        self.size.swap(size, Ordering::Relaxed) != size
+    }
+
+    /// The number of the folder it was found in; the root is its own parent.
+    pub fn parent(&self) -> u64 {
+        self.parent.as_ref().map_or(self.number, |parent| parent.number)
+    }
+
+    /// The path from the root, for messages.
+    pub fn path(&self) -> String {
+        let upwards = iter::successors(Some(self), |inode| inode.parent.as_deref());
+        let mut names: Vec<&str> = upwards.map(|inode| &*inode.name).collect();
+        // The root has no name.
+        names.pop();
+        names.reverse();
+        names.join("/")
+    }
+
+    /// The numbers of the folders it is in, from the inside out.
+    fn folders(&self) -> impl Iterator<Item = u64> {
+        iter::successors(self.parent.as_deref(), |inode| inode.parent.as_deref()).map(|inode| inode.number)
+    }
+
+    fn is(&self, parent: u64, name: &str) -> bool {
+        self.parent() == parent && *self.name == *name
+    }
+
+    fn weak_node(&self) -> MutexGuard<'_, WeakNode> {
+        self.node.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// All the inodes that the kernel remembers, and the root.
 pub struct Inodes {
+    root: Node,
     table: Mutex<HashMap<u64, Remembered>>,
+    recent: Recent,
     hash: Hash,
 }
 
@@ -46,14 +138,37 @@ impl Inodes {
     }
 
     fn with_hash(root: Arc<dyn Folder>, hash: Hash) -> Self {
-        let inode = Inode { number: ROOT, parent: ROOT, name: String::new(), node: Node::Folder(root), size: 0 };
-        let table = HashMap::from([(ROOT, Remembered { inode: Arc::new(inode), lookups: 1 })]);
-        Inodes { table: Mutex::new(table), hash }
+        let root = Node::Folder(root);
+        let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0));
+        let table = HashMap::from([(ROOT, Remembered { inode, lookups: 1 })]);
+        Inodes { root, table: Mutex::new(table), recent: Recent::new(), hash }
     }
 
     /// What the kernel means by a number.
     pub fn get(&self, number: u64) -> Option<Arc<Inode>> {
         self.lock().get(&number).map(|remembered| Arc::clone(&remembered.inode))
+    }
+
+    /// The node of an inode; `None` where its folder does not have it any more.
+    ///
+    /// # Errors
+    /// As [`Folder::lookup`], where it or a folder on the way to it has to be looked up again.
+    pub fn node(&self, inode: &Inode) -> Result<Option<Node>> {
+        let Some(parent) = &inode.parent else { return Ok(Some(self.root.clone())) };
+        let alive = inode.weak_node().upgrade();
+        let node = match alive {
+            Some(node) => node,
+            None => {
+                let Some(Node::Folder(folder)) = self.node(parent)? else { return Ok(None) };
+                let Some(node) = folder.lookup(&inode.name)?.filter(|node| node.kind() == inode.kind) else {
+                    return Ok(None);
+                };
+                *inode.weak_node() = WeakNode::of(&node);
+                node
+            }
+        };
+        self.recent.keep(inode.number, &node, inode.folders());
+        Ok(Some(node))
     }
 
     /// The inode of a name that is remembered already; counts as one lookup.
@@ -66,15 +181,18 @@ impl Inodes {
     }
 
     /// Remembers a node; counts as one lookup. Where another thread was faster, its inode is given.
-    pub fn insert(&self, parent: u64, name: &str, node: Node, size: u64) -> Arc<Inode> {
+    pub fn insert(&self, parent: &Arc<Inode>, name: &str, node: &Node, size: u64) -> Arc<Inode> {
         let mut table = self.lock();
-        let number = self.number(&table, parent, name);
-        let remembered = table.entry(number).or_insert_with(|| Remembered {
-            inode: Arc::new(Inode { number, parent, name: name.to_owned(), node, size }),
-            lookups: 0,
+        let number = self.number(&table, parent.number, name);
+        let remembered = table.entry(number).or_insert_with(|| {
+            let inode = Arc::new(Inode::new(number, Some(Arc::clone(parent)), name, node, size));
+            Remembered { inode, lookups: 0 }
         });
         remembered.lookups += 1;
-        Arc::clone(&remembered.inode)
+        let inode = Arc::clone(&remembered.inode);
+        drop(table);
+        self.recent.keep(number, node, inode.folders());
+        inode
     }
 
     /// Takes back lookups; with the last one the inode goes. The root stays.
@@ -86,10 +204,9 @@ impl Inodes {
         if let Some(remembered) = table.get_mut(&number) {
             remembered.lookups = remembered.lookups.saturating_sub(lookups);
             if remembered.lookups == 0 {
-                // Dropped after the lock: a node may own much.
-                let gone = table.remove(&number);
+                table.remove(&number);
                 drop(table);
-                drop(gone);
+                self.recent.forget(number);
             }
         }
     }
@@ -99,30 +216,12 @@ impl Inodes {
         self.number(&self.lock(), parent, name)
     }
 
-    /// The path from the root, for messages.
-    pub fn path(&self, inode: &Inode) -> String {
-        let table = self.lock();
-        let mut names = vec![inode.name.as_str()];
-        let mut folder = table.get(&inode.parent);
-        while let Some(remembered) = folder {
-            if remembered.inode.number == ROOT {
-                break;
-            }
-            names.push(&remembered.inode.name);
-            folder = table.get(&remembered.inode.parent);
-        }
-        names.reverse();
-        names.join("/")
-    }
-
     /// The first number, of those this path would try, that is its own or free.
     fn number(&self, table: &HashMap<u64, Remembered>, parent: u64, name: &str) -> u64 {
         (0..)
             .map(|attempt| (self.hash)(parent, name, attempt))
             .filter(|&number| number > ROOT)
-            .find(|number| {
-                table.get(number).is_none_or(|taken| taken.inode.parent == parent && taken.inode.name == name)
-            })
+            .find(|number| table.get(number).is_none_or(|taken| taken.inode.is(parent, name)))
             .unwrap_or(ROOT)
     }
 
@@ -146,15 +245,34 @@ fn hash(parent: u64, name: &str, attempt: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Result;
+    use crate::fuse::recent::MOST_NODES;
     use crate::tree::Entry;
-    use std::time::SystemTime;
+    use crate::tree::made::MadeFile;
+    use std::sync::atomic::AtomicUsize;
 
-    struct Empty;
+    /// A folder of folders of files, as slices are; it counts those alive and those looked up.
+    #[derive(Default)]
+    struct Slices {
+        alive: Arc<AtomicUsize>,
+        looked_up: AtomicUsize,
+    }
 
-    impl Folder for Empty {
-        fn lookup(&self, _name: &str) -> Result<Option<Node>> {
-            Ok(None)
+    struct Slice(Arc<AtomicUsize>);
+
+    impl Drop for Slice {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Folder for Slices {
+        fn lookup(&self, name: &str) -> Result<Option<Node>> {
+            if name == "gone" && self.looked_up.load(Ordering::Relaxed) > 0 {
+                return Ok(None);
+            }
+            self.looked_up.fetch_add(1, Ordering::Relaxed);
+            self.alive.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(Node::Folder(Arc::new(Slice(self.alive.clone())))))
         }
 
         fn list(&self) -> Result<Vec<Entry>> {
@@ -166,28 +284,58 @@ mod tests {
         }
     }
 
-    fn folder() -> Node {
-        Node::Folder(Arc::new(Empty))
+    impl Folder for Slice {
+        fn lookup(&self, name: &str) -> Result<Option<Node>> {
+            let text = name.to_owned();
+            Ok(Some(Node::File(Arc::new(MadeFile::text(self.modified(), move || Ok(text.clone()))))))
+        }
+
+        fn list(&self) -> Result<Vec<Entry>> {
+            Ok(Vec::new())
+        }
+
+        fn modified(&self) -> SystemTime {
+            SystemTime::UNIX_EPOCH
+        }
+    }
+
+    fn inodes() -> (Inodes, Arc<Slices>) {
+        let slices = Arc::new(Slices::default());
+        (Inodes::new(slices.clone()), slices)
+    }
+
+    /// Looks a name up as the kernel has it done.
+    fn find(inodes: &Inodes, parent: u64, name: &str) -> Arc<Inode> {
+        if let Some(inode) = inodes.look_up(parent, name) {
+            return inode;
+        }
+        let parent = inodes.get(parent).unwrap();
+        let Ok(Some(Node::Folder(folder))) = inodes.node(&parent) else { panic!("{} is no folder", parent.path()) };
+        let node = folder.lookup(name).unwrap().unwrap();
+        inodes.insert(&parent, name, &node, 0)
     }
 
     #[test]
     fn numbers_depend_on_nothing_but_the_path() {
-        let (one, other) = (Inodes::new(Arc::new(Empty)), Inodes::new(Arc::new(Empty)));
-        let slice = one.insert(ROOT, "slice", folder(), 0);
-        let deep = one.insert(slice.number, "0..9", folder(), 0);
-        other.insert(ROOT, "slice", folder(), 0);
+        let ((one, _), (other, _)) = (inodes(), inodes());
+        let slice = find(&one, ROOT, "slice");
+        let deep = find(&one, slice.number, "0..9");
+        find(&other, ROOT, "slice");
         assert_eq!(other.number_of(slice.number, "0..9"), deep.number);
         assert_ne!(other.number_of(ROOT, "0..9"), deep.number);
-        assert_eq!(one.path(&deep), "slice/0..9");
+        assert_eq!((deep.path(), deep.parent()), ("slice/0..9".to_owned(), slice.number));
+        let root = one.get(ROOT).unwrap();
+        assert_eq!((root.path(), root.parent()), (String::new(), ROOT));
         // The hash must never change: backup programs recognise files by these numbers.
         assert_eq!(slice.number, 0x7423_28d3_2d83_3528);
     }
 
     #[test]
-    fn nodes_go_with_the_last_reference_of_the_kernel() {
-        let inodes = Inodes::new(Arc::new(Empty));
-        let number = inodes.insert(ROOT, "a", folder(), 0).number;
-        assert_eq!(inodes.insert(ROOT, "a", folder(), 0).number, number);
+    fn inodes_go_with_the_last_reference_of_the_kernel() {
+        let (inodes, _) = inodes();
+        let number = find(&inodes, ROOT, "a").number;
+        let root = inodes.get(ROOT).unwrap();
+        assert_eq!(inodes.insert(&root, "a", &Node::Folder(Arc::new(Slices::default())), 0).number, number);
         assert!(inodes.look_up(ROOT, "a").is_some());
         inodes.forget(number, 2);
         assert!(inodes.get(number).is_some());
@@ -201,21 +349,57 @@ mod tests {
 
     #[test]
     fn paths_with_the_same_hash_get_different_numbers() {
-        let inodes = Inodes::with_hash(Arc::new(Empty), |_, _, attempt| attempt % 5);
-        let numbers: Vec<u64> =
-            ["a", "b", "c"].iter().map(|name| inodes.insert(ROOT, name, folder(), 0).number).collect();
+        let inodes = Inodes::with_hash(Arc::new(Slices::default()), |_, _, attempt| attempt % 5);
+        let numbers: Vec<u64> = ["a", "b", "c"].iter().map(|name| find(&inodes, ROOT, name).number).collect();
         assert_eq!(numbers, [2, 3, 4]);
         assert_eq!(inodes.number_of(ROOT, "b"), 3);
-        assert_eq!(inodes.look_up(ROOT, "c").map(|inode| inode.name.clone()).as_deref(), Some("c"));
+        assert_eq!(inodes.look_up(ROOT, "c").map(|inode| inode.path()).as_deref(), Some("c"));
     }
 
     #[test]
-    fn a_hundred_thousand_slices_leave_nothing_behind() {
-        let inodes = Inodes::new(Arc::new(Empty));
+    fn ten_thousand_names_that_the_kernel_remembers_keep_few_nodes() {
+        let (inodes, slices) = inodes();
+        let names: Vec<String> = (0..10_000).map(|number| number.to_string()).collect();
+        let find_all = || -> Vec<(u64, u64)> {
+            let find_file = |name: &String| {
+                let slice = find(&inodes, ROOT, name);
+                (slice.number, find(&inodes, slice.number, name).number)
+            };
+            names.iter().map(find_file).collect()
+        };
+        let numbers = find_all();
+        assert!(slices.alive.load(Ordering::Relaxed) <= MOST_NODES);
+        assert_eq!(find_all(), numbers);
+        // Every file can still be opened, by its old number, and is the same file to all who have it open.
+        for (name, (slice, file)) in names.iter().zip(numbers) {
+            let inode = inodes.get(file).unwrap();
+            let Ok(Some(Node::File(opened))) = inodes.node(&inode) else { panic!("{name} is gone") };
+            assert_eq!(opened.len().unwrap(), name.len() as u64);
+            inodes.recent.forget(file);
+            assert!(matches!(inodes.node(&inode), Ok(Some(Node::File(again))) if Arc::ptr_eq(&again, &opened)));
+            assert_eq!(inodes.node(&inodes.get(slice).unwrap()).unwrap().unwrap().kind(), EntryKind::Folder);
+        }
+        assert!(slices.alive.load(Ordering::Relaxed) <= MOST_NODES);
+        assert!(slices.looked_up.load(Ordering::Relaxed) <= 2 * names.len());
+    }
+
+    #[test]
+    fn what_its_folder_has_no_more_has_no_node() {
+        let (inodes, _) = inodes();
+        let gone = find(&inodes, ROOT, "gone");
+        assert!(inodes.node(&gone).unwrap().is_some());
+        inodes.recent.forget(gone.number);
+        assert!(inodes.node(&gone).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_hundred_thousand_slices_that_are_forgotten_leave_nothing_behind() {
+        let (inodes, slices) = inodes();
         for number in 0..100_000 {
-            let inode = inodes.insert(ROOT, &number.to_string(), folder(), 0);
+            let inode = find(&inodes, ROOT, &number.to_string());
             inodes.forget(inode.number, 1);
         }
         assert_eq!(inodes.lock().len(), 1);
+        assert_eq!(slices.alive.load(Ordering::Relaxed), 0);
     }
 }

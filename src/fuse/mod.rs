@@ -19,6 +19,7 @@ mod mount;
 mod mount_table;
 mod mountpoint;
 pub mod read_ahead;
+mod recent;
 mod serve;
 mod sys;
 

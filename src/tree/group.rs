@@ -15,7 +15,7 @@ use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme}
 use super::history::{HISTORY, History};
 use super::made::{FixedFolder, MadeFile};
 use super::meta;
-use super::node::{Entry, EntryKind, Folder, Node};
+use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::options::OpenOptions;
 use super::xattrs::{self, ExtendedAttributes};
 use crate::array::{Array, ArrayFolder, Group, ObjectKind};
@@ -163,6 +163,10 @@ impl Folder for MemberFolder {
     /// That of the group until the member is opened.
     fn modified(&self) -> SystemTime {
         self.opened.get().map_or(self.group_modified, |opened| opened.modified())
+    }
+
+    fn memory(&self) -> usize {
+        self.opened.get().map_or(NODE, |opened| opened.memory())
     }
 
     /// Only where it is until the member is opened: `ls -l` asks for them, and should open none.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use super::node::{Entry, EntryKind, File, Folder, Node};
+use super::node::{Entry, File, Folder, NODE, Node};
 use super::xattrs::ExtendedAttributes;
 use crate::error::Result;
 use crate::export::Content;
@@ -86,11 +86,13 @@ pub struct FixedFolder {
     nodes: HashMap<String, Node>,
     listing: Vec<Entry>,
     describe: Option<Describe>,
+    memory: usize,
+    holds: Option<Box<dyn Fn() -> usize + Send + Sync>>,
 }
 
 impl FixedFolder {
     pub fn new(modified: SystemTime) -> Self {
-        FixedFolder { modified, nodes: HashMap::new(), listing: Vec::new(), describe: None }
+        FixedFolder { modified, nodes: HashMap::new(), listing: Vec::new(), describe: None, memory: NODE, holds: None }
     }
 
     /// Adds a node that `ls` shows. A name that is there already keeps its first node.
@@ -99,17 +101,17 @@ impl FixedFolder {
         if self.nodes.contains_key(&name) {
             return;
         }
-        let kind = match node {
-            Node::Folder(_) => EntryKind::Folder,
-            Node::File(_) => EntryKind::File,
-        };
-        self.listing.push(Entry { name: name.clone(), kind });
-        self.nodes.insert(name, node);
+        self.listing.push(Entry { name: name.clone(), kind: node.kind() });
+        self.add_unlisted(name, node);
     }
 
     /// Adds a node that is found by its name alone.
     pub fn add_unlisted(&mut self, name: impl Into<String>, node: Node) {
-        self.nodes.entry(name.into()).or_insert(node);
+        let memory = node.memory();
+        self.nodes.entry(name.into()).or_insert_with(|| {
+            self.memory += memory;
+            node
+        });
     }
 
     pub fn add_file(&mut self, name: impl Into<String>, file: MadeFile) {
@@ -123,6 +125,11 @@ impl FixedFolder {
     /// Gives the folder extended attributes.
     pub fn describe_by(&mut self, describe: impl Fn() -> ExtendedAttributes + Send + Sync + 'static) {
         self.describe = Some(Box::new(describe));
+    }
+
+    /// Says how many bytes of memory, about, what its files show takes at present.
+    pub fn holds(&mut self, bytes: impl Fn() -> usize + Send + Sync + 'static) {
+        self.holds = Some(Box::new(bytes));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -141,6 +148,10 @@ impl Folder for FixedFolder {
 
     fn modified(&self) -> SystemTime {
         self.modified
+    }
+
+    fn memory(&self) -> usize {
+        self.memory + self.holds.as_ref().map_or(0, |holds| holds())
     }
 
     fn extended_attributes(&self) -> ExtendedAttributes {
@@ -180,6 +191,10 @@ impl<F: Fn() -> Result<FixedFolder> + Send + Sync> Folder for MadeFolder<F> {
 
     fn modified(&self) -> SystemTime {
         self.modified
+    }
+
+    fn memory(&self) -> usize {
+        self.made.get().map_or(NODE, |made| made.memory())
     }
 
     /// None until it is made: `ls -l` asks for them, and should make nothing.

@@ -9,11 +9,31 @@ use std::time::SystemTime;
 use crate::error::Result;
 use crate::export::Content;
 
+/// Bytes of memory that a node takes, about, with its name in its folder and in the descriptions of that.
+pub const NODE: usize = 640;
+
 /// A folder or a file.
 #[derive(Clone)]
 pub enum Node {
     Folder(Arc<dyn Folder>),
     File(Arc<dyn File>),
+}
+
+impl Node {
+    pub fn kind(&self) -> EntryKind {
+        match self {
+            Node::Folder(_) => EntryKind::Folder,
+            Node::File(_) => EntryKind::File,
+        }
+    }
+
+    /// As [`Folder::memory`].
+    pub fn memory(&self) -> usize {
+        match self {
+            Node::Folder(folder) => folder.memory(),
+            Node::File(_) => NODE,
+        }
+    }
 }
 
 /// Whether a listed name is a folder or a file.
@@ -40,6 +60,11 @@ pub trait Folder: Send + Sync {
 
     /// The time of the last commit to what this shows.
     fn modified(&self) -> SystemTime;
+
+    /// Bytes of memory that this and the nodes it owns take at present, about, so that whoever keeps it can tell.
+    fn memory(&self) -> usize {
+        NODE
+    }
 
     /// Extended attributes, by their full names (`user.tiledb.…`).
     fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {

@@ -65,6 +65,11 @@ pub trait Shown: Send + Sync {
     /// The shape where nothing has to be read for it.
     fn known_shape(&self) -> Option<Vec<u64>>;
 
+    /// Bytes of memory that this holds at present, about.
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// What is shown of each axis of a dense array.
     fn selection(&self) -> Option<&Selection> {
         None

@@ -35,7 +35,8 @@ impl Folder for SliceFolder {
                     By::Coordinate => "slice",
                     By::Position => "islice",
                 };
-                let folder = fields_folder(&fields, Covers::Selection, Some(format!("{place}/{name}")));
+                let mut folder = fields_folder(&fields, Covers::Selection, Some(format!("{place}/{name}")));
+                folder.holds(move || fields.shown.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }
             Err(error) => {

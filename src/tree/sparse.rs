@@ -116,6 +116,10 @@ impl Shown for SparseShown {
         None
     }
 
+    fn memory(&self) -> usize {
+        self.view.get().map_or(0, |view| view.memory())
+    }
+
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         if self.is_variable(field) {
             return Ok(Arc::new(VarValues::new(self.var_column(field)?)?));

@@ -13,26 +13,10 @@ use tilefs::fuse::{Mount, MountOptions};
 
 use crate::toy::{self, Counters};
 
+pub use crate::skip::{can_mount, is_root, skipped};
+
 /// No test takes longer, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
-
-/// Whether this user can mount; says aloud why not.
-pub fn can_mount() -> bool {
-    let why_not = if fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
-        "/dev/fuse cannot be opened"
-    } else if !is_root() && !Path::new("/usr/bin/fusermount3").exists() {
-        "this is not root, and fusermount3 is missing (package fuse3)"
-    } else {
-        return true;
-    };
-    eprintln!("SKIPPED: {why_not}");
-    false
-}
-
-pub fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt;
-    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
-}
 
 /// Ends the whole test program if a test does not end: a process that hangs in a mount cannot be ended otherwise.
 pub struct Watchdog(#[allow(dead_code)] mpsc::Sender<()>);

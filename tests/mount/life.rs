@@ -13,7 +13,7 @@ use tilefs::fuse::{self, Detach, Mount, MountOptions};
 
 use crate::harness::{
     Place, Server, Toy, Watchdog, can_mount, eventually, is_mounted, is_root, mount_lines, one_line,
-    processes_with_argument, signal, toy_program, unmount,
+    processes_with_argument, signal, skipped, toy_program, unmount,
 };
 use crate::toy;
 
@@ -141,7 +141,7 @@ fn an_aborted_connection_leaves_no_dead_name() {
     let device = mount_lines(place.path())[0].split(' ').nth(2).unwrap().to_owned();
     let abort = format!("/sys/fs/fuse/connections/{}/abort", device.split(':').nth(1).unwrap());
     if fs::write(&abort, "1").is_err() {
-        eprintln!("SKIPPED: {abort} cannot be written");
+        skipped(&format!("{abort} cannot be written"));
         return;
     }
     exit_status(&mut server);
@@ -252,7 +252,7 @@ fn errors_are_logged_once_with_their_place() {
 fn root_may_be_the_only_other_user() {
     let _watchdog = Watchdog::start("root_may_be_the_only_other_user");
     if !can_mount() || !is_root() {
-        eprintln!("SKIPPED: only root can become another user");
+        skipped("only root can become another user");
         return;
     }
     let read_as_nobody = |place: &Place| {

@@ -8,6 +8,9 @@
 #[allow(dead_code)]
 mod toy;
 
+#[path = "../support/skip.rs"]
+mod skip;
+
 mod calls;
 mod command;
 mod harness;

@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 
 use crate::harness::{
     Place, Watchdog, can_mount, eventually, is_mounted, is_root, mount_lines, one_line, processes_with_argument,
+    skipped,
 };
 
 const NOBODY: u32 = 65534;
@@ -40,7 +41,7 @@ impl Nobody {
             assert!(Command::new("cp").arg("-r").args([&demo, &array]).status().unwrap().success());
             return Some(Nobody { place, program });
         };
-        eprintln!("SKIPPED: {why_not}");
+        skipped(why_not);
         None
     }
 

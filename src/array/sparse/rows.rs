@@ -156,6 +156,11 @@ impl RowMap {
         &self.segments
     }
 
+    /// Bytes of memory that this takes, about.
+    pub fn memory(&self) -> usize {
+        self.store.sizes().0 + self.segments.len() * (size_of::<Segment>() + size_of::<u64>())
+    }
+
     /// The rows of a segment.
     pub fn rows_of(&self, segment: usize) -> Range<u64> {
         self.starts[segment]..self.starts[segment + 1]

@@ -98,6 +98,13 @@ impl SparseView {
         SparseView { basis: self.basis.clone(), stored: Some(stored), map: OnceLock::new() }
     }
 
+    /// Bytes of memory that this holds at present, about.
+    pub fn memory(&self) -> usize {
+        let stored = self.stored.as_ref().map_or(0, |stored| stored.memory());
+        let map = self.map.get().and_then(|map| map.as_ref().ok()).map_or(0, |map| map.memory());
+        stored + map + self.basis.cells.len() * size_of::<FragmentCells>()
+    }
+
     pub(super) fn basis(&self) -> &Arc<Basis> {
         &self.basis
     }

@@ -1,0 +1,28 @@
+//! What tests cannot do here, said aloud.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// Says that a test is skipped, and why. The test harness hides what passing tests print; this it does not hide.
+pub fn skipped(why_not: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why_not}");
+}
+
+/// Whether this user can mount; says aloud why not.
+pub fn can_mount() -> bool {
+    let why_not = if fs::File::options().read(true).write(true).open("/dev/fuse").is_err() {
+        "/dev/fuse cannot be opened"
+    } else if !is_root() && !Path::new("/usr/bin/fusermount3").exists() {
+        "this is not root, and fusermount3 is missing (package fuse3)"
+    } else {
+        return true;
+    };
+    skipped(why_not);
+    false
+}
+
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
