@@ -1,10 +1,17 @@
 //! Opens our files with the programs that they are made for, and compares the values.
 //!
-//! The programs come from `scripts/install_test_tools.sh`; a test whose program is missing says so and passes.
+//! The programs come from `scripts/install_test_tools.sh`; a test whose program is missing says so and passes,
+//! as do those that mount where nothing can be mounted.
 
 mod arrow;
 mod gdal;
+#[path = "../support/manifest.rs"]
+#[allow(dead_code)]
+mod manifest;
+mod mounted;
 mod netcdf;
 mod numpy;
+#[path = "../support/skip.rs"]
+mod skip;
 mod text;
 mod tools;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use tilefs::export::{Column, Columns, Content, Field};
 use tilefs::format::datatype::Datatype;
 
+use crate::skip::skipped;
+
 /// Values as the content of a column, little-endian.
 pub fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
     Arc::new(values.into_iter().flatten().collect::<Vec<u8>>())
@@ -46,21 +48,35 @@ pub fn write(directory: &Path, name: &str, content: &dyn Content) {
 
 /// Runs a Python script in a folder; the test fails if it does. Skips aloud, and returns false, where a
 /// package that it `needs` is missing.
-///
-/// The interpreter is `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
 pub fn python(directory: &Path, needs: &str, script: &str) -> bool {
+    let Some(interpreter) = python_with(needs) else { return false };
+    let script = format!("import {needs}\n{script}");
+    run(directory, &interpreter, &["-W", "error::RuntimeWarning", "-c", &script]);
+    true
+}
+
+/// Runs a script of `mounted/` in a folder and returns what it prints. Skips aloud where a package is missing.
+pub fn python_file(directory: &Path, needs: &str, script: &str, arguments: &[&str]) -> Option<String> {
+    let interpreter = python_with(needs)?;
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let script = here.join("export_tools/mounted").join(script).display().to_string();
+    let fixtures = format!("TILEFS_FIXTURES={}", here.join("fixtures").display());
+    let command = [fixtures.as_str(), &interpreter, "-B", "-W", "ignore", &script];
+    Some(run(directory, "env", &[&command[..], arguments].concat()))
+}
+
+/// The interpreter, if it has these packages: `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
+fn python_with(needs: &str) -> Option<String> {
     let interpreter = std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
         let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
         if ours.exists() { ours.display().to_string() } else { "python3".to_owned() }
     });
     let import = Command::new(&interpreter).arg("-c").arg(format!("import {needs}")).output();
-    if !import.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: {interpreter} cannot import {needs}");
-        return false;
+    if import.is_ok_and(|output| output.status.success()) {
+        return Some(interpreter);
     }
-    let script = format!("import {needs}\n{script}");
-    run(directory, &interpreter, &["-W", "error::RuntimeWarning", "-c", &script]);
-    true
+    skipped(&format!("{interpreter} cannot import {needs}"));
+    None
 }
 
 /// Whether a program is there; skips aloud where not.
@@ -68,7 +84,7 @@ pub fn has(program: &str) -> bool {
     let there = Command::new("sh").arg("-c").arg(format!("command -v {program}")).output();
     let there = there.is_ok_and(|output| output.status.success());
     if !there {
-        eprintln!("skipped: {program} is not installed");
+        skipped(&format!("{program} is not installed"));
     }
     there
 }

@@ -1,0 +1,355 @@
+//! The same programs on the files of mounted arrays: what they read there is what libtiledb read from the arrays.
+//!
+//! Each looks at a whole array and at parts of it: by coordinates, by positions, and in column-major order. The
+//! scripts in `mounted/` do it for Python; the others read what libtiledb read from a folder beside the mount.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::manifest::{Expected, Object, load};
+use crate::skip::can_mount;
+use crate::tools::{has, python_file, run};
+
+/// An array of the fixtures, mounted; unmounted when dropped.
+struct Mounted {
+    folder: TempDir,
+    object: Object,
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+fn tilefs(arguments: &[&Path]) -> bool {
+    Command::new(env!("CARGO_BIN_EXE_tilefs")).args(arguments).status().is_ok_and(|status| status.success())
+}
+
+impl Mounted {
+    /// `None`, and says why, where nothing can be mounted.
+    fn new(array: &str) -> Option<Mounted> {
+        if !can_mount() {
+            return None;
+        }
+        let object = load(&fixtures().join("manifest.json"), "").into_iter().find(|object| object.name == array);
+        let object = object.unwrap_or_else(|| panic!("there is no array {array}"));
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("mnt")).unwrap();
+        let mounted = Mounted { folder, object };
+        assert!(tilefs(&["mount".as_ref(), &mounted.object.place, &mounted.path("mnt")]), "{array} cannot be mounted");
+        Some(mounted)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What libtiledb read of an attribute.
+    fn expected(&self, attribute: &str) -> Vec<u8> {
+        let full = self.object.reads.iter().find(|read| read.name == "full").unwrap();
+        let field = full.fields.iter().flatten().find(|field| field.name == attribute).unwrap();
+        match &field.values {
+            Expected::File(file) => fs::read(file).unwrap(),
+            Expected::Sha256(_) => panic!("of {attribute} only the digest is known"),
+        }
+    }
+
+    /// Runs a program in the folder in which `mnt` is.
+    fn run(&self, program: &str, arguments: &[&str]) -> String {
+        run(self.folder.path(), program, arguments)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let path = self.path("mnt");
+        if !tilefs(&["umount".as_ref(), &path]) {
+            let _ = Command::new("umount").arg("-l").arg(&path).status();
+        }
+    }
+}
+
+/// Runs a script of `mounted/` on each of these arrays; it prints how many files it compared.
+fn python_on(needs: &str, script: &str, arrays: &[&str]) {
+    for array in arrays {
+        let Some(mounted) = Mounted::new(array) else { return };
+        let (folder, mnt) = (mounted.folder.path(), mounted.path("mnt"));
+        match python_file(folder, needs, script, &[&mnt.display().to_string(), array]) {
+            None => return,
+            Some(output) => assert!(output.trim().parse::<usize>().is_ok_and(|count| count > 0), "{array}: {output}"),
+        }
+    }
+}
+
+#[test]
+fn numpy_maps_raw_and_npy_files() {
+    let dense = ["types_numbers", "types_times", "types_text", "multi_value", "nullable", "var", "odd_names"];
+    let shapes = ["dims_1", "dims_3", "dims_4", "order_tile_col_cell_col_3d", "dim_uint64", "dim_datetime_day"];
+    let sparse = ["types", "nullable", "order_tile_row_cell_col", "hilbert", "dim_times", "dups", "deletes", "empty"];
+    let dense = dense.iter().chain(&shapes).map(|name| format!("arrays/dense/{name}"));
+    let sparse = sparse.iter().map(|name| format!("arrays/sparse/{name}"));
+    let arrays: Vec<String> = dense.chain(sparse).chain(["demo".to_owned()]).collect();
+    python_on("numpy", "numpy_files.py", &arrays.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn scipy_netcdf4_and_xarray_open_the_netcdf_file() {
+    let arrays = [
+        "demo",
+        "arrays/dense/dims_3",
+        "arrays/dense/types_numbers",
+        "arrays/dense/dim_datetime_day",
+        "arrays/dense/nullable",
+        "arrays/dense/fill",
+        "arrays/sparse/order_tile_row_cell_row",
+        "arrays/sparse/consolidated",
+        "arrays/sparse/dim_times",
+        "arrays/sparse/dim_text",
+    ];
+    python_on("numpy, scipy.io, netCDF4, xarray", "netcdf_files.py", &arrays);
+}
+
+#[test]
+fn pyarrow_pandas_and_scipy_read_the_tables() {
+    let arrays = ["order_tile_row_cell_row", "consolidated", "dim_times", "nullable", "dim_text", "dim_integers"];
+    let more = ["dups", "enumerations", "empty", "hilbert", "deletes_many"];
+    let arrays: Vec<String> = arrays.iter().chain(&more).map(|name| format!("arrays/sparse/{name}")).collect();
+    let arrays: Vec<&str> = arrays.iter().map(String::as_str).collect();
+    python_on("numpy, pyarrow, pandas, scipy.io", "table_files.py", &arrays);
+}
+
+/// A part of the sample array, and what libtiledb read of it.
+struct Part {
+    /// Its folder in the mount, with a slash behind it.
+    prefix: &'static str,
+    /// Rows and columns of its files.
+    shape: [usize; 2],
+    /// The bytes of `temp` and `cell`, of 4 bytes a cell.
+    temp: Vec<u8>,
+    cell: Vec<u8>,
+}
+
+impl Part {
+    fn floats(&self) -> Vec<f32> {
+        self.temp.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect()
+    }
+
+    fn integers(&self) -> Vec<i32> {
+        self.cell.chunks_exact(4).map(|four| i32::from_le_bytes(four.try_into().unwrap())).collect()
+    }
+}
+
+/// All of the sample array (100 rows, 200 columns), some by coordinates, some by positions. What libtiledb read of
+/// each is written beside the mount, as `temp` and `cell`, once this is the part at hand.
+fn parts(demo: &Mounted) -> Vec<Part> {
+    let (temp, cell) = (demo.expected("temp"), demo.expected("cell"));
+    let part = |prefix, rows: Vec<usize>, columns: Vec<usize>| {
+        let cut = |bytes: &[u8]| -> Vec<u8> {
+            let cells = rows.iter().flat_map(|row| columns.iter().map(move |column| 4 * (row * 200 + column)));
+            cells.flat_map(|at| bytes[at..at + 4].to_vec()).collect()
+        };
+        Part { prefix, shape: [rows.len(), columns.len()], temp: cut(&temp), cell: cut(&cell) }
+    };
+    vec![
+        part("", (0..100).collect(), (0..200).collect()),
+        part("slice/10..19,x=5..104..3/", (10..20).collect(), (5..105).step_by(3).collect()),
+        part("islice/::-7,-50:/", (0..100).rev().step_by(7).collect(), (150..200).collect()),
+    ]
+}
+
+fn demo() -> Option<Mounted> {
+    Mounted::new("demo")
+}
+
+#[test]
+fn gdal_reads_the_raster_by_its_header_and_by_its_vrt() {
+    if !has("gdalinfo") {
+        return;
+    }
+    let Some(demo) = demo() else { return };
+    for part in parts(&demo) {
+        for (name, expected) in [("temp.f32", &part.temp), ("temp.vrt", &part.temp), ("cell.i32", &part.cell)] {
+            let file = format!("mnt/{}{name}", part.prefix);
+            let info = demo.run("gdalinfo", &[&file]);
+            assert!(info.contains(&format!("Size is {}, {}\n", part.shape[1], part.shape[0])), "{file}: {info}");
+            demo.run("gdal_translate", &["-q", "-of", "ENVI", &file, "out.raw"]);
+            assert!(fs::read(demo.path("out.raw")).unwrap() == *expected, "{file}");
+        }
+        let info = demo.run("gdalinfo", &[&format!("NETCDF:mnt/{}netcdf/array.nc:cell", part.prefix)]);
+        assert!(info.contains(&format!("Size is {}, {}\n", part.shape[1], part.shape[0])), "{info}");
+    }
+}
+
+#[test]
+fn ncdump_prints_the_values() {
+    if !has("ncdump") {
+        return;
+    }
+    let Some(demo) = demo() else { return };
+    for part in parts(&demo) {
+        let file = format!("mnt/{}netcdf/array.nc", part.prefix);
+        let header = demo.run("ncdump", &["-h", &file]);
+        assert!(
+            header.contains(&format!("x = {} ;", part.shape[1])) && header.contains("float temp(y, x) ;"),
+            "{header}"
+        );
+        let printed = |name: &str| {
+            let text = demo.run("ncdump", &["-p", "9,17", "-v", name, &file]);
+            let values = text.rsplit_once(&format!("\n {name} =")).unwrap().1.trim_end_matches(['}', '\n', ' ', ';']);
+            values.split(',').map(|value| value.trim().to_owned()).collect::<Vec<_>>()
+        };
+        let cells: Vec<i32> = printed("cell").iter().map(|value| value.parse().unwrap()).collect();
+        assert_eq!(cells, part.integers(), "{file}");
+        let temps: Vec<f32> = printed("temp").iter().map(|value| value.parse().unwrap()).collect();
+        assert_eq!(temps, part.floats(), "{file}");
+    }
+}
+
+#[test]
+fn awk_reads_the_texts() {
+    if !has("awk") {
+        return;
+    }
+    let one_a_line = "{ for (i = 1; i <= NF; i++) print $i } END { print NR }";
+    let Some(demo) = demo() else { return };
+    for part in parts(&demo) {
+        let text = demo.run("awk", &[one_a_line, &format!("mnt/{}text/temp.txt", part.prefix)]);
+        let mut values: Vec<f32> = text.lines().map(|value| value.parse().unwrap()).collect();
+        assert_eq!(values.pop(), Some(part.shape[0] as f32), "{}", part.prefix);
+        assert_eq!(values, part.floats(), "{}", part.prefix);
+    }
+    drop(demo);
+
+    // Of a sparse array the columns of the table; libtiledb's rows are sorted.
+    let Some(sparse) = Mounted::new("arrays/sparse/consolidated") else { return };
+    let columns = "BEGIN { FS = \"\\t\" } NR > 1 { print $1 + 0, $2 + 0, $3 + 0 }";
+    let text = sparse.run("awk", &[columns, "mnt/text/cells.tsv"]);
+    let row = |line: &str| line.split(' ').map(|number| number.parse::<i32>().unwrap()).collect::<Vec<_>>();
+    let mut rows: Vec<Vec<i32>> = text.lines().map(row).collect();
+    rows.sort();
+    let integers = |name: &str| -> Vec<i32> {
+        sparse.expected(name).chunks_exact(4).map(|four| i32::from_le_bytes(four.try_into().unwrap())).collect()
+    };
+    let (y, x, v) = (integers("y"), integers("x"), integers("v"));
+    let expected: Vec<Vec<i32>> = (0..y.len()).map(|row| vec![y[row], x[row], v[row]]).collect();
+    assert_eq!(rows, expected);
+}
+
+#[test]
+fn r_reads_binary_and_text() {
+    if !has("Rscript") {
+        return;
+    }
+    let script = r#"
+given <- commandArgs(TRUE)
+part <- given[1]; rows <- as.integer(given[2]); columns <- as.integer(given[3]); n <- rows * columns
+floats <- function(file) readBin(file, "numeric", n + 1, size = 4, endian = "little")
+integers <- function(file) readBin(file, "integer", n + 1, size = 4, endian = "little")
+at <- function(name) paste0("mnt/", part, name)
+temp <- floats("temp")
+stopifnot(length(temp) == n, identical(floats(at("temp.f32")), temp))
+stopifnot(identical(integers(at("cell.i32")), integers("cell")))
+# The columns of R are the rows of a file in column-major order.
+stopifnot(identical(matrix(floats(at("F/temp.f32")), rows), matrix(temp, rows, byrow = TRUE)))
+table <- unname(as.matrix(read.table(at("text/cell.txt"))))
+stopifnot(identical(table, matrix(integers("cell"), rows, byrow = TRUE)))
+table <- unname(as.matrix(read.table(at("text/temp.txt"))))
+again <- readBin(writeBin(as.vector(t(table)), raw(), size = 4), "numeric", n, size = 4)
+stopifnot(identical(again, temp))
+"#;
+    let Some(demo) = demo() else { return };
+    for part in parts(&demo) {
+        fs::write(demo.path("temp"), &part.temp).unwrap();
+        fs::write(demo.path("cell"), &part.cell).unwrap();
+        let [rows, columns] = part.shape.map(|length| length.to_string());
+        demo.run("Rscript", &["-e", script, "--args", part.prefix, &rows, &columns]);
+    }
+    drop(demo);
+
+    let Some(sparse) = Mounted::new("arrays/sparse/consolidated") else { return };
+    for name in ["y", "x", "v"] {
+        fs::write(sparse.path(name), sparse.expected(name)).unwrap();
+    }
+    let script = r#"
+table <- read.delim("mnt/text/cells.tsv", quote = "")
+table <- table[order(table$y, table$x), ]
+for (name in c("y", "x", "v")) {
+  expected <- readBin(name, "integer", 1000, size = 4, endian = "little")
+  found <- as.numeric(table[[name]])
+  # The least integer is R's NA.
+  stopifnot(length(found) == length(expected), all(found == expected | (is.na(expected) & found == -2^31)))
+}
+"#;
+    sparse.run("Rscript", &["-e", script]);
+}
+
+#[test]
+fn fortran_streams_read_the_raw_files() {
+    if !has("gfortran") {
+        return;
+    }
+    let program = r#"
+program same
+  use, intrinsic :: iso_fortran_env
+  character(200) :: part, number
+  integer :: rows, columns, bytes
+  real(real32), allocatable :: expected(:, :), row_major(:, :), column_major(:, :), text(:, :)
+  integer(int32), allocatable :: cells(:, :), mounted(:, :)
+  call get_command_argument(1, part)
+  call get_command_argument(2, number); read(number, *) rows
+  call get_command_argument(3, number); read(number, *) columns
+  allocate(expected(columns, rows), row_major(columns, rows), column_major(rows, columns), text(columns, rows))
+  allocate(cells(columns, rows), mounted(columns, rows))
+  open(10, file='temp', access='stream', form='unformatted'); read(10) expected
+  open(11, file='cell', access='stream', form='unformatted'); read(11) cells
+  open(12, file='mnt/' // trim(part) // 'temp.f32', access='stream', form='unformatted', action='read')
+  inquire(12, size=bytes)
+  if (bytes /= 4 * rows * columns) stop 1
+  read(12) row_major
+  if (any(row_major /= expected)) stop 2
+  open(13, file='mnt/' // trim(part) // 'cell.i32', access='stream', form='unformatted', action='read'); read(13) mounted
+  if (any(mounted /= cells)) stop 3
+  open(14, file='mnt/' // trim(part) // 'F/temp.f32', access='stream', form='unformatted', action='read'); read(14) column_major
+  if (any(transpose(column_major) /= expected)) stop 4
+  open(15, file='mnt/' // trim(part) // 'text/temp.txt', action='read'); read(15, *) text
+  if (any(text /= expected)) stop 5
+end program
+"#;
+    let Some(demo) = demo() else { return };
+    fs::write(demo.path("same.f90"), program).unwrap();
+    demo.run("gfortran", &["-o", "same", "same.f90"]);
+    for part in parts(&demo) {
+        fs::write(demo.path("temp"), &part.temp).unwrap();
+        fs::write(demo.path("cell"), &part.cell).unwrap();
+        let [rows, columns] = part.shape.map(|length| length.to_string());
+        demo.run("./same", &[part.prefix, &rows, &columns]);
+    }
+}
+
+#[test]
+fn imagemagick_reads_raw_pixels() {
+    if !has("convert") {
+        return;
+    }
+    // Size and depth are arguments; both arrays have 30 columns.
+    for (array, attribute, file, depth) in [
+        ("arrays/dense/filters_uint8", "zstd", "zstd.u8", 8),
+        ("arrays/dense/filters_packed_uint16", "delta", "delta.u16", 16),
+    ] {
+        let Some(mounted) = Mounted::new(array) else { return };
+        let expected = mounted.expected(attribute);
+        let row = 30 * depth / 8;
+        let rows = expected.len() / row;
+        for (prefix, first, count) in [("", 0, rows), ("slice/10..20/", 10, 11), ("islice/-5:/", rows - 5, 5)] {
+            let (size, depth) = (format!("30x{count}"), depth.to_string());
+            let input = format!("gray:mnt/{prefix}{file}");
+            let reading = ["-size", &size, "-depth", &depth, "-endian", "LSB", &input];
+            let writing = ["-depth", &depth, "-endian", "LSB", "gray:out"];
+            mounted.run("convert", &[&reading[..], &writing].concat());
+            let expected = &expected[first * row..(first + count) * row];
+            assert!(fs::read(mounted.path("out")).unwrap() == expected, "{array} {prefix}{file}");
+        }
+    }
+}
