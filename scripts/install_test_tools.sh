@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the programs that tests/export_tools.rs opens our files with. Python packages go into .venv at the
+# Installs the programs that tests/export_tools opens our files with. Python packages go into .venv at the
 # root of the repository, programs come from apt when this runs as root on a Debian system. What cannot be
 # installed is skipped aloud, here and by the tests.
 set -u
@@ -10,7 +10,7 @@ python=.venv/bin/python
 for package in numpy scipy netCDF4 xarray pyarrow pandas SimpleITK; do
     "$python" -c "import $package" 2>/dev/null ||
         "$python" -m pip install --quiet --disable-pip-version-check "$package" ||
-        echo "skipped: pip cannot install $package" >&2
+        echo "SKIPPED: pip cannot install $package" >&2
 done
 
 packages=
@@ -19,7 +19,7 @@ want gdalinfo gdal-bin
 want ncdump netcdf-bin
 want Rscript r-base-core
 want gfortran gfortran
-want identify imagemagick
+want convert imagemagick
 want awk mawk
 if [ -n "$packages" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
@@ -27,9 +27,9 @@ if [ -n "$packages" ]; then
         # One by one: a package that is missing must not keep the others away.
         for package in $packages; do
             DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null ||
-                echo "skipped: apt cannot install $package" >&2
+                echo "SKIPPED: apt cannot install $package" >&2
         done
     else
-        echo "skipped, needs root and apt:$packages" >&2
+        echo "SKIPPED, needs root and apt:$packages" >&2
     fi
 fi

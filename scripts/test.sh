@@ -1,7 +1,11 @@
 #!/bin/sh
-# Runs all tests. Installs what they need (fuse3) where this user may, and says what to run where not.
+# Runs all tests. Installs what they need (fuse3) where this user may, and says what to run where not. Installs also
+# the programs that our files are opened with (GDAL, R, NumPy ...), where this user may; tests that miss one say
+# SKIPPED, and which.
 #
 #   scripts/test.sh [arguments of cargo test]
+#
+#   TILEFS_TEST_TOOLS=no    installs none of those programs
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -26,6 +30,10 @@ if [ -n "$missing" ]; then
     else
         fail "the tests need these packages, as Debian names them:$missing"
     fi
+fi
+
+if [ "${TILEFS_TEST_TOOLS:-yes}" != no ]; then
+    scripts/install_test_tools.sh || echo "test.sh: SKIPPED: the programs that the files are opened with" >&2
 fi
 
 if [ ! -e /dev/fuse ]; then

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::failure::Failure;
 use tilefs::error::Error;
-use tilefs::tree::grammar::{By, DimensionBounds, meaning};
+use tilefs::tree::grammar::By;
 use tilefs::tree::{self, Folder, Node, OpenOptions};
 
 /// The root of the tree of an array or a group.
@@ -26,11 +26,16 @@ pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
     Ok(node)
 }
 
-/// What a selection means for this array, or why it means nothing, in lines for people.
+/// What a selection means for this array, or why it means nothing, in lines for people. It may stand after `slice/`,
+/// and those of positions stand after `islice/`.
 pub fn explain_slice(array: &Path, options: &OpenOptions, selection: &str) -> Result<String, Failure> {
+    let (by, selection) = match (selection.strip_prefix("islice/"), selection.strip_prefix("slice/")) {
+        (Some(positions), _) => (By::Position, positions),
+        (_, coordinates) => (By::Coordinate, coordinates.unwrap_or(selection)),
+    };
+    let selection = selection.strip_suffix('/').unwrap_or(selection);
     let array = tree::open_array(array, options)?;
-    let bounds = DimensionBounds::of_schema(array.schema());
-    meaning(selection, By::Coordinate, &bounds).map_err(|explanation| {
+    tree::array::meaning(&array, options, selection, by)?.map_err(|explanation| {
         // More than a line: the caret stands under the place that is wrong.
         eprintln!("tilefs: the selection selects nothing:\n{}", explanation.trim_end());
         Failure::told()

@@ -19,7 +19,7 @@ pub struct Info {
     #[arg(long, conflicts_with = "slice")]
     json: bool,
 
-    /// Say what this selection means, or why it means nothing
+    /// Say what this selection means, or why it means nothing; one of positions as islice/SELECTION
     #[arg(long, value_name = "SELECTION")]
     slice: Option<String>,
 

@@ -10,7 +10,7 @@ use super::explain::Explained;
 use super::fields::{FieldFolder, FieldNames};
 use super::filestore;
 use super::formats;
-use super::grammar::By;
+use super::grammar::{self, By, DimensionBounds};
 use super::history::{self, HISTORY};
 use super::labels;
 use super::made::FixedFolder;
@@ -40,6 +40,28 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     };
     folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
     Ok(folder)
+}
+
+/// What a folder of `slice/` or `islice/` holds of an array, in lines for people. `Err` has why there is no such
+/// folder, and where in its name that is.
+///
+/// # Errors
+/// As [`array_folder`].
+pub fn meaning(
+    array: &Arc<Array>,
+    options: &OpenOptions,
+    selection: &str,
+    by: By,
+) -> Result<std::result::Result<String, String>> {
+    let bounds = match array.schema().array_type {
+        ArrayType::Sparse => DimensionBounds::of_schema(array.schema()),
+        ArrayType::Dense => {
+            let dense = DenseArray::new(array.clone())?;
+            let (shown, _) = dense.default_selection(options.extent)?;
+            dense.selectable(&shown)
+        }
+    };
+    Ok(grammar::meaning(selection, by, &bounds))
 }
 
 fn dense_folder(

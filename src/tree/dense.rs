@@ -85,6 +85,15 @@ impl DenseArray {
         Ok((selection, Covers::NonEmpty))
     }
 
+    /// The dimensions as selections within a box see them.
+    pub fn selectable(&self, shown: &Selection) -> Vec<DimensionBounds> {
+        let mut bounds = DimensionBounds::of_schema(self.array.schema());
+        for ((bounds, axis), whole) in bounds.iter_mut().zip(shown.axes()).zip(&self.grid.axes) {
+            bounds.shown = shown_range(bounds, axis, whole.low);
+        }
+        bounds
+    }
+
     /// A box of positions, if a file of each attribute can hold it.
     fn selection_of(&self, low: &[u64], high: &[u64]) -> Option<Selection> {
         let axes = low.iter().zip(high).map(|(low, high)| AxisSelection::contiguous(*low, high - low + 1)).collect();
@@ -145,6 +154,21 @@ impl Shown for DenseShown {
         Ok(self.selection.shape())
     }
 
+    fn bounds(&self, dimension: usize) -> Result<Option<(i128, i128)>> {
+        let low = self.dense.grid.axes[dimension].low;
+        let low = match self.dense.array.schema().dimensions[dimension].datatype.kind() {
+            Kind::Unsigned => i128::from(low),
+            _ => i128::from(low as i64),
+        };
+        let ends = self.selection.axes()[dimension].ranges().iter().filter(|range| range.count > 0).flat_map(|range| {
+            let first = i128::from(range.first);
+            [first, first + i128::from(range.step) * (i128::from(range.count) - 1)]
+        });
+        let (least, greatest) = ends.fold((i128::MAX, i128::MIN), |(least, most), end| (least.min(end), most.max(end)));
+        // Where there are none, any will do.
+        Ok(Some(if least > greatest { (low, low) } else { (low + least, low + greatest) }))
+    }
+
     fn known_shape(&self) -> Option<Vec<u64>> {
         Some(self.selection.shape())
     }
@@ -191,11 +215,7 @@ impl Shown for DenseShown {
     }
 
     fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>> {
-        let mut bounds = DimensionBounds::of_schema(self.dense.array.schema());
-        for ((bounds, axis), whole) in bounds.iter_mut().zip(self.selection.axes()).zip(&self.dense.grid.axes) {
-            bounds.shown = shown_range(bounds, axis, whole.low);
-        }
-        let selection = grammar::dense(selection, by, &bounds)?;
+        let selection = grammar::dense(selection, by, &self.dense.selectable(&self.selection))?;
         Ok(Arc::new(DenseShown::new(self.dense.clone(), selection)))
     }
 }

@@ -34,6 +34,9 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
         }
     });
     builder.add_folder("netcdf", true, |netcdf| {
+        if !is_sparse && fields.shown.known_shape().is_some_and(|shape| shape.contains(&0)) {
+            return netcdf.leave_out("array.nc", "netCDF classic has no axis of length 0");
+        }
         let this = fields.clone();
         let file = MadeFile::new(fields.modified, move || netcdf_content(&this));
         netcdf.add("array.nc", Format::NetCdf, None, file);

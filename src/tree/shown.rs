@@ -62,6 +62,13 @@ pub trait Shown: Send + Sync {
     /// When rows have to be counted and something that takes is damaged.
     fn shape(&self) -> Result<Vec<u64>>;
 
+    /// The least and the greatest coordinate that may be shown along a dimension of integers, dates or times; `None`
+    /// for others, and where it is not known.
+    ///
+    /// # Errors
+    /// When a footer that is needed for it cannot be read.
+    fn bounds(&self, dimension: usize) -> Result<Option<(i128, i128)>>;
+
     /// The shape where nothing has to be read for it.
     fn known_shape(&self) -> Option<Vec<u64>>;
 
@@ -117,11 +124,16 @@ pub fn column(shown: &dyn Shown, id: FieldId, field: Field) -> Result<Column> {
         FieldId::Dimension(axis) if !shown.array().schema().is_sparse() => vec![shown.shape()?[axis]],
         _ => shown.shape()?,
     };
+    let bounds = match id {
+        FieldId::Dimension(dimension) => shown.bounds(dimension)?,
+        FieldId::Attribute(_) => None,
+    };
     let nullable = field.nullable;
     let values = shown.values(id)?;
-    let column = match field.values_per_cell {
+    let mut column = match field.values_per_cell {
         Some(_) => Column::fixed(field, shape, values),
         None => Column::variable(field, shape, values, shown.offsets(id)?),
     };
+    column.bounds = bounds;
     Ok(if nullable { column.with_validity(shown.validity(id)?) } else { column })
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::grammar::bounds::integer_ends;
 use super::grammar::{self, By, DimensionBounds, SelectionError, SelectionErrorKind};
 use super::shown::{FieldId, Shown};
 use crate::array::Array;
@@ -12,6 +13,9 @@ use crate::export::Content;
 use crate::export::raw::{Cells, RawFile};
 use crate::export::var::{VarCells, VarOffsets, VarValues};
 use crate::format::scalar::{Range, Scalar};
+
+/// No format stores all integers of a domain beyond this in fewer than 64 bits.
+const EXACT: i128 = 1 << 53;
 
 /// Coordinates wanted along each dimension, as the array's room takes them.
 type Ranges = Vec<Option<Vec<CoordinateRange>>>;
@@ -110,6 +114,26 @@ impl Shown for SparseShown {
 
     fn shape(&self) -> Result<Vec<u64>> {
         Ok(vec![self.view()?.row_count()?])
+    }
+
+    /// Those of the domain; where that has no useful ends, those of the non-empty domain.
+    fn bounds(&self, dimension: usize) -> Result<Option<(i128, i128)>> {
+        let schema = self.array.schema();
+        let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(dimension));
+        let Some(range) = current.or(schema.dimensions[dimension].domain.as_ref()) else { return Ok(None) };
+        let Some(domain) = integer_ends(range) else { return Ok(None) };
+        if domain.0 >= -EXACT && domain.1 <= EXACT {
+            return Ok(Some(domain));
+        }
+        let mut found: Option<(i128, i128)> = None;
+        for fragment in 0..self.array.fragment_count() {
+            let outline = self.array.outline(fragment)?;
+            let ends =
+                outline.facts.non_empty_domain.as_deref().and_then(|ranges| integer_ends(ranges.get(dimension)?));
+            let Some((low, high)) = ends else { return Ok(Some(domain)) };
+            found = Some(found.map_or((low, high), |(least, most)| (least.min(low), most.max(high))));
+        }
+        Ok(found.or(Some(domain)))
     }
 
     fn known_shape(&self) -> Option<Vec<u64>> {

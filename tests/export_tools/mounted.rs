@@ -177,7 +177,7 @@ fn gdal_reads_the_raster_by_its_header_and_by_its_vrt() {
             demo.run("gdal_translate", &["-q", "-of", "ENVI", &file, "out.raw"]);
             assert!(fs::read(demo.path("out.raw")).unwrap() == *expected, "{file}");
         }
-        let info = demo.run("gdalinfo", &[&format!("NETCDF:mnt/{}netcdf/array.nc:cell", part.prefix)]);
+        let info = demo.run("gdalinfo", &[&format!("NETCDF:\"mnt/{}netcdf/array.nc\":cell", part.prefix)]);
         assert!(info.contains(&format!("Size is {}, {}\n", part.shape[1], part.shape[0])), "{info}");
     }
 }
@@ -224,7 +224,7 @@ fn awk_reads_the_texts() {
 
     // Of a sparse array the columns of the table; libtiledb's rows are sorted.
     let Some(sparse) = Mounted::new("arrays/sparse/consolidated") else { return };
-    let columns = "BEGIN { FS = \"\\t\" } NR > 1 { print $1 + 0, $2 + 0, $3 + 0 }";
+    let columns = "BEGIN { FS = \"\\t\" } NR > 1 { gsub(/ /, \"\"); print $1 \" \" $2 \" \" $3 }";
     let text = sparse.run("awk", &[columns, "mnt/text/cells.tsv"]);
     let row = |line: &str| line.split(' ').map(|number| number.parse::<i32>().unwrap()).collect::<Vec<_>>();
     let mut rows: Vec<Vec<i32>> = text.lines().map(row).collect();
@@ -264,7 +264,7 @@ stopifnot(identical(again, temp))
         fs::write(demo.path("temp"), &part.temp).unwrap();
         fs::write(demo.path("cell"), &part.cell).unwrap();
         let [rows, columns] = part.shape.map(|length| length.to_string());
-        demo.run("Rscript", &["-e", script, "--args", part.prefix, &rows, &columns]);
+        demo.run("Rscript", &["-e", script, part.prefix, &rows, &columns]);
     }
     drop(demo);
 

@@ -89,6 +89,32 @@ fn programs_read_the_same_bytes() {
 }
 
 #[test]
+fn files_larger_than_any_disk_have_their_size_and_can_be_read_anywhere() {
+    use std::os::unix::fs::FileExt;
+    let _watchdog = Watchdog::start("files_larger_than_any_disk_have_their_size_and_can_be_read_anywhere");
+    if !can_mount() {
+        return;
+    }
+    // 2^20 x 2^20 cells of 4 bytes; 8 x 8 of them in the middle are 0 to 63, all others -1.
+    let place = Place::new();
+    let huge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/huge");
+    assert!(run(&["mount".as_ref(), &huge, place.path()]).status.success());
+    let file = fs::File::open(place.path().join("v.i32")).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 4 << 40);
+    let cell = |y: u64, x: u64| {
+        let mut bytes = [0; 4];
+        file.read_exact_at(&mut bytes, 4 * (y << 20 | x)).unwrap();
+        i32::from_le_bytes(bytes)
+    };
+    let (middle, last) = (1 << 19, (1 << 20) - 1);
+    assert_eq!([cell(middle, middle), cell(middle + 7, middle + 7), cell(middle + 8, middle)], [0, 63, -1]);
+    assert_eq!([cell(0, 0), cell(last, last)], [-1, -1]);
+    assert_eq!(file.read_at(&mut [0; 4], 4 << 40).unwrap(), 0);
+    drop(file);
+    assert!(run(&["umount".as_ref(), place.path()]).status.success());
+}
+
+#[test]
 fn ctrl_c_ends_the_foreground() {
     let _watchdog = Watchdog::start("ctrl_c_ends_the_foreground");
     if !can_mount() {

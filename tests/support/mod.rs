@@ -3,7 +3,6 @@
 //! * [`manifest`]: the objects, their schemas and the expected reads
 //! * [`columns`]: cells as bytes, with the nulls masked and sparse rows sorted as the manifests have them
 //! * [`shown`]: the same columns out of the virtual tree
-//! * [`needs`]: what a check needs of the program, and what of that is there
 //! * [`check`]: one object against its manifest entry
 //! * [`parallel`]: on all cores
 //! * [`report`]: failures and counts, printed
@@ -13,7 +12,6 @@
 pub mod check;
 pub mod columns;
 pub mod manifest;
-pub mod needs;
 pub mod parallel;
 pub mod report;
 pub mod shown;

@@ -2,15 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::needs::Need;
-
 /// What came of some checks.
 #[derive(Default)]
 pub struct Report {
     /// By kind of check: how many were made, how many failed.
     counts: BTreeMap<&'static str, (usize, usize)>,
-    /// By kind of check: how many were not made, and how many of them for want of what.
-    skipped: BTreeMap<&'static str, (usize, BTreeMap<Need, usize>)>,
     failures: Vec<Failure>,
 }
 
@@ -37,26 +33,11 @@ impl Report {
         self.failures.push(Failure { object, read, field, what: what.into() });
     }
 
-    pub fn skipped(&mut self, kind: &'static str, missing: Vec<Need>) {
-        let skipped = self.skipped.entry(kind).or_default();
-        skipped.0 += 1;
-        for need in missing {
-            *skipped.1.entry(need).or_default() += 1;
-        }
-    }
-
     pub fn add(mut self, other: Report) -> Report {
         for (kind, (made, failed)) in other.counts {
             let count = self.counts.entry(kind).or_default();
             count.0 += made;
             count.1 += failed;
-        }
-        for (kind, (count, needs)) in other.skipped {
-            let skipped = self.skipped.entry(kind).or_default();
-            skipped.0 += count;
-            for (need, count) in needs {
-                *skipped.1.entry(need).or_default() += count;
-            }
         }
         self.failures.extend(other.failures);
         self
@@ -75,10 +56,6 @@ impl Report {
         println!("\n{title}");
         for (kind, (made, failed)) in &self.counts {
             println!("  {made:6} {kind}{}", if *failed > 0 { format!(", {failed} FAILED") } else { String::new() });
-        }
-        for (kind, (count, needs)) in &self.skipped {
-            let needs: Vec<String> = needs.iter().map(|(need, count)| format!("{need:?} ({count})")).collect();
-            println!("  {count:6} {kind} SKIPPED: not implemented: {}", needs.join(", "));
         }
         self.failures.sort_by(|a, b| (&a.object, &a.read, &a.field).cmp(&(&b.object, &b.read, &b.field)));
         let shown = if all { self.failures.len() } else { SHOWN };

@@ -57,7 +57,7 @@ impl DimensionBounds {
 }
 
 /// The ends of a range of integers, dates or times.
-pub(super) fn integer_ends(range: &Range) -> Option<(i128, i128)> {
+pub fn integer_ends(range: &Range) -> Option<(i128, i128)> {
     integer(&range.low).zip(integer(&range.high))
 }
 

@@ -2,7 +2,7 @@
 
 use super::commands::{called, commands};
 use super::description::{CellsShown, Covers, Description, FileFacts, Format};
-use super::quoting::{in_line, path_word};
+use super::quoting::in_line;
 use super::value::datatype_text;
 use crate::format::datatype::Kind;
 use crate::format::schema::{Attribute, CellValNum};
@@ -168,7 +168,7 @@ fn copies(description: &Description<'_>) -> String {
         files.len(),
         paths.join("  ")
     );
-    let beside = |file: &FileFacts| !file.path.contains('/');
+    let beside = |file: &FileFacts| !file.path.contains('/') || file.path.starts_with("dims/");
     let sum = |fits: &dyn Fn(&FileFacts) -> bool| {
         listed().filter(|file| fits(file)).try_fold(0u64, |sum, file| sum.checked_add(file.bytes?))
     };
@@ -178,9 +178,8 @@ fn copies(description: &Description<'_>) -> String {
         }
         _ => text += "For one copy:\n",
     }
-    let keep: Vec<String> = listed().filter(|file| beside(file)).take(3).map(|file| path_word(&file.path)).collect();
-    let rest = if listed().filter(|file| beside(file)).count() > keep.len() { " ..." } else { "" };
-    text += &format!("    cp {}{rest} schema.json DESTINATION\n", keep.join(" "));
+    // Files have extensions and folders have none.
+    text += "    cp -r ./*.* dims DESTINATION\n";
     if description.has_slices || description.has_history {
         text += "slice/, islice/ and .history/ are not walked into.\n";
     }
@@ -277,7 +276,7 @@ Before copying
 cp -r, find -exec and grep -r on this folder read the values of temp 4 times:
     temp.f32  npy/temp.npy  text/temp.txt  netcdf/array.nc
 For one copy:
-    cp temp.f32 temp.f32.hdr data.i64 ... schema.json DESTINATION
+    cp -r ./*.* dims DESTINATION
 slice/, islice/ and .history/ are not walked into.
 
 Not here
@@ -309,7 +308,7 @@ data.i64.hdr: ENVI has no dates
         let mut description = testing::dense(&schema);
         description.files.retain(|file| file.bytes.is_some());
         let text = readme(&description);
-        assert!(text.contains("That is 267 kB in all. Once is 105 kB:\n"), "{text}");
+        assert!(text.contains("That is 267 kB in all. Once is 106 kB:\n"), "{text}");
         assert_eq!([0, 999, 1500, 20_000].map(size), ["0 bytes", "999 bytes", "1.5 kB", "20 kB"]);
         assert_eq!(size(u64::MAX), "18 EB");
     }

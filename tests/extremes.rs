@@ -1,0 +1,213 @@
+//! The ends of what can be asked for: no cell, one cell, 2^40 cells, 100,000 ranges, names that are no selection.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use tilefs::export::Content;
+use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+
+use support::shown::read_all;
+
+fn fixture(name: &str) -> Arc<dyn Folder> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    tree::open(&path, &OpenOptions { cache_size: 32 << 20, ..OpenOptions::default() }).unwrap()
+}
+
+fn find(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
+    path.split('/').try_fold(Node::Folder(root.clone()), |node, name| match node {
+        Node::Folder(folder) => folder.lookup(name).unwrap(),
+        Node::File(_) => None,
+    })
+}
+
+/// The content of a file, which is as long as was said before it was opened.
+fn content(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn Content> {
+    let Some(Node::File(file)) = find(root, path) else { panic!("there is no file {path}") };
+    let (length, content) = (file.len().unwrap(), file.open().unwrap());
+    assert_eq!(content.len(), length, "{path}");
+    content
+}
+
+fn bytes(root: &Arc<dyn Folder>, path: &str) -> Vec<u8> {
+    read_all(&*content(root, path)).unwrap()
+}
+
+fn part<const N: usize>(content: &dyn Content, offset: u64) -> [u8; N] {
+    let mut bytes = [0; N];
+    content.read_at(offset, &mut bytes).unwrap();
+    bytes
+}
+
+/// Reads every listed file below a folder, all of it; how many there are.
+fn read_everything(folder: &Arc<dyn Folder>) -> usize {
+    let mut files = 0;
+    for entry in folder.list().unwrap() {
+        match entry.kind {
+            EntryKind::File => {
+                bytes(folder, &entry.name);
+                files += 1;
+            }
+            EntryKind::Folder => {
+                let Some(Node::Folder(inner)) = find(folder, &entry.name) else { panic!("no folder {}", entry.name) };
+                files += read_everything(&inner);
+            }
+        }
+    }
+    files
+}
+
+fn folder(root: &Arc<dyn Folder>, path: &str) -> Arc<dyn Folder> {
+    match find(root, path) {
+        Some(Node::Folder(folder)) => folder,
+        _ => panic!("there is no folder {path}"),
+    }
+}
+
+#[test]
+fn selections_of_nothing_are_files_without_cells() {
+    let demo = fixture("demo");
+    for selection in ["slice/5:5", "slice/..,7:7", "islice/90:10", "islice/5:5,3:3"] {
+        let slice = folder(&demo, selection);
+        assert!(read_everything(&slice) > 15, "{selection}");
+        assert!(bytes(&slice, "temp.f32").is_empty() && bytes(&slice, "F/cell.i32").is_empty(), "{selection}");
+        let npy = bytes(&slice, "npy/temp.npy");
+        assert!(npy.len().is_multiple_of(64) && npy.windows(5).any(|part| part == b"'<f4'"), "{selection}");
+    }
+    assert_eq!(bytes(&demo, "slice/5:5/dims/y.i64").len(), 0);
+    assert_eq!(bytes(&demo, "slice/5:5/dims/x.i64").len(), 200 * 8);
+    // No row, of an array that has some and of one that has none.
+    for (array, selection) in [("dims_1", "slice/-1:-1"), ("types", "islice/7:7"), ("empty", "slice/-50..49")] {
+        let slice = folder(&fixture(&format!("arrays/sparse/{array}")), selection);
+        assert!(read_everything(&slice) > 8, "{array}");
+        assert_eq!(bytes(&slice, "text/cells.tsv").iter().filter(|&&byte| byte == b'\n').count(), 1, "{array}");
+        bytes(&slice, "arrow/cells.arrow");
+    }
+    read_everything(&fixture("arrays/sparse/empty"));
+    read_everything(&fixture("arrays/dense/no_fragment"));
+}
+
+#[test]
+fn one_cell_is_one_value_in_every_format() {
+    let demo = fixture("demo");
+    let value = 20.0 - 42.0 / 10.0 + 17.0 / 100.0;
+    for selection in ["slice/42,17", "slice/x=17,y=42", "islice/42,17", "islice/-58,-183:-182"] {
+        let slice = folder(&demo, selection);
+        assert!(read_everything(&slice) > 15, "{selection}");
+        let temp = f32::from_le_bytes(bytes(&slice, "temp.f32").try_into().unwrap());
+        assert!((f64::from(temp) - value).abs() < 1e-5, "{selection}: {temp}");
+        assert_eq!(bytes(&slice, "cell.i32"), 42_017_i32.to_le_bytes());
+        assert_eq!(bytes(&slice, "F/cell.i32"), 42_017_i32.to_le_bytes());
+        assert_eq!(bytes(&slice, "npy/cell.npy")[128..], 42_017_i32.to_le_bytes());
+        assert_eq!(String::from_utf8(bytes(&slice, "text/cell.txt")).unwrap().trim(), "42017");
+    }
+}
+
+/// Bytes of memory that this process has at present.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// 2^20 x 2^20 cells of which 8 x 8 in the middle are written.
+#[test]
+fn files_of_two_to_the_forty_cells_have_their_size_and_take_no_memory() {
+    const SIDE: u64 = 1 << 20;
+    const MIDDLE: u64 = 1 << 19;
+    let before = resident();
+    let huge = fixture("huge");
+    let raw = content(&huge, "v.i32");
+    assert_eq!(raw.len(), 4 * SIDE * SIDE);
+    let npy = content(&huge, "npy/v.npy");
+    assert_eq!(npy.len(), 128 + raw.len());
+    let column_major = content(&huge, "F/v.i32");
+    assert_eq!(column_major.len(), raw.len());
+    let text = content(&huge, "text/v.txt");
+    assert_eq!(text.len() % (SIDE * SIDE), 0);
+    assert!(content(&huge, "netcdf/array.nc").len() > raw.len());
+    let value = |y: u64, x: u64| match (y.checked_sub(MIDDLE), x.checked_sub(MIDDLE)) {
+        (Some(y @ 0..8), Some(x @ 0..8)) => (8 * y + x) as i32,
+        _ => -1,
+    };
+    let (near, corners) = (MIDDLE - 1..MIDDLE + 9, [(0, 0), (0, SIDE - 1), (SIDE - 1, 0), (SIDE - 1, SIDE - 1)]);
+    for (y, x) in near.clone().flat_map(|y| near.clone().map(move |x| (y, x))).chain(corners) {
+        let cell = y * SIDE + x;
+        let expected = value(y, x).to_le_bytes();
+        assert_eq!(part::<4>(&*raw, 4 * cell), expected, "{y} {x}");
+        assert_eq!(part::<4>(&*npy, 128 + 4 * cell), expected, "{y} {x}");
+        assert_eq!(part::<4>(&*column_major, 4 * (x * SIDE + y)), expected, "{y} {x}");
+        let text = part::<12>(&*text, 12 * cell);
+        assert_eq!(std::str::from_utf8(&text).unwrap().trim(), value(y, x).to_string(), "{y} {x}");
+    }
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
+}
+
+#[test]
+fn a_hundred_thousand_ranges_are_one_selection() {
+    // Rows of a dense array in any order, again and again; each begins with 1000 times its number.
+    let demo = fixture("demo");
+    let rows: Vec<u64> = (0..100_000_u64).map(|number| number * 37 % 100).collect();
+    let ranges: Vec<String> = rows.iter().map(u64::to_string).collect();
+    let cells = content(&demo, &format!("slice/{}/cell.i32", ranges.join("+")));
+    assert_eq!(cells.len(), 100_000 * 200 * 4);
+    for at in (0..100_000).step_by(997).chain([99_999]) {
+        assert_eq!(part(&*cells, at * 800 + 4), (1000 * rows[at as usize] as i32 + 1).to_le_bytes(), "row {at}");
+    }
+
+    // Coordinates of a sparse array by ranges with gaps between them.
+    let sparse = fixture("arrays/sparse/dim_integers");
+    let coordinates = |root: &Arc<dyn Folder>, path: &str| -> Vec<u32> {
+        bytes(root, path).chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().unwrap())).collect()
+    };
+    let all = coordinates(&sparse, "dims/uint32.u32");
+    let is_wanted = |coordinate: u32| coordinate % 42_949 < 30_000 && coordinate / 42_949 < 100_000;
+    let expected: Vec<u32> = all.iter().copied().filter(|&coordinate| is_wanted(coordinate)).collect();
+    assert!(!expected.is_empty() && expected.len() < all.len());
+    let ranges: Vec<String> = (0..100_000_u32).map(|n| format!("{}..{}", n * 42_949, n * 42_949 + 29_999)).collect();
+    let path = format!("slice/uint32={}/dims/uint32.u32", ranges.join("+"));
+    assert_eq!(coordinates(&sparse, &path), expected);
+}
+
+#[test]
+fn names_with_broken_escapes_are_no_files_and_are_explained() {
+    let names =
+        ["%zz", "1%", "1%4", "y=%", "y=1%2", "%FF=1", "y%3=1", "%%", "%e9..1", "é%", "%00", "1,%", "+", "=", ",,,"];
+    for root in ["demo", "arrays/sparse/dim_text", "arrays/sparse/dims_3", "arrays/dense/odd_names"] {
+        let opened = fixture(root);
+        // Text is any text: there what is whole is a selection.
+        let text = root.ends_with("text");
+        for name in names.iter().filter(|name| !text || name.contains("zz") || name.ends_with("%4")) {
+            for by in ["slice", "islice"] {
+                assert!(find(&opened, &format!("{by}/{name}")).is_none(), "{root} {by}/{name}");
+            }
+        }
+        for name in names {
+            for place in ["", "npy/", "text/", "dims/", "meta/", ".history/", "slice/0/"] {
+                let path = format!("{place}{name}");
+                assert!(!matches!(find(&opened, &path), Some(Node::File(_))), "{root} {path}");
+            }
+        }
+    }
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo");
+    let explained = |selection: &str| {
+        let tilefs = env!("CARGO_BIN_EXE_tilefs");
+        let output = Command::new(tilefs).arg("info").arg(&demo).args(["--slice", selection]).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for (selection, shown) in [
+        ("5%2,7", "\n5%2,7\n ^^\n"),
+        ("slice/5%2,7", "\n5%2,7\n ^^\n"),
+        ("islice/5%2,7/", "\n5%2,7\n^^^\n"),
+        ("islice/1,200", "\n1,200\n  ^^^\n"),
+    ] {
+        let (status, text) = explained(selection);
+        assert_eq!(status, Some(1), "{text}");
+        assert!(text.contains(shown) && text.contains("dimension "), "{text}");
+    }
+    assert_eq!(explained("islice/-1,::2"), (Some(0), String::new()));
+}
