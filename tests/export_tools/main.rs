@@ -4,6 +4,7 @@
 //! as do those that mount where nothing can be mounted.
 
 mod arrow;
+mod documented;
 mod gdal;
 #[path = "../support/manifest.rs"]
 #[allow(dead_code)]

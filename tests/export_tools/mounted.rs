@@ -14,7 +14,7 @@ use crate::skip::can_mount;
 use crate::tools::{has, python_file, run};
 
 /// An array of the fixtures, mounted; unmounted when dropped.
-struct Mounted {
+pub struct Mounted {
     folder: TempDir,
     object: Object,
 }
@@ -29,7 +29,7 @@ fn tilefs(arguments: &[&Path]) -> bool {
 
 impl Mounted {
     /// `None`, and says why, where nothing can be mounted.
-    fn new(array: &str) -> Option<Mounted> {
+    pub fn new(array: &str) -> Option<Mounted> {
         if !can_mount() {
             return None;
         }
@@ -42,7 +42,7 @@ impl Mounted {
         Some(mounted)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 

@@ -66,7 +66,7 @@ pub fn python_file(directory: &Path, needs: &str, script: &str, arguments: &[&st
 }
 
 /// The interpreter, if it has these packages: `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
-fn python_with(needs: &str) -> Option<String> {
+pub fn python_with(needs: &str) -> Option<String> {
     let interpreter = std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
         let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
         if ours.exists() { ours.display().to_string() } else { "python3".to_owned() }
