@@ -21,7 +21,7 @@ fn shell(folder: &Path, line: &str) -> Option<String> {
             fs::write(bin.path().join("python3"), script).unwrap();
             fs::set_permissions(bin.path().join("python3"), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        program => _ = has(program?).then_some(())?,
+        program => has(program?).then_some(())?,
     }
     let path = format!("{}:{}", bin.path().display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("bash");
@@ -60,10 +60,11 @@ fn the_commands_of_the_readme_in_a_mount_work_there() {
     for array in ["demo", "arrays/sparse/consolidated", "arrays/dense/nullable", "arrays/dense/odd_names"] {
         let Some(mounted) = Mounted::new(array) else { return };
         let text = fs::read_to_string(mounted.path("mnt/README.txt")).unwrap();
-        let commands = text.split("What one can do here\n").nth(1).unwrap();
+        let (before, copying) = text.split_once("Before copying\n").unwrap();
         // Each is indented, under what it is for.
-        let commands: Vec<&str> = commands.lines().filter_map(|line| line.strip_prefix("    ")).collect();
-        let (copying, others): (Vec<&str>, Vec<&str>) = commands.iter().partition(|line| line.starts_with("cp "));
+        let commands = before.split("What one can do here\n").nth(1).unwrap();
+        let others: Vec<&str> = commands.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+        let copying: Vec<&str> = copying.lines().map(str::trim).filter(|line| line.starts_with("cp -r ./")).collect();
         assert!(others.len() > 5, "{text}");
         for line in others {
             assert!(!shell(&mounted.path("mnt"), line).is_some_and(|printed| printed.is_empty()), "{array}: {line}");
