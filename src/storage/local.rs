@@ -9,12 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 
+use super::descriptors::make_room;
 use super::{Listed, Storage, StoredFile};
 use crate::error::{Error, Locate, Result};
 
 /// Files kept open, so that an array of many thousand fragments stays well below the usual limit of
 /// 1024 descriptors a process.
 const OPEN_FILES: usize = 256;
+
+/// Descriptors that are something else: connections with the kernel, files being looked at once.
+const OTHER_FILES: u16 = 64;
 
 /// The local file system. Memory is bounded by [`OPEN_FILES`] paths and descriptors.
 pub struct LocalStorage {
@@ -23,6 +27,7 @@ pub struct LocalStorage {
 
 impl LocalStorage {
     pub fn new() -> Self {
+        make_room(OPEN_FILES as u16 + OTHER_FILES);
         let capacity = NonZeroUsize::new(OPEN_FILES).unwrap_or(NonZeroUsize::MIN);
         LocalStorage { open_files: Mutex::new(LruCache::new(capacity)) }
     }

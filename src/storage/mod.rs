@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Locate, Result};
 
+mod descriptors;
 pub mod local;
 
 pub use local::LocalStorage;
