@@ -217,7 +217,7 @@ fn view_of(folder: Arc<ArrayFolder>, read: &Read) -> Result<Arc<SparseView>> {
     if let Some(subarray) = &read.subarray {
         let ranges = schema.dimensions.iter().zip(subarray).map(|(dimension, (low, high))| {
             let range = Range { low: scalar(dimension, low), high: scalar(dimension, high) };
-            Some(vec![CoordinateRange { range, step: 1 }])
+            Some(vec![CoordinateRange { low: Some(range.low), high: Some(range.high), step: 1 }])
         });
         view = Arc::new(view.select(&ranges.collect::<Vec<_>>())?);
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::grammar::bounds::integer_ends;
-use super::grammar::{self, By, DimensionBounds, SelectionError, SelectionErrorKind};
+use super::grammar::{self, By, DimensionBounds};
 use super::shown::{FieldId, Shown};
 use crate::array::Array;
 use crate::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
@@ -12,7 +12,6 @@ use crate::error::{Error, Result};
 use crate::export::Content;
 use crate::export::raw::{Cells, RawFile};
 use crate::export::var::{VarCells, VarOffsets, VarValues};
-use crate::format::scalar::{Range, Scalar};
 
 /// No format stores all integers of a domain beyond this in fewer than 64 bits.
 const EXACT: i128 = 1 << 53;
@@ -76,34 +75,6 @@ impl SparseShown {
         });
         columns.insert(field, column.clone());
         Ok(column)
-    }
-
-    /// The greatest text that any fragment has along a dimension; what has no upper limit ends there.
-    fn last_text(&self, dimension: usize) -> Result<Vec<u8>> {
-        let mut last = Vec::new();
-        for fragment in 0..self.array.fragment_count() {
-            let outline = self.array.outline(fragment)?;
-            let ranges = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
-            if let Some(Range { high: Scalar::Text(high), .. }) = ranges.get(dimension)
-                && *high > last
-            {
-                last.clone_from(high);
-            }
-        }
-        Ok(last)
-    }
-
-    fn ranges_of(&self, dimension: usize, chosen: Vec<grammar::CoordinateRange>) -> Result<Vec<CoordinateRange>> {
-        let ranges = chosen.into_iter().map(|one| {
-            let low = one.low.unwrap_or(Scalar::Text(Vec::new()));
-            let high = match one.high {
-                Some(high) => high,
-                None => Scalar::Text(self.last_text(dimension)?),
-            };
-            Ok(CoordinateRange { range: Range { low, high }, step: one.step })
-        });
-        // A text range may begin behind all texts.
-        ranges.filter(|range| range.as_ref().map_or(true, |one| one.range.is_ordered())).collect()
     }
 }
 
@@ -169,17 +140,11 @@ impl Shown for SparseShown {
     fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>> {
         let bounds = DimensionBounds::of_schema(self.array.schema());
         let chosen = grammar::sparse(selection, by, &bounds)?;
-        let ranges = chosen.into_iter().enumerate().map(|(dimension, chosen)| {
+        let ranges = chosen.into_iter().map(|chosen| {
             let whole = chosen.iter().any(|one| one.low.is_none() && one.high.is_none());
-            if whole { Ok(None) } else { self.ranges_of(dimension, chosen).map(Some) }
+            (!whole).then_some(chosen)
         });
-        let ranges = ranges.collect::<Result<Ranges>>().map_err(|error| SelectionError {
-            kind: SelectionErrorKind::Syntax,
-            at: 0,
-            length: selection.len(),
-            message: error.to_string(),
-            valid: None,
-        })?;
+        let ranges = ranges.collect();
         Ok(Arc::new(Self::of(self.array.clone(), Some(ranges), self.by_row)))
     }
 }

@@ -8,7 +8,9 @@ use crate::format::scalar::{Range, Scalar};
 /// Coordinates of one dimension from low to high, both included.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoordinateRange {
-    pub range: Range,
+    /// `None` where nothing limits it, which only texts may have.
+    pub low: Option<Scalar>,
+    pub high: Option<Scalar>,
     /// Of integers, dates and times: only every so many-th, counted from the low end. At least 1.
     pub step: u64,
 }
@@ -24,7 +26,15 @@ enum AxisSelection {
     All,
     /// By position, in the order of their low ends.
     Positions(Vec<Stepped>),
-    Texts(Vec<(Vec<u8>, Vec<u8>)>),
+    /// Ascending, and none meets the next.
+    Texts(Vec<TextRange>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct TextRange {
+    low: Vec<u8>,
+    /// `None` where nothing limits it.
+    high: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +88,7 @@ impl Selection {
             }
             AxisSelection::Texts(ranges) => {
                 for (cell, chosen) in chosen.iter_mut().enumerate() {
-                    let text = column.text(cell);
-                    *chosen &= ranges.iter().any(|(low, high)| low.as_slice() <= text && text <= high.as_slice());
+                    *chosen &= TextRange::of(ranges, column.text(cell)).is_some();
                 }
             }
         }
@@ -105,12 +114,12 @@ impl AxisSelection {
         match (self, &range.low, &range.high) {
             (AxisSelection::All, ..) => Share::All,
             (AxisSelection::Texts(ranges), Scalar::Text(low), Scalar::Text(high)) => {
-                if ranges.iter().any(|(from, to)| from <= low && high <= to) {
-                    Share::All
-                } else if ranges.iter().any(|(from, to)| from <= high && low <= to) {
-                    Share::Some
-                } else {
-                    Share::None
+                // The last range that begins before the box ends.
+                let begun = ranges.partition_point(|range| range.low <= *high);
+                match ranges[..begun].last() {
+                    _ if TextRange::of(ranges, low).is_some_and(|range| range.reaches(high)) => Share::All,
+                    Some(last) if last.reaches(low) => Share::Some,
+                    _ => Share::None,
                 }
             }
             (AxisSelection::Positions(ranges), low, high) => {
@@ -150,22 +159,56 @@ fn holds(ranges: &[Stepped], position: u64) -> bool {
     candidates.into_iter().any(|range| range.holds(position))
 }
 
-fn texts(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
-    let ranges = ranges.iter().map(|range| match (&range.range.low, &range.range.high) {
-        (Scalar::Text(low), Scalar::Text(high)) if range.step == 1 => Ok((low.clone(), high.clone())),
-        _ => Err(wrong(axis, range)),
+impl TextRange {
+    /// Whether a text lies before its end.
+    fn reaches(&self, text: &[u8]) -> bool {
+        self.high.as_ref().is_none_or(|high| text <= high.as_slice())
+    }
+
+    /// The one of these that a text lies in.
+    fn of<'a>(ranges: &'a [TextRange], text: &[u8]) -> Option<&'a TextRange> {
+        let begun = ranges.partition_point(|range| range.low.as_slice() <= text);
+        ranges[..begun].last().filter(|range| range.reaches(text))
+    }
+}
+
+fn texts(axis: &Axis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
+    let end = |end: &Option<Scalar>, range| match end {
+        None => Ok(None),
+        Some(Scalar::Text(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(wrong(axis, range)),
+    };
+    let mut ranges = Vec::with_capacity(wanted.len());
+    for range in wanted {
+        if range.step != 1 {
+            return Err(wrong(axis, range));
+        }
+        let found = TextRange { low: end(&range.low, range)?.unwrap_or_default(), high: end(&range.high, range)? };
+        if found.reaches(&found.low) {
+            ranges.push(found);
+        }
+    }
+    ranges.sort_by(|a, b| a.low.cmp(&b.low));
+    ranges.dedup_by(|next, last| {
+        let meet = last.reaches(&next.low);
+        if meet && next.high.as_ref().is_none_or(|high| !last.reaches(high)) {
+            last.high = next.high.take();
+        }
+        meet
     });
-    Ok(AxisSelection::Texts(ranges.collect::<Result<_>>()?))
+    Ok(AxisSelection::Texts(ranges))
 }
 
 fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
     let mut stepped = Vec::new();
     for wanted in ranges {
-        let Some((low, high)) = axis.clip(&wanted.range)? else { continue };
+        let (Some(low), Some(high)) = (&wanted.low, &wanted.high) else { return Err(wrong(axis, wanted)) };
+        let range = Range { low: low.clone(), high: high.clone() };
+        let Some((low, high)) = axis.clip(&range)? else { continue };
         // Steps count from the range's own low end, which may lie below the domain.
         let low = match axis.is_float() {
             _ if wanted.step == 1 => low,
-            false if wanted.step > 1 => match axis.first_step(&wanted.range.low, wanted.step) {
+            false if wanted.step > 1 => match axis.first_step(&range.low, wanted.step) {
                 Some(first) if first <= high => first,
                 _ => continue,
             },
@@ -183,8 +226,9 @@ fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
 }
 
 fn wrong(axis: &Axis, range: &CoordinateRange) -> Error {
-    let CoordinateRange { range, step } = range;
-    Error::usage(format!("no range of {}: {} to {} by {step}", axis.name, range.low, range.high))
+    let end = |end: &Option<Scalar>| end.as_ref().map_or_else(|| "any".to_owned(), Scalar::to_string);
+    let (low, high) = (end(&range.low), end(&range.high));
+    Error::usage(format!("no range of {}: {low} to {high} by {}", axis.name, range.step))
 }
 
 #[cfg(test)]
@@ -196,16 +240,23 @@ mod tests {
     use crate::format::pipeline::Pipeline;
     use crate::format::schema::{CellValNum, Dimension};
 
-    fn axis() -> Axis {
-        let dimension = Dimension {
+    fn dimension() -> Dimension {
+        Dimension {
             name: "d".to_owned(),
             datatype: Datatype::Int32,
             cell_count: CellValNum::Fixed(1),
             filters: Pipeline::default(),
             domain: Some(Range { low: Scalar::Signed(-5), high: Scalar::Signed(20) }),
             extent: None,
-        };
-        Axis::new(&dimension).unwrap()
+        }
+    }
+
+    fn axis() -> Axis {
+        Axis::new(&dimension()).unwrap()
+    }
+
+    fn wanted(low: i64, high: i64, step: u64) -> CoordinateRange {
+        CoordinateRange { low: Some(Scalar::Signed(low)), high: Some(Scalar::Signed(high)), step }
     }
 
     fn range(low: i64, high: i64) -> Range {
@@ -219,7 +270,7 @@ mod tests {
             (box_low, box_length) in (-5i64..20, 0i64..6),
         ) {
             let axes = [axis()];
-            let wanted = ranges.iter().map(|(low, length, step)| CoordinateRange { range: range(*low, low + length), step: *step });
+            let wanted = ranges.iter().map(|(low, length, step)| wanted(*low, low + length, *step));
             let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
             let expected = |value: i64| {
                 ranges.iter().any(|&(low, length, step)| (low..=low + length).contains(&value) && (value - low) % step as i64 == 0)
@@ -237,12 +288,52 @@ mod tests {
                 Share::Some => prop_assert!(inside.contains(&true)),
             }
         }
+
+        #[test]
+        fn a_text_is_chosen_if_a_range_holds_it(
+            ranges in prop::collection::vec((text(), prop::option::of(text())), 0..5),
+            (low, high) in (text(), text()),
+        ) {
+            let (low, high) = (low.clone().min(high.clone()), high.max(low));
+            let wanted = ranges.iter().map(|(low, high)| CoordinateRange {
+                low: Some(Scalar::Text(low.clone())),
+                high: high.clone().map(Scalar::Text),
+                step: 1,
+            });
+            let axes = [Axis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }).unwrap()];
+            let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
+            let expected = |text: &Vec<u8>| ranges.iter().any(|(low, high)| low <= text && high.as_ref().is_none_or(|high| text <= high));
+            let AxisSelection::Texts(texts) = &selection.axes[0] else { panic!("no texts") };
+            prop_assert!(texts.windows(2).all(|two| !two[0].reaches(&two[1].low)));
+            for text in all_texts() {
+                prop_assert_eq!(TextRange::of(texts, &text).is_some(), expected(&text), "{:?}", text);
+            }
+            let inside: Vec<bool> = all_texts().iter().filter(|text| (&low..=&high).contains(text)).map(expected).collect();
+            match selection.share(&axes, [Range { low: Scalar::Text(low), high: Scalar::Text(high) }].into_iter()) {
+                Share::None => prop_assert!(!inside.contains(&true)),
+                Share::All => prop_assert!(!inside.contains(&false)),
+                // Between two texts there are others, longer ones.
+                Share::Some => {}
+            }
+        }
+    }
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        prop::sample::select(all_texts())
+    }
+
+    /// Of up to two bytes.
+    fn all_texts() -> Vec<Vec<u8>> {
+        let one = || b"abc".iter().map(|&byte| vec![byte]);
+        let two = || one().flat_map(move |first| one().map(move |second| [first.clone(), second].concat()));
+        [Vec::new()].into_iter().chain(one()).chain(two()).collect()
     }
 
     #[test]
     fn a_step_of_nothing_is_refused() {
-        let wanted = CoordinateRange { range: range(0, 3), step: 0 };
-        assert!(Selection::new(&[axis()], &[Some(vec![wanted])]).is_err());
+        assert!(Selection::new(&[axis()], &[Some(vec![wanted(0, 3, 0)])]).is_err());
+        let open = CoordinateRange { high: None, ..wanted(0, 3, 1) };
+        assert!(Selection::new(&[axis()], &[Some(vec![open])]).is_err());
         assert!(Selection::new(&[axis()], &[]).is_err());
     }
 }

@@ -32,8 +32,9 @@ mod tests;
 mod value;
 
 use crate::array::dense::{AxisRange, AxisSelection, Selection};
+use crate::array::sparse::CoordinateRange;
 use crate::format::datatype::{Datatype, Kind};
-use crate::format::scalar::{Range, Scalar};
+use crate::format::scalar::Scalar;
 
 use bounds::integer_ends;
 pub use bounds::{DimensionBounds, coordinate_text, range_text};
@@ -51,31 +52,6 @@ pub enum By {
     Coordinate,
     /// 0-based positions: `islice/`.
     Position,
-}
-
-/// Coordinates of one dimension of a sparse array, both ends included.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CoordinateRange {
-    /// `None` where nothing limits it, which only happens to strings.
-    pub low: Option<Scalar>,
-    pub high: Option<Scalar>,
-    /// Of integers, dates and times: every so many coordinates from `low` on. 1 is all of them.
-    pub step: u64,
-}
-
-impl CoordinateRange {
-    pub fn contains(&self, coordinate: &Scalar) -> bool {
-        self.low.as_ref().is_none_or(|low| low.compare(coordinate).is_le())
-            && self.high.as_ref().is_none_or(|high| high.compare(coordinate).is_ge())
-            && (self.step == 1
-                || self.low.as_ref().and_then(|low| coordinate.distance_above(low)).is_some_and(|d| d % self.step == 0))
-    }
-
-    /// Whether any coordinate of another range may be selected.
-    pub fn overlaps(&self, range: &Range) -> bool {
-        self.low.as_ref().is_none_or(|low| low.compare(&range.high).is_le())
-            && self.high.as_ref().is_none_or(|high| high.compare(&range.low).is_ge())
-    }
 }
 
 /// The cells of a dense array that a selection selects, in its order.

@@ -4,6 +4,7 @@ mod properties;
 mod tables;
 
 use super::*;
+use crate::format::scalar::Range;
 
 fn counted(name: &str, datatype: Datatype, low: i128, high: i128) -> DimensionBounds {
     let scalar = |value: i128| match datatype.kind() {
@@ -35,4 +36,17 @@ fn coordinates(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec
             (0..axis.len()).map(|index| low + i128::from(axis.position(index).unwrap())).collect()
         })
         .collect())
+}
+
+fn contains(range: &CoordinateRange, coordinate: &Scalar) -> bool {
+    let steps = |low: &Scalar| coordinate.distance_above(low).is_some_and(|distance| distance % range.step == 0);
+    range.low.as_ref().is_none_or(|low| low.compare(coordinate).is_le())
+        && range.high.as_ref().is_none_or(|high| high.compare(coordinate).is_ge())
+        && (range.step == 1 || range.low.as_ref().is_some_and(steps))
+}
+
+/// Whether any coordinate of another range may be selected.
+fn overlaps(range: &CoordinateRange, other: &Range) -> bool {
+    range.low.as_ref().is_none_or(|low| low.compare(&other.high).is_le())
+        && range.high.as_ref().is_none_or(|high| high.compare(&other.low).is_ge())
 }
