@@ -74,6 +74,24 @@ fn an_array() {
     assert!(lines.len() > 1 && lines[0].contains("a0.tdb"), "{lines:?}");
 }
 
+/// Each is read with the array, though no fragment has it.
+#[test]
+fn enumerations_delete_conditions_and_labels() {
+    for (fixture, folder, end) in [
+        ("sparse/enumerations", "__schema/__enumerations", ""),
+        ("sparse/deletes", "__commits", ".del"),
+        ("dense/labels", "__labels", ""),
+    ] {
+        let copy = Copy::of(fixture);
+        let (status, lines) = copy.verify();
+        assert_eq!((status, lines.len()), (Some(0), 1), "{fixture}: {lines:#?}");
+        copy.halve(folder, end);
+        let (status, lines) = copy.verify();
+        assert_eq!(status, Some(1), "{fixture}: {lines:#?}");
+        assert!(lines[0].contains(folder) && !lines[1].ends_with(" 0 damaged places"), "{fixture}: {lines:#?}");
+    }
+}
+
 #[test]
 fn a_group_whose_arrays_are_all_sound() {
     let (status, lines) = Copy::of("groups/experiment").verify();

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use super::folder::Outline;
 use super::fragment::FieldFile;
+use super::sparse::visible_deletes;
 use super::{Array, ArrayFolder};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
@@ -32,13 +33,27 @@ struct FieldTiles {
 }
 
 /// Decodes every tile of every visible fragment of an array on all cores, and its metadata on the way; and the array's
-/// own metadata.
+/// own metadata, enumerations, labels and delete conditions.
 /// Gives the damage found, in no order. Memory is that of the cache and of one tile a core.
 pub fn verify(array: &Array, progress: &Progress) -> Vec<Error> {
     let damage = Mutex::new(Vec::new());
     let add = |error: Error| damage.lock().unwrap_or_else(PoisonError::into_inner).push(error);
     if let Err(error) = array.metadata() {
         add(error.in_array(array.path()));
+    }
+    for (name, _) in &array.schema().enumerations {
+        if let Err(error) = array.enumeration(name) {
+            add(error);
+        }
+    }
+    if let Err(error) = visible_deletes(array) {
+        add(error);
+    }
+    for label in &array.schema().labels {
+        match array.label(label) {
+            Ok(label) => verify(&label.array, progress).into_iter().for_each(add),
+            Err(error) => add(error),
+        }
     }
     let folder = array.folder();
     (0..array.fragment_count()).into_par_iter().for_each(|fragment| {

@@ -150,7 +150,8 @@ fn with_progress_bar<T>(progress: &Progress, fragments: u64, work: impl FnOnce()
     thread::scope(|scope| {
         scope.spawn(move || {
             while ended.recv_timeout(REDRAW) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let fraction = progress.fragments.load(Ordering::Relaxed) as f64 / fragments.max(1) as f64;
+                // Those of labels count too.
+                let fraction = (progress.fragments.load(Ordering::Relaxed) as f64 / fragments.max(1) as f64).min(1.0);
                 let filled = (fraction * BAR as f64) as usize;
                 let megabytes = progress.bytes.load(Ordering::Relaxed) / 1_000_000;
                 let bar = format!("{}{}", "#".repeat(filled), "-".repeat(BAR - filled.min(BAR)));

@@ -29,6 +29,7 @@ mod view;
 mod visible;
 
 pub use column::FixedColumn;
+pub(super) use deletes::visible_deletes;
 pub use files::coordinates_of_tile;
 pub(super) use key::{AxisColumn, CellOrder, KeyPlan};
 pub use selection::CoordinateRange;
