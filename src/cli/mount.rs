@@ -118,7 +118,7 @@ impl Mount {
             (false, false) => Access::Owner,
         };
         mounting.direct_io = self.direct_io;
-        mounting.read_ahead_workers = fuse::read_ahead_workers(options.threads);
+        mounting.read_ahead_workers = options.threads;
         mounting.read_ahead_window = mounting.read_ahead_window.min(options.cache_size / READERS);
         let mount = fuse::Mount::new(root, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());

@@ -26,5 +26,5 @@ mod sys;
 pub use attach::Access;
 pub use detach::{Detach, unmount};
 pub use error_log::reason_of_panic;
-pub use mount::{Mount, MountOptions, read_ahead_workers};
+pub use mount::{Mount, MountOptions};
 pub use serve::{Signals, serve};

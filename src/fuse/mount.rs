@@ -52,7 +52,7 @@ impl MountOptions {
             access: Access::Owner,
             direct_io: false,
             threads: default_threads(cores),
-            read_ahead_workers: read_ahead_workers(cores),
+            read_ahead_workers: cores.min(16),
             read_ahead_window: read_ahead::MAX_WINDOW,
         }
     }
@@ -62,12 +62,6 @@ impl MountOptions {
 /// few slow reads leave threads for requests that need no work, but not many more: they get in each other's way.
 fn default_threads(cores: usize) -> usize {
     (2 * cores).clamp(4, 32)
-}
-
-/// How many threads are best to prepare what is read next. The reader, and the threads that answer it, take about one
-/// core; where they have to share it with those that prepare, all of them are slower.
-pub fn read_ahead_workers(cores: usize) -> usize {
-    cores.saturating_sub(1).clamp(1, 16)
 }
 
 /// A mounted tree. Dropping it unmounts, lazily where it is in use.

@@ -4,12 +4,16 @@
 //! chunk is decoded. So each open file has a [`Stream`] that watches its reads. Once they run forward, pieces ahead
 //! of the reader are queued for a few worker threads, which call [`Content::prepare`]; the distance grows while the
 //! run lasts, up to a limit that all running streams share. Reads here and there queue nothing.
+//!
+//! The reader, and the threads that answer it, take about one core; where they have to share it with those that
+//! prepare, all of them are slower. So one worker rests as long as the others keep ahead of the readers.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::export::Content;
 
@@ -30,6 +34,12 @@ const MAX_QUEUED: usize = 1024;
 /// before or after the expected place still belongs to the run, as long as the holes are filled later. Linux keeps
 /// up to 1 MiB under way per reader.
 const TOLERANCE: u64 = 2 << 20;
+
+/// A piece this close to where its reader is will be late.
+const URGENT: u64 = 2 << 20;
+
+/// How often the worker that rests looks whether something has become urgent.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// How many bytes a run must have before anything is queued, so that looking at a header queues nothing.
 const START_AFTER: u64 = 256 << 10;
@@ -89,7 +99,7 @@ struct Piece {
 }
 
 impl ReadAhead {
-    /// Starts the workers. All streams together are prepared about `max_window` bytes ahead, each at least one
+    /// Starts the workers, best one a core. All streams together are prepared about `max_window` bytes ahead, each at least one
     /// piece (1 MiB); with a `max_window` of less nothing ever is.
     pub fn new(workers: usize, max_window: u64) -> Self {
         let queue = Arc::new(Queue::default());
@@ -97,8 +107,9 @@ impl ReadAhead {
             .filter_map(|number| {
                 let queue = Arc::clone(&queue);
                 let name = format!("read-ahead-{number}");
+                let rests = number > 0 && number + 1 == workers;
                 // Without the thread only speed is lost.
-                thread::Builder::new().name(name).spawn(move || queue.work()).ok()
+                thread::Builder::new().name(name).spawn(move || queue.work(rests)).ok()
             })
             .collect();
         ReadAhead { queue, workers, max_window, running: AtomicU64::new(0) }
@@ -223,8 +234,9 @@ impl Queue {
         offset
     }
 
-    fn work(&self) {
-        while let Some(piece) = self.next() {
+    /// What a worker does; one that `rests` only what is urgent.
+    fn work(&self, rests: bool) {
+        while let Some(piece) = self.next(rests) {
             let stream = &piece.stream;
             let too_late = stream.position.load(Ordering::Relaxed) >= piece.offset + piece.length;
             let unwanted = stream.run_number.load(Ordering::Relaxed) != piece.run_number;
@@ -235,17 +247,27 @@ impl Queue {
         }
     }
 
-    fn next(&self) -> Option<Piece> {
+    fn next(&self, only_urgent: bool) -> Option<Piece> {
         let mut waiting = lock(&self.waiting);
         loop {
             if waiting.closed {
                 return None;
             }
-            if let Some(piece) = waiting.pieces.pop_front() {
-                return Some(piece);
+            match waiting.pieces.front() {
+                None => waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                Some(piece) if only_urgent && !piece.is_urgent() => {
+                    let waited = self.changed.wait_timeout(waiting, LOOK);
+                    waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                Some(_) => return waiting.pieces.pop_front(),
             }
-            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+impl Piece {
+    fn is_urgent(&self) -> bool {
+        self.offset < self.stream.position.load(Ordering::Relaxed).saturating_add(URGENT)
     }
 }
 
@@ -257,7 +279,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::error::Result;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     /// Remembers what was prepared; the first piece may be held back.
     struct Watched {
@@ -364,6 +386,24 @@ mod tests {
         }
         assert_eq!(stream.run_number.load(Ordering::Relaxed), 0);
         assert_eq!(lock(&stream.run).window, MAX_WINDOW);
+    }
+
+    #[test]
+    fn one_worker_rests_until_a_piece_is_urgent() {
+        let queue = Queue::default();
+        let stream = stream(&Watched::new(1 << 30));
+        queue.add(&stream, 0, 8 * PIECE);
+        let offset = |piece: Option<Piece>| piece.map(|piece| piece.offset);
+        assert_eq!(offset(queue.next(true)), Some(0));
+        assert_eq!(offset(queue.next(true)), Some(PIECE));
+        thread::scope(|scope| {
+            let resting = scope.spawn(|| offset(queue.next(true)));
+            thread::sleep(20 * LOOK);
+            assert!(!resting.is_finished());
+            assert_eq!(offset(queue.next(false)), Some(2 * PIECE), "others do not rest");
+            stream.position.store(3 * PIECE, Ordering::Relaxed);
+            assert_eq!(resting.join().unwrap(), Some(3 * PIECE));
+        });
     }
 
     #[test]
