@@ -9,7 +9,13 @@ use std::sync::Arc;
 use tilefs::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
 use tilefs::cache::Cache;
+use tilefs::export::Content;
+use tilefs::format::schema::ArrayType;
 use tilefs::storage::LocalStorage;
+use tilefs::tree::Extent;
+use tilefs::tree::dense::{DenseArray, DenseShown};
+use tilefs::tree::shown::{FieldId, Shown};
+use tilefs::tree::sparse::SparseShown;
 
 /// One tile of 64 MiB, 1,024 chunks; 4096 rows of 4096 float32 cells, each the number of its row.
 fn big_tile() -> PathBuf {
@@ -41,6 +47,63 @@ fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
         let row = f32::from_le_bytes([cells[0], cells[1], cells[2], cells[3]]);
         assert_eq!(row, (first / 4096) as f32);
     }
+}
+
+/// The raw files of one field: values, offsets and validity, as far as it has them.
+fn contents(shown: &dyn Shown, field: FieldId) -> Vec<Arc<dyn Content>> {
+    let described = field.describe(shown.array().schema(), "field");
+    let mut contents = vec![shown.values(field).unwrap()];
+    if described.values_per_cell.is_none() {
+        contents.push(shown.offsets(field).unwrap());
+    }
+    if described.nullable {
+        contents.push(shown.validity(field).unwrap());
+    }
+    contents
+}
+
+/// What a folder shows of an array of the fixtures, with a cache of its own that forgets none of it; `None` of those that have a key.
+fn shown(folder: &Path) -> Option<Box<dyn Shown>> {
+    let context = Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(4 << 30)), key: None };
+    let array = Array::open(Arc::new(ArrayFolder::open(Arc::new(context), folder).ok()?), TimeWindow::ALL).ok()?;
+    let array = Arc::new(array);
+    if array.schema().array_type == ArrayType::Sparse {
+        return Some(Box::new(SparseShown::new(array, false)));
+    }
+    let dense = Arc::new(DenseArray::new(array).unwrap());
+    let (selection, _) = dense.default_selection(Extent::NonEmpty).unwrap();
+    Some(Box::new(DenseShown::new(dense, selection)))
+}
+
+#[test]
+fn what_was_prepared_is_not_decoded_again() {
+    let arrays = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays");
+    let (mut prepared, mut made) = (0, 0);
+    for folder in ["dense", "sparse"].into_iter().flat_map(|kind| fs::read_dir(arrays.join(kind)).unwrap()) {
+        let folder = folder.unwrap().path();
+        let Some(first) = shown(&folder) else { continue };
+        let schema = first.array().schema();
+        let dimensions = if schema.array_type == ArrayType::Sparse { schema.dimensions.len() } else { 0 };
+        let fields = (0..schema.attributes.len()).map(FieldId::Attribute);
+        for field in fields.chain((0..dimensions).map(FieldId::Dimension)) {
+            for number in 0..contents(&*first, field).len() {
+                // Nothing of the other files may be known.
+                let shown = shown(&folder).unwrap();
+                let content = &contents(&*shown, field)[number];
+                let length = content.len();
+                let misses = || shown.array().context().cache.statistics().misses;
+                let unprepared = misses();
+                content.prepare(0, length);
+                let before = misses();
+                made += before - unprepared;
+                let mut bytes = vec![0; length as usize];
+                content.read_at(0, &mut bytes).unwrap();
+                assert_eq!(misses() - before, 0, "{}: {field:?}, file {number}", folder.display());
+                prepared += 1;
+            }
+        }
+    }
+    assert!(prepared > 100 && made > 500, "{prepared} files, {made} values of the cache");
 }
 
 /// The most memory that a process had resident so far, in bytes.

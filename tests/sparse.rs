@@ -294,6 +294,7 @@ fn variable(blank: Column, column: &VarColumn) -> Result<Column> {
     let mut pieces = PIECES.iter().cycle();
     while row <= rows {
         let end = (row + pieces.next().unwrap()).min(rows + 1);
+        column.prepare_offsets(row as u64, (end - row) as u64)?;
         column.offsets(row as u64, &mut offsets[row..end])?;
         row = end;
     }
@@ -301,12 +302,12 @@ fn variable(blank: Column, column: &VarColumn) -> Result<Column> {
     let mut byte = 0;
     while byte < values.len() {
         let end = (byte + pieces.next().unwrap()).min(values.len());
+        column.prepare_values(byte as u64, (end - byte) as u64)?;
         column.read(byte as u64, &mut values[byte..end])?;
         byte = end;
     }
     assert_eq!(offsets[rows], column.byte_count()?);
     if rows > 0 {
-        column.prepare(0, rows as u64)?;
         let row = rows / 2;
         assert!(offsets[column.row_at(offsets[row])? as usize] == offsets[row]);
     }

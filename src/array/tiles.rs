@@ -225,7 +225,7 @@ impl Tiles {
     }
 
     /// Decodes the block that holds byte `start` of a tile into the cache, unless that is done or under way. Gives
-    /// where the block ends.
+    /// where the block ends, which is behind `start`.
     pub fn prepare(&self, tile: u64, size: u64, start: u64) -> Result<u64> {
         let unit = self.unit(tile, size, start)?;
         self.cache()?.load(unit.key, || self.decode_unit(unit, size))?;
@@ -240,6 +240,9 @@ impl Tiles {
 
     /// The unit that holds byte `start` of a tile.
     fn unit(&self, tile: u64, size: u64, start: u64) -> Result<Unit> {
+        if start >= size {
+            return Err(Error::damaged(format!("byte {start} of a tile of {size} wanted")).in_file(&self.path));
+        }
         if size <= WHOLE_TILE || self.sorted.is_some() {
             return Ok(Unit { key: Key { source: self.source, tile, part: 0 }, chunk: None });
         }
@@ -452,11 +455,6 @@ impl<'a> TileReader<'a> {
 
     /// The decoded bytes from `start` to the end of the block it is in: at least one.
     pub fn from(&mut self, start: u64) -> Result<&[u8]> {
-        if start >= self.size {
-            return Err(
-                Error::damaged(format!("byte {start} of a tile of {} wanted", self.size)).in_file(&self.tiles.path)
-            );
-        }
         let held = self.current.as_ref().is_some_and(|block| (block.start..block.end()).contains(&start));
         if !held {
             self.current = Some(self.tiles.block(self.tile, self.size, start)?);

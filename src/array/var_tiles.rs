@@ -399,6 +399,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_prepared_is_not_decoded_again() {
+        for cells in [1000u64, 700_000] {
+            let folder = TempDir::new().unwrap();
+            let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
+            let (tiles, context) = stored(&folder, &offsets, &vec![1; 3 * cells as usize], 1);
+            let misses = || context.cache.statistics().misses;
+            let (first, count) = (cells / 3, cells / 2);
+            let (mut some, mut values) = (vec![0; count as usize], vec![0; 3 * count as usize]);
+            tiles.prepare_offsets(1, cells, first, count).unwrap();
+            let before = misses();
+            tiles.reader(1, cells).unwrap().offsets(first, &mut some).unwrap();
+            assert!(before > 0 && misses() == before, "offsets of {cells} cells");
+            tiles.prepare_values(1, cells, 3 * first, 3 * (first + count)).unwrap();
+            let before = misses();
+            tiles.reader(1, cells).unwrap().copy(3 * first, &mut values).unwrap();
+            assert_eq!(misses(), before, "values of {cells} cells");
+            // Past the end there is nothing, and no search for it without end.
+            tiles.prepare_offsets(1, cells, cells, 5).unwrap();
+            tiles.prepare_values(1, cells, 3 * cells, 3 * cells + 5).unwrap();
+        }
+    }
+
+    #[test]
     fn offsets_that_cannot_be_are_refused() {
         for (offsets, value_size) in [([0, 2, 1], 1), ([1, 2, 2], 1), ([0, 2, 5], 1), ([0, 1, 2], 2)] {
             let folder = TempDir::new().unwrap();

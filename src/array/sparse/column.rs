@@ -106,13 +106,8 @@ impl FixedColumn {
     /// As [`FixedColumn::read`].
     pub fn prepare(&self, first: u64, count: u64) -> Result<()> {
         let mut files = Files::new(self);
-        let mut stretches = Stretches::default();
-        self.view.map()?.for_each(first, count, |rows| {
-            stretches.add(&rows);
-            Ok(())
-        })?;
-        let mut stretches = stretches.iter();
-        stretches.try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
+        let stretches = Stretches::of(self.view.map()?, first, count)?;
+        stretches.iter().try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::rows::{Address, MixedRows, Rows};
+use super::rows::{Address, MixedRows, RowMap, Rows};
+use crate::error::Result;
 
 /// Consecutive cells of one fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +25,21 @@ pub struct Stretches {
 const MOST_BETWEEN: u64 = 4096;
 
 impl Stretches {
+    /// The cells of `count` rows from row `first`.
+    ///
+    /// # Errors
+    /// As [`RowMap::for_each`].
+    pub fn of(map: &RowMap, first: u64, count: u64) -> Result<Self> {
+        let mut stretches = Stretches::default();
+        map.for_each(first, count, |rows| {
+            stretches.add(&rows);
+            Ok(())
+        })?;
+        Ok(stretches)
+    }
+
     /// Adds the cells of rows.
-    pub fn add(&mut self, rows: &Rows<'_>) {
+    fn add(&mut self, rows: &Rows<'_>) {
         match rows {
             Rows::Run { fragment, position, rows } => self.add_cells(*fragment, *position, *rows),
             Rows::Mixed(mixed) => {

@@ -179,18 +179,10 @@ impl VarColumn {
     }
 
     /// Decodes the values of `count` rows from row `first`, and their offsets, into the cache.
-    ///
-    /// # Errors
-    /// As [`VarColumn::read`].
-    pub fn prepare(&self, first: u64, count: u64) -> Result<()> {
+    fn prepare(&self, first: u64, count: u64) -> Result<()> {
         let mut files = self.files();
-        let mut stretches = Stretches::default();
-        self.view.map()?.for_each(first, count, |rows| {
-            stretches.add(&rows);
-            Ok(())
-        })?;
-        let mut stretches = stretches.iter();
-        stretches.try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
+        let stretches = Stretches::of(self.view.map()?, first, count)?;
+        stretches.iter().try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
     }
 
     /// The row whose value holds a byte, or of several that start there (all but one of them empty) the last.
