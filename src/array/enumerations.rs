@@ -1,19 +1,32 @@
-//! Enumerations of an array, each read when it is first wanted and kept for all views of the array.
+//! Enumerations of an array, each read when it is first wanted and kept in the cache for all views of the array.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Array;
 use super::folder::Context;
 use super::generic::read_generic_tile;
+use crate::cache::{Cache, Key};
 use crate::error::{Error, Locate, Result};
 use crate::format::enumeration::Enumeration;
 use crate::format::folder::{ENUMERATIONS, SCHEMAS};
 
-/// What was read, by the name of the file. Extending an enumeration writes another file, so none ever changes.
+/// Where the cache has enumerations, by the names of their files. Extending one writes another file, so none ever
+/// changes. Memory: the names; what they hold is the cache's.
 #[derive(Default)]
 pub struct Enumerations {
-    known: Mutex<HashMap<String, Arc<Enumeration>>>,
+    source: OnceLock<u64>,
+    numbers: Mutex<HashMap<String, u64>>,
+}
+
+impl Enumerations {
+    fn key(&self, cache: &Cache, file: &str) -> Key {
+        let source = *self.source.get_or_init(|| cache.new_source());
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = numbers.len() as u64;
+        let tile = *numbers.entry(file.to_owned()).or_insert(next);
+        Key { source, tile, part: 0 }
+    }
 }
 
 impl Array {
@@ -27,14 +40,15 @@ impl Array {
         let Some(file) = self.schema().enumeration_file(name) else {
             return Err(Error::NotFound { path: name.to_owned() });
         };
-        let known = || self.folder().enumerations.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(enumeration) = known().get(file) {
-            return Ok(enumeration.clone());
-        }
-        let enumeration = read(self.context(), &self.path().join(SCHEMAS).join(ENUMERATIONS).join(file), name);
-        let enumeration = Arc::new(enumeration.in_array(self.path())?);
-        known().insert(file.to_owned(), enumeration.clone());
-        Ok(enumeration)
+        let context = self.context();
+        let key = self.folder().enumerations.key(&context.cache, file);
+        let path = || self.path().join(SCHEMAS).join(ENUMERATIONS).join(file);
+        let enumeration = context.cache.get_or_load(key, || {
+            let enumeration = read(context, &path(), name)?;
+            let weight = enumeration.memory();
+            Ok((enumeration, weight))
+        });
+        enumeration.in_array(self.path())
     }
 }
 

@@ -12,8 +12,9 @@ use super::generic::{read_generic_tile, read_header};
 use crate::error::{Locate, Result};
 use crate::format::fragment::{FragmentFooter, parse_consolidated_footers, schema_name};
 
-/// Larger files than this, decoded, are left alone: they are held as a whole while footers are read from them.
-const MOST_PAYLOAD: u64 = 256 << 20;
+/// Files of more bytes, decoded, than this or the cache may hold are left alone: they are held as a whole while footers
+/// are read from them.
+const MOST_PAYLOAD: u64 = 16 << 20;
 
 /// Fragments of earlier versions are not looked up: their footers need not name the schema, and some releases wrote
 /// copies of them that are not what the fragment has.
@@ -30,7 +31,7 @@ impl FooterCopies {
             log::info!("{}", error.in_array(folder.path()));
             Vec::new()
         });
-        let mut left = MOST_PAYLOAD;
+        let mut left = MOST_PAYLOAD.max(folder.context.cache.budget() as u64 / 4);
         let payloads = files.iter().filter_map(|file| {
             let payload = read_payload(folder, file, left).in_array(folder.path());
             let payload = payload.inspect_err(|error| log::info!("{error}")).ok().flatten()?;

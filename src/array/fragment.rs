@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::bitsort::SortedFile;
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{decode_inline_tile, read_generic_tile, read_header};
+use super::generic::{decode_inline_tile, read_generic_tile, read_generic_tile_of, read_header};
 use super::tiles::Tiles;
 use crate::cache::Key;
 use crate::error::{Error, Locate, Result};
@@ -58,6 +58,9 @@ struct MetadataEnd {
     start: u64,
     bytes: Vec<u8>,
 }
+
+/// Two bounds of 64 bits for each dimension, and as much again for the levels above.
+const BYTES_OF_AN_MBR: u64 = 32;
 
 /// Positions in the cache's key space of a fragment: its records, and for each file the [`Tiles`] and
 /// the sizes of variable-size tiles. Tiles themselves are numbered from 0.
@@ -213,7 +216,7 @@ impl ArrayFolder {
                 Records::Early(early) => early.field(field).map(|field| field.var_sizes.clone()).unwrap_or_default(),
                 Records::Footer(footer) => {
                     let record = record_of(footer, field)?;
-                    let payload = self.section(fragment, record.var_sizes).in_field("var sizes")?;
+                    let payload = self.section(fragment, record.var_sizes, list_bytes(tiles)).in_field("var sizes")?;
                     sections::parse_tile_sizes(&payload, tiles)
                         .in_field("var sizes")
                         .in_file(FRAGMENT_METADATA)
@@ -236,7 +239,11 @@ impl ArrayFolder {
             let mbrs = match (&*self.records(fragment)?, outline.facts.rtree_offset) {
                 (Records::Early(early), _) => early.mbrs.clone(),
                 (Records::Footer(_), Some(offset)) => {
-                    let payload = self.section(fragment, offset).in_field("R-tree")?;
+                    let expected = outline
+                        .facts
+                        .sparse_tiles
+                        .saturating_mul(BYTES_OF_AN_MBR * outline.schema.dimensions.len() as u64);
+                    let payload = self.section(fragment, offset, expected).in_field("R-tree")?;
                     MbrList::parse_rtree(&payload, outline.facts.version, &outline.schema)
                         .in_file(FRAGMENT_METADATA)
                         .at(offset)?
@@ -263,7 +270,7 @@ impl ArrayFolder {
         self.context.cache.get_or_load(key, || {
             let names = match outline.facts.processed_conditions_offset {
                 Some(offset) => {
-                    let payload = self.section(fragment, offset).in_field("processed conditions")?;
+                    let payload = self.section(fragment, offset, 0).in_field("processed conditions")?;
                     sections::parse_processed_conditions(&payload).in_file(FRAGMENT_METADATA).at(offset)?
                 }
                 None => Vec::new(),
@@ -278,10 +285,12 @@ impl ArrayFolder {
         self.first_source(fragment) + 1 + 3 * slot as u64 + file as u64
     }
 
-    /// The payload of a section of a fragment's metadata.
-    fn section(&self, fragment: usize, offset: u64) -> Result<Vec<u8>> {
+    /// The payload of a section of a fragment's metadata, which may have `expected` bytes.
+    fn section(&self, fragment: usize, offset: u64, expected: u64) -> Result<Vec<u8>> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
-        read_generic_tile(&*self.context.storage, &path, offset, self.context.key.as_deref())
+        let most = self.context.cache.budget() as u64;
+        let (storage, key) = (&*self.context.storage, self.context.key.as_deref());
+        read_generic_tile_of(storage, &path, offset, key, expected.min(most))
     }
 
     /// The recorded size of a file and the offsets of its tiles, as many as the fragment has tiles.
@@ -310,7 +319,7 @@ impl ArrayFolder {
                     Some(bytes) => decode_inline_tile(bytes, self.context.key.as_deref())
                         .in_file(self.fragment_file(fragment, FRAGMENT_METADATA))
                         .at(section)?,
-                    None => self.section(fragment, section)?,
+                    None => self.section(fragment, section, list_bytes(tiles))?,
                 };
                 let offsets = sections::parse_u64_list(&payload).in_file(FRAGMENT_METADATA).at(section)?;
                 (size, offsets, section)
@@ -406,6 +415,11 @@ fn changes_type(pipeline: &Pipeline) -> bool {
     use Filter::{Delta, DoubleDelta, ScaleFloat, Xor};
     let changes = |filter: &Filter| matches!(filter, ScaleFloat { .. } | Xor | Delta { .. } | DoubleDelta { .. });
     pipeline.filters.iter().any(changes)
+}
+
+/// Bytes of a list with a number for each tile. Equal numbers compress a thousandfold.
+fn list_bytes(tiles: u64) -> u64 {
+    tiles.saturating_add(1).saturating_mul(8)
 }
 
 fn record_of(footer: &FragmentFooter, field: Field) -> Result<FieldRecord> {

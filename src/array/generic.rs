@@ -1,44 +1,100 @@
 //! Reads generic tiles, the containers of all metadata but the footer, from stored files.
+//!
+//! What they decode to is bounded before it is decoded, because a few stored bytes can hold a thousand times as many:
+//! [`read_generic_tile`] gives a whole structure of a plausible size, [`GenericTile`] reads ranges of any.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::folder::Context;
+use crate::cache::{Cache, Key as CacheKey};
 use crate::error::{Error, Locate, Result};
-use crate::filter::{Key, decode_generic_tile};
+use crate::filter::{Decoder, Key, decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
 use crate::format::generic_tile::GenericTileHeader;
-use crate::storage::Storage;
+use crate::format::tile::ChunkHeader;
+use crate::storage::{Storage, StoredFile};
 
-/// No metadata structure of a readable array comes near this size.
-const MOST_PAYLOAD: u64 = 4 << 30;
+/// A structure may decode to this many bytes, however few are stored ...
+const ALWAYS_DECODED: u64 = 4 << 20;
+
+/// ... and to so many times what is stored beyond. Names, offsets and boxes compress less.
+const MOST_RATIO: u64 = 16;
+
+/// Filters make what is stored longer than what it decodes to by their framing: by less than this and a part of it.
+const MOST_FRAMING: u64 = 1 << 20;
+
+/// Tiles of up to so many stored bytes are read at once, others chunk by chunk.
+const READ_AT_ONCE: u64 = 256 << 10;
+
+/// Writers make chunks of 64 KiB. One is decoded as a whole, so no larger one than this is.
+const MOST_CHUNK: u32 = 4 << 20;
+
+/// Chunks of 64 KiB in the largest of tiles, several times over.
+const MOST_CHUNKS: u64 = 1 << 17;
+
+/// What a structure may decode to of which so many bytes are stored.
+pub fn most_decoded(stored: u64) -> u64 {
+    stored.saturating_mul(MOST_RATIO).saturating_add(ALWAYS_DECODED)
+}
 
 /// Reads the header of the generic tile at `offset` of a file.
 ///
 /// # Errors
 /// [`Error::Io`] and [`Error::Damaged`] naming file and offset.
 pub fn read_header(storage: &dyn Storage, path: &Path, offset: u64) -> Result<GenericTileHeader> {
-    let file = storage.open(path)?;
+    header_in(&*storage.open(path)?, offset).in_file(path)
+}
+
+/// The header at an offset, which has been checked against the length of the file.
+fn header_in(file: &dyn StoredFile, offset: u64) -> Result<GenericTileHeader> {
     let available = file.len().saturating_sub(offset);
     let mut head = vec![0; available.min(GenericTileHeader::MOST_SIZE as u64) as usize];
-    file.read_at(offset, &mut head).in_file(path)?;
-    GenericTileHeader::parse(&head).in_file(path).at(offset)
+    file.read_at(offset, &mut head)?;
+    let header = GenericTileHeader::parse(&head).at(offset)?;
+    let left = available.saturating_sub(header.header_size as u64);
+    let (persisted, size) = (header.persisted_size, header.tile_size);
+    if persisted > left || persisted > size.saturating_mul(2).saturating_add(MOST_FRAMING) {
+        let reason = format!("{persisted} bytes for a tile of {size} claimed, {left} are left");
+        return Err(Error::damaged(reason).in_field("persisted size").at(offset));
+    }
+    Ok(header)
 }
 
 /// Reads the payload of the generic tile at `offset` of a file.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Damaged`] naming file and offset; [`Error::Key`] when the tile is encrypted and
-/// the key is missing or wrong, or the other way round.
+/// [`Error::Io`] and [`Error::Damaged`] naming file and offset; [`Error::Unsupported`] for more bytes than
+/// [`most_decoded`]; [`Error::Key`] when the tile is encrypted and the key is missing or wrong, or the other way
+/// round.
 pub fn read_generic_tile(storage: &dyn Storage, path: &Path, offset: u64, key: Option<&Key>) -> Result<Vec<u8>> {
-    let header = read_header(storage, path, offset)?;
+    read_generic_tile_of(storage, path, offset, key, 0)
+}
+
+/// As [`read_generic_tile`], of a structure that may have `expected` bytes, by what else is known of it.
+///
+/// # Errors
+/// As there.
+pub fn read_generic_tile_of(
+    storage: &dyn Storage,
+    path: &Path,
+    offset: u64,
+    key: Option<&Key>,
+    expected: u64,
+) -> Result<Vec<u8>> {
     let file = storage.open(path)?;
-    let start = offset + header.header_size as u64;
-    let left = file.len().saturating_sub(start);
-    if header.persisted_size > left || header.tile_size > MOST_PAYLOAD {
-        let reason =
-            format!("{} bytes for a tile of {} claimed, {left} are left", header.persisted_size, header.tile_size);
-        return Err(Error::damaged(reason).in_field("persisted size").in_file(path).at(offset));
+    let header = header_in(&*file, offset).in_file(path)?;
+    if header.tile_size > most_decoded(header.persisted_size).max(expected) {
+        let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
+        return Err(Error::unsupported(what).in_field("tile size").in_file(path).at(offset));
+    }
+    if header.persisted_size > READ_AT_ONCE {
+        return Chunks::walk(&*file, &header, offset)
+            .and_then(|chunks| chunks.read_all(&*file, &generic_decoder(&header, key)?))
+            .in_file(path)
+            .at(offset);
     }
     let mut stored = vec![0; header.persisted_size as usize];
-    file.read_at(start, &mut stored).in_file(path)?;
+    file.read_at(offset + header.header_size as u64, &mut stored).in_file(path)?;
     decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, &stored, key).in_file(path).at(offset)
 }
 
@@ -52,5 +108,288 @@ pub fn decode_inline_tile(bytes: &[u8], key: Option<&Key>) -> Result<Vec<u8>> {
     let stored = end
         .and_then(|end| bytes.get(header.header_size..end))
         .ok_or_else(|| Error::damaged("the tile is longer than its copy").in_field("persisted size"))?;
+    if header.tile_size > most_decoded(header.persisted_size) {
+        let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
+        return Err(Error::unsupported(what).in_field("tile size"));
+    }
     decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, stored, key)
+}
+
+fn generic_decoder(header: &GenericTileHeader, key: Option<&Key>) -> Result<Decoder> {
+    generic_tile_decoder(&header.pipeline, header.encrypted, key)
+}
+
+/// Where the chunks of a generic tile are. Memory: 32 bytes for each, of at most 2^17.
+struct Chunks {
+    places: Vec<ChunkPlace>,
+    size: u64,
+}
+
+#[derive(Clone, Copy)]
+struct ChunkPlace {
+    /// Offset in the file, behind the chunk's header.
+    offset: u64,
+    header: ChunkHeader,
+    /// Offset in the decoded tile.
+    start: u64,
+}
+
+impl Chunks {
+    /// Finds the chunks of the tile with this header at `offset` of a file, of which nothing is decoded.
+    fn walk(file: &dyn StoredFile, header: &GenericTileHeader, offset: u64) -> Result<Self> {
+        let mut at = offset + header.header_size as u64;
+        let end = at + header.persisted_size;
+        let mut count = [0; 8];
+        file.read_at(at, &mut count)?;
+        at += count.len() as u64;
+        let count = u64::from_le_bytes(count);
+        if count > MOST_CHUNKS {
+            return Err(Error::unsupported(format!("metadata in {count} chunks")).in_field("number of chunks"));
+        }
+        let mut chunks = Chunks { places: Vec::new(), size: 0 };
+        for _ in 0..count {
+            let mut head = [0; ChunkHeader::SIZE];
+            file.read_at(at, &mut head)?;
+            let place =
+                ChunkPlace { offset: at + head.len() as u64, header: ChunkHeader::parse(&head), start: chunks.size };
+            at = place.offset + place.header.payload_size();
+            place.check().in_field("chunk header").at(place.offset)?;
+            chunks.size += u64::from(place.header.original);
+            if at > end || chunks.size > header.tile_size {
+                return Err(Error::damaged("a chunk leaves its tile").in_field("chunk header").at(place.offset));
+            }
+            chunks.places.push(place);
+        }
+        if at != end || chunks.size != header.tile_size {
+            let reason = format!("chunks of {} bytes in a tile of {}", chunks.size, header.tile_size);
+            return Err(Error::damaged(reason).in_field("chunks"));
+        }
+        Ok(chunks)
+    }
+
+    fn read_all(&self, file: &dyn StoredFile, decoder: &Decoder) -> Result<Vec<u8>> {
+        let mut all = Vec::new();
+        for place in &self.places {
+            all.try_reserve(place.header.original as usize).map_err(|_| Error::unsupported("not enough memory"))?;
+            let start = all.len();
+            all.resize(start + place.header.original as usize, 0);
+            place.decode(file, decoder, &mut all[start..])?;
+        }
+        Ok(all)
+    }
+}
+
+impl ChunkPlace {
+    /// Whether the lengths are those of a chunk of metadata.
+    fn check(&self) -> Result<()> {
+        let original = self.header.original;
+        if original > MOST_CHUNK {
+            return Err(Error::unsupported(format!("metadata in chunks of {original} bytes")));
+        }
+        if self.header.payload_size() > 2 * u64::from(original) + MOST_FRAMING {
+            return Err(Error::damaged(format!("{} bytes for a chunk of {original}", self.header.payload_size())));
+        }
+        Ok(())
+    }
+
+    fn decode(&self, file: &dyn StoredFile, decoder: &Decoder, out: &mut [u8]) -> Result<()> {
+        let mut stored = vec![0; self.header.payload_size() as usize];
+        file.read_at(self.offset, &mut stored)?;
+        let (metadata, data) = stored.split_at(self.header.metadata as usize);
+        decode_generic_chunk(decoder, metadata, data, out).at(self.offset)
+    }
+}
+
+/// A generic tile of which ranges are read; its chunks are decoded when they are wanted and kept in the cache.
+pub struct GenericTile {
+    storage: Arc<dyn Storage>,
+    cache: Arc<Cache>,
+    source: u64,
+    path: PathBuf,
+    decoder: Decoder,
+    chunks: Chunks,
+    stored: u64,
+}
+
+impl std::fmt::Debug for GenericTile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GenericTile").field("path", &self.path).field("size", &self.chunks.size).finish_non_exhaustive()
+    }
+}
+
+impl GenericTile {
+    /// The generic tile at the start of a file. Decodes nothing.
+    ///
+    /// # Errors
+    /// As [`read_generic_tile`], but for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
+    pub fn open(context: &Context, path: &Path) -> Result<Self> {
+        let open = || {
+            let file = context.storage.open(path)?;
+            let header = header_in(&*file, 0)?;
+            Ok(GenericTile {
+                storage: context.storage.clone(),
+                cache: context.cache.clone(),
+                source: context.cache.new_source(),
+                path: path.to_owned(),
+                decoder: generic_decoder(&header, context.key.as_deref())?,
+                chunks: Chunks::walk(&*file, &header, 0)?,
+                stored: header.persisted_size,
+            })
+        };
+        open().in_file(path)
+    }
+
+    /// The decoded length.
+    pub fn size(&self) -> u64 {
+        self.chunks.size
+    }
+
+    /// The stored length.
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// Copies decoded bytes from `start`.
+    ///
+    /// # Errors
+    /// Any damage in the chunks that hold them, and [`Error::Damaged`] past the end.
+    pub fn read_at(&self, mut start: u64, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            let number = self.chunks.places.partition_point(|place| place.start <= start).saturating_sub(1);
+            let past = || Error::damaged(format!("byte {start} of {} wanted", self.size())).in_file(&self.path);
+            let place = self.chunks.places.get(number).ok_or_else(past)?;
+            let chunk = self.chunk(number, place).in_file(&self.path)?;
+            let from = chunk.get((start - place.start) as usize..).filter(|from| !from.is_empty()).ok_or_else(past)?;
+            let length = from.len().min(out.len());
+            let (now, later) = out.split_at_mut(length);
+            now.copy_from_slice(&from[..length]);
+            start += length as u64;
+            out = later;
+        }
+        Ok(())
+    }
+
+    fn chunk(&self, number: usize, place: &ChunkPlace) -> Result<Arc<Vec<u8>>> {
+        let key = CacheKey { source: self.source, tile: number as u64, part: 0 };
+        self.cache.get_or_load(key, || {
+            let mut out = vec![0; place.header.original as usize];
+            place.decode(&*self.storage.open(&self.path)?, &self.decoder, &mut out)?;
+            let weight = out.capacity();
+            Ok((out, weight))
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::storage::LocalStorage;
+
+    /// A generic tile of these chunks, compressed.
+    pub(crate) fn stored<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+        let (mut size, mut count, mut body) = (0u64, 0u64, Vec::new());
+        for chunk in chunks {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+            encoder.write_all(chunk).unwrap();
+            let data = encoder.finish().unwrap();
+            for number in [chunk.len(), data.len(), 16, 0, 1, chunk.len(), data.len()] {
+                body.extend((number as u32).to_le_bytes());
+            }
+            body.extend(data);
+            (size, count) = (size + chunk.len() as u64, count + 1);
+        }
+        let mut tile = 22u32.to_le_bytes().to_vec();
+        tile.extend((8 + body.len() as u64).to_le_bytes());
+        tile.extend(size.to_le_bytes());
+        tile.push(4);
+        tile.extend(1u64.to_le_bytes());
+        tile.push(0);
+        tile.extend(18u32.to_le_bytes());
+        tile.extend([0, 0, 1, 0, 1, 0, 0, 0, 1, 5, 0, 0, 0, 1, 1, 0, 0, 0]);
+        tile.extend(count.to_le_bytes());
+        tile.extend(body);
+        tile
+    }
+
+    fn context() -> Context {
+        Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(1 << 20)), key: None }
+    }
+
+    #[test]
+    fn ranges_and_the_whole_agree() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tile");
+        let mut random = 1u32;
+        let mut noise = || {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 24) as u8
+        };
+        for length in [0, 1, 65536, 200_000, 900_000] {
+            let payload: Vec<u8> = (0..length).map(|_| noise()).collect();
+            std::fs::write(&file, stored(payload.chunks(65536))).unwrap();
+            let context = context();
+            assert_eq!(read_generic_tile(&*context.storage, &file, 0, None).unwrap(), payload);
+            let tile = GenericTile::open(&context, &file).unwrap();
+            assert_eq!(tile.size(), length as u64);
+            for start in [0, 1, length / 3, 65535, 65536].into_iter().filter(|start| *start <= length) {
+                let mut part = vec![0; (length - start).min(70_000)];
+                tile.read_at(start as u64, &mut part).unwrap();
+                assert_eq!(part, payload[start..start + part.len()]);
+            }
+            assert!(tile.read_at(length as u64, &mut [0]).is_err());
+        }
+    }
+
+    #[test]
+    fn what_a_few_bytes_claim_is_refused_before_it_is_decoded() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tile");
+        let zeros = vec![0; 65536];
+        // 16 MiB in some tens of KiB.
+        let bomb = stored(std::iter::repeat_n(&*zeros, 256));
+        std::fs::write(&file, &bomb).unwrap();
+        let context = context();
+        let error = read_generic_tile(&*context.storage, &file, 0, None).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("16777216 bytes of metadata"), "{error}");
+        assert!(decode_inline_tile(&bomb, None).is_err());
+        // By ranges it is no more than its chunks, and where so much is expected it is given.
+        let mut last = [1; 2];
+        GenericTile::open(&context, &file).unwrap().read_at((16 << 20) - 2, &mut last).unwrap();
+        assert_eq!(last, [0; 2]);
+        assert_eq!(read_generic_tile_of(&*context.storage, &file, 0, None, 16 << 20).unwrap().len(), 16 << 20);
+    }
+
+    #[test]
+    fn holes_and_false_lengths_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tile");
+        let context = context();
+        let refused = |bytes: &[u8], length: u64| {
+            std::fs::write(&file, bytes).unwrap();
+            std::fs::File::options().write(true).open(&file).unwrap().set_len(length).unwrap();
+            let whole = read_generic_tile(&*context.storage, &file, 0, None);
+            let ranges = GenericTile::open(&context, &file).map(|tile| tile.size());
+            assert!(whole.is_err() && ranges.is_err(), "{length}");
+        };
+        let good = stored([&b"payload"[..]]);
+        // The rest of a large file is a hole.
+        let claiming = |persisted: u64, size: u64| {
+            let mut bytes = good.clone();
+            bytes[4..12].copy_from_slice(&persisted.to_le_bytes());
+            bytes[12..20].copy_from_slice(&size.to_le_bytes());
+            bytes
+        };
+        refused(&claiming(1 << 30, 7), 2 << 30);
+        refused(&claiming(1 << 29, 1 << 29), 2 << 30);
+        refused(&claiming(1 << 62, 1 << 30), 2 << 30);
+        let mut many = claiming(1 << 29, 1 << 29);
+        many[52..60].copy_from_slice(&(1u64 << 40).to_le_bytes());
+        refused(&many, 2 << 30);
+        let mut long = claiming(1 << 29, 1 << 29);
+        long[60..64].copy_from_slice(&u32::MAX.to_le_bytes());
+        refused(&long, 2 << 30);
+    }
 }

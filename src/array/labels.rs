@@ -8,6 +8,9 @@ use crate::error::{Error, Locate, Result};
 use crate::format::folder::LABELS;
 use crate::format::schema::{ArrayType, DimensionLabel};
 
+/// Nobody labels labels; deeper than this they are taken for an endless loop.
+const MOST_DEPTH: usize = 4;
+
 /// The array that holds a label, as of the same window as the array that it labels.
 pub struct LabelArray {
     pub array: Arc<Array>,
@@ -19,8 +22,8 @@ impl Array {
     /// Opens the array of one of the labels of this array's schema. Reads its schema.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a label outside the array's folder, [`Error::Damaged`] when there is no array, or
-    /// none that fits the labelled dimension.
+    /// [`Error::Unsupported`] for a label outside the array's folder and for one within itself, [`Error::Damaged`] when
+    /// there is no array, or none that fits the labelled dimension.
     pub fn label(&self, label: &DimensionLabel) -> Result<LabelArray> {
         self.open_label(label).in_field(&label.name).in_array(self.path())
     }
@@ -28,10 +31,17 @@ impl Array {
     fn open_label(&self, label: &DimensionLabel) -> Result<LabelArray> {
         let place = path_in_array(label)
             .ok_or_else(|| Error::unsupported(format!("a label that is not in the array's folder: {}", label.uri)))?;
-        let folder = ArrayFolder::open(self.folder().context.clone(), &self.path().join(place))?;
-        let array = Array::open(Arc::new(folder), self.window())?;
+        let path = self.path().join(place);
+        let storage = &self.context().storage;
+        let around = [self.around.as_slice(), &[storage.canonical(self.path())]].concat();
+        if around.contains(&storage.canonical(&path)) || around.len() > MOST_DEPTH {
+            return Err(Error::unsupported("a label within itself").in_array(&path));
+        }
+        let folder = ArrayFolder::open(self.folder().context.clone(), &path)?;
+        let mut array = Array::open(Arc::new(folder), self.window())?;
+        array.around = around;
         let schema = array.schema();
-        let attribute = schema.attributes.iter().position(|attribute| attribute.name == label.attribute);
+        let attribute = schema.attribute_named(&label.attribute);
         let Some(attribute) = attribute.filter(|_| schema.array_type == ArrayType::Dense) else {
             let reason = format!("the label's array has no dense attribute {:?}", label.attribute);
             return Err(Error::damaged(reason).in_array(array.path()));

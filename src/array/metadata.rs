@@ -1,20 +1,99 @@
 //! The metadata of an array or a group: its keys and values as of a window of time.
+//!
+//! A few stored bytes can hold a value of a GiB. Small values are in memory, large ones stay where they are stored and
+//! are read in ranges.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::folder::Context;
-use super::generic::read_generic_tile;
+use super::generic::{GenericTile, most_decoded};
 use super::timed_files::files_in_force;
 use super::window::TimeWindow;
-use crate::error::{Locate, Result};
+use crate::error::{Error, Locate, Result};
+use crate::format::datatype::Datatype;
 use crate::format::folder::METADATA;
-use crate::format::metadata::{MetadataEntry, MetadataValue, parse_metadata};
+use crate::format::metadata::{EntryHead, MetadataValue, ValueHead, parse_entries};
 
-/// Keys in byte order, as TileDB lists them, with their typed values.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Values up to this length are in memory, whatever there is of them.
+const ALWAYS_IN_MEMORY: u64 = 256;
+
+/// Values up to this length are, as long as there are not many.
+const MOST_IN_MEMORY: u64 = 256 << 10;
+
+/// What a key takes beside its bytes: its place in the map, and later that of its file.
+const ENTRY_OVERHEAD: u64 = 160;
+
+/// Keys in byte order, as TileDB lists them, with their typed values. Memory: a small multiple of what is stored, and
+/// a few MiB.
+#[derive(Debug, Clone, Default)]
 pub struct Metadata {
-    values: BTreeMap<Vec<u8>, MetadataValue>,
+    values: BTreeMap<Vec<u8>, Arc<Value>>,
+}
+
+/// The value of a key: so many values of a type, little-endian.
+#[derive(Debug, Clone)]
+pub struct Value {
+    pub datatype: Datatype,
+    /// May be 0: a key without a value. Of strings it counts code units, not characters.
+    pub count: u32,
+    bytes: Bytes,
+}
+
+#[derive(Debug, Clone)]
+enum Bytes {
+    InMemory(Vec<u8>),
+    /// From `start` in a metadata file's payload.
+    Stored {
+        tile: Arc<GenericTile>,
+        start: u64,
+        length: u64,
+    },
+}
+
+impl Value {
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        match &self.bytes {
+            Bytes::InMemory(bytes) => bytes.len() as u64,
+            Bytes::Stored { length, .. } => *length,
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its bytes; `None` of a value so large that it is only read in ranges.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match &self.bytes {
+            Bytes::InMemory(bytes) => Some(bytes),
+            Bytes::Stored { .. } => None,
+        }
+    }
+
+    /// Copies its bytes from `offset`.
+    ///
+    /// # Errors
+    /// Any damage in what is read, [`Error::Damaged`] past the end.
+    pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let end = offset.checked_add(out.len() as u64).filter(|&end| end <= self.len());
+        let end = end.ok_or_else(|| Error::damaged(format!("byte {offset} of a value of {}", self.len())))?;
+        match &self.bytes {
+            // Within its length, which is a usize.
+            Bytes::InMemory(bytes) => out.copy_from_slice(&bytes[offset as usize..end as usize]),
+            Bytes::Stored { tile, start, .. } => tile.read_at(start + offset, out)?,
+        }
+        Ok(())
+    }
+}
+
+impl From<MetadataValue> for Value {
+    fn from(value: MetadataValue) -> Self {
+        Value { datatype: value.datatype, count: value.count, bytes: Bytes::InMemory(value.bytes) }
+    }
 }
 
 impl Metadata {
@@ -30,21 +109,34 @@ impl Metadata {
 
     fn read_files(context: &Context, root: &Path, window: TimeWindow) -> Result<Self> {
         let mut metadata = Metadata::default();
+        let (mut stored, mut used) = (0u64, 0u64);
         for one in files_in_force(&*context.storage, &root.join(METADATA), window)? {
-            let payload = read_generic_tile(&*context.storage, &one.file, 0, context.key.as_deref())?;
-            metadata.apply(parse_metadata(&payload).in_file(&one.file)?);
+            let tile = Arc::new(GenericTile::open(context, &one.file)?);
+            stored = stored.saturating_add(tile.stored());
+            let most = most_decoded(stored);
+            let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
+            let entries = parse_entries(tile.size(), read, |entry| {
+                let EntryHead { key, value } = entry;
+                let length = value.map_or(0, |head| head.length);
+                let in_memory = length <= ALWAYS_IN_MEMORY || (length <= MOST_IN_MEMORY && used + length <= most / 2);
+                used += ENTRY_OVERHEAD + key.len() as u64 + if in_memory { length } else { 0 };
+                if used > most {
+                    return Err(Error::unsupported(format!("more than {most} bytes of keys and small values")));
+                }
+                metadata.apply(key, value.map(|head| value_of(&tile, head, in_memory)).transpose()?);
+                Ok(())
+            });
+            entries.in_file(&one.file)?;
         }
         Ok(metadata)
     }
 
-    /// What one file does to the keys, entry after entry.
-    fn apply(&mut self, entries: Vec<MetadataEntry>) {
-        for entry in entries {
-            match entry.value {
-                Some(value) => self.values.insert(entry.key, value),
-                None => self.values.remove(&entry.key),
-            };
-        }
+    /// What one entry does to its key.
+    fn apply(&mut self, key: Vec<u8>, value: Option<Value>) {
+        match value {
+            Some(value) => self.values.insert(key, Arc::new(value)),
+            None => self.values.remove(&key),
+        };
     }
 
     pub fn len(&self) -> usize {
@@ -56,32 +148,46 @@ impl Metadata {
     }
 
     /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&MetadataValue> {
-        self.values.get(key.as_bytes())
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.values.get(key.as_bytes()).map(|value| &**value)
     }
 
     /// All keys in byte order. A key is text by custom, any bytes by format.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &MetadataValue)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Arc<Value>)> {
         self.values.iter().map(|(key, value)| (key.as_slice(), value))
     }
 }
 
 impl FromIterator<(Vec<u8>, MetadataValue)> for Metadata {
     fn from_iter<I: IntoIterator<Item = (Vec<u8>, MetadataValue)>>(values: I) -> Self {
-        Metadata { values: values.into_iter().collect() }
+        Metadata { values: values.into_iter().map(|(key, value)| (key, Arc::new(value.into()))).collect() }
     }
+}
+
+/// The value that an entry has in the payload of a file.
+fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result<Value> {
+    let ValueHead { datatype, count, start, length } = head;
+    let bytes = if in_memory {
+        let mut bytes = vec![0; length as usize];
+        tile.read_at(start, &mut bytes)?;
+        Bytes::InMemory(bytes)
+    } else {
+        Bytes::Stored { tile: tile.clone(), start, length }
+    };
+    Ok(Value { datatype, count, bytes })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::datatype::Datatype;
+    use crate::array::generic::tests::stored;
+    use crate::cache::Cache;
+    use crate::storage::LocalStorage;
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    fn entry(key: u8, value: Option<u8>) -> MetadataEntry {
-        let value = value.map(|byte| MetadataValue { datatype: Datatype::UInt8, count: 1, bytes: vec![byte] });
-        MetadataEntry { key: vec![key], value }
+    fn value(byte: u8) -> Value {
+        MetadataValue { datatype: Datatype::UInt8, count: 1, bytes: vec![byte] }.into()
     }
 
     proptest! {
@@ -91,14 +197,87 @@ mod tests {
             let mut metadata = Metadata::default();
             let mut last = HashMap::new();
             for file in &files {
-                metadata.apply(file.iter().map(|&(key, value)| entry(key, value)).collect());
+                file.iter().for_each(|&(key, byte)| metadata.apply(vec![key], byte.map(value)));
                 last.extend(file.iter().copied());
             }
             last.retain(|_, value| value.is_some());
             let found: HashMap<u8, Option<u8>> =
-                metadata.iter().map(|(key, value)| (key[0], value.bytes.first().copied())).collect();
+                metadata.iter().map(|(key, value)| (key[0], value.bytes().unwrap().first().copied())).collect();
             prop_assert_eq!(metadata.len(), last.len());
             prop_assert_eq!(found, last);
         }
+    }
+
+    /// The payload of a file with one key for each of these values.
+    fn payload(values: &[(Datatype, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, (datatype, value)) in values.iter().enumerate() {
+            bytes.extend(7u32.to_le_bytes());
+            bytes.extend(format!("key{number:04}").bytes());
+            bytes.extend([0, *datatype as u8]);
+            bytes.extend(((value.len() / datatype.size()) as u32).to_le_bytes());
+            bytes.extend(*value);
+        }
+        bytes
+    }
+
+    fn read(payloads: &[Vec<u8>]) -> Result<Metadata> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(METADATA)).unwrap();
+        for (number, payload) in payloads.iter().enumerate() {
+            let name = format!("__{number}_{number}_{number:032x}");
+            std::fs::write(folder.path().join(METADATA).join(name), stored(payload.chunks(65536))).unwrap();
+        }
+        let storage = Arc::new(LocalStorage::new());
+        let context = Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None };
+        let metadata = Metadata::read(&context, folder.path(), TimeWindow::ALL)?;
+        for (_, value) in metadata.iter() {
+            // While the files are there.
+            value.read_at(0, &mut vec![0; value.len().min(1000) as usize])?;
+            value.read_at(value.len(), &mut []).unwrap();
+            assert!(value.read_at(value.len(), &mut [0]).is_err());
+        }
+        Ok(metadata)
+    }
+
+    #[test]
+    fn large_values_stay_where_they_are_stored() {
+        let long: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
+        let values = [(Datatype::StringUtf8, &b"short"[..]), (Datatype::UInt32, &long), (Datatype::Int8, &[1, 2])];
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(METADATA)).unwrap();
+        let file = folder.path().join(METADATA).join(format!("__1_1_{:032x}", 1));
+        std::fs::write(&file, stored(payload(&values).chunks(65536))).unwrap();
+        let storage = Arc::new(LocalStorage::new());
+        let context = Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None };
+        let metadata = Metadata::read(&context, folder.path(), TimeWindow::ALL).unwrap();
+        assert_eq!(metadata.get("key0000").and_then(Value::bytes), Some(&b"short"[..]));
+        assert_eq!(metadata.get("key0002").and_then(Value::bytes), Some(&[1, 2][..]));
+        let large = metadata.get("key0001").unwrap();
+        assert_eq!((large.bytes(), large.len(), large.count), (None, long.len() as u64, 300_000));
+        for start in [0, 1, 65_530, long.len() - 100] {
+            let mut part = [0; 100];
+            large.read_at(start as u64, &mut part).unwrap();
+            assert_eq!(part, long[start..start + 100]);
+        }
+    }
+
+    #[test]
+    fn what_a_few_bytes_hold_is_not_kept() {
+        // 64 MiB of zeros as one value, and as some hundred.
+        let zeros = vec![0; 64 << 20];
+        let one = read(&[payload(&[(Datatype::Int8, &zeros)])]).unwrap();
+        assert_eq!(one.get("key0000").unwrap().len(), 64 << 20);
+        let parts: Vec<(Datatype, &[u8])> = zeros.chunks(256 << 10).map(|part| (Datatype::Int8, part)).collect();
+        let many = read(&[payload(&parts)]).unwrap();
+        assert_eq!(many.len(), 256);
+        let held: usize = many.iter().filter_map(|(_, value)| value.bytes()).map(<[u8]>::len).sum();
+        assert!(held < 4 << 20, "{held}");
+        // Keys are kept, so there may not be as many.
+        let empty: Vec<(Datatype, &[u8])> = (0..9999).map(|_| (Datatype::Int8, &[][..])).collect();
+        let file = payload(&empty);
+        assert_eq!(read(&[file.clone()]).unwrap().len(), 9999);
+        let error = read(&vec![[0, 0, 0, 0, 1].repeat(100_000)]).unwrap_err();
+        assert!(error.to_string().contains("bytes of keys"), "{error}");
     }
 }

@@ -20,7 +20,7 @@ pub mod var_tiles;
 pub mod verify;
 pub mod window;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Locate, Result};
@@ -46,6 +46,8 @@ pub struct Array {
     /// Numbers in the folder, oldest first.
     fragments: Vec<usize>,
     metadata: OnceLock<Arc<Metadata>>,
+    /// The folders of the arrays that this one is a label of, outermost first: none of them may be one of its labels.
+    around: Vec<PathBuf>,
 }
 
 impl Array {
@@ -62,7 +64,7 @@ impl Array {
         let schema = folder.schema(&schema.name)?;
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let fragments = directory.visible_fragments(window, is_sparse);
-        Ok(Array { folder, window, schema, fragments, metadata: OnceLock::new() })
+        Ok(Array { folder, window, schema, fragments, metadata: OnceLock::new(), around: Vec::new() })
     }
 
     pub fn folder(&self) -> &Arc<ArrayFolder> {
@@ -191,7 +193,7 @@ impl Array {
     pub fn has_attribute(&self, fragment: usize, attribute: usize) -> Result<bool> {
         let outline = self.outline(fragment)?;
         let wanted = &self.schema.attributes[attribute];
-        let own = outline.schema.attributes.iter().find(|own| own.name == wanted.name);
+        let own = outline.schema.attribute_named(&wanted.name).and_then(|number| outline.schema.attributes.get(number));
         Ok(own.is_some_and(|own| own.is_variable() == wanted.is_variable()))
     }
 
@@ -200,7 +202,7 @@ impl Array {
         let outline = self.outline(fragment)?;
         let wanted = &self.schema.attributes[attribute];
         let attributes = &outline.schema.attributes;
-        let number = attributes.iter().position(|own| own.name == wanted.name);
+        let number = outline.schema.attribute_named(&wanted.name);
         let Some((number, own)) = number.and_then(|number| Some((number, attributes.get(number)?))) else {
             return Err(Error::damaged("the fragment lacks the attribute").in_field(&wanted.name));
         };

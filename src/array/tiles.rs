@@ -24,6 +24,12 @@ const WHOLE_TILE: u64 = 128 << 10;
 /// this is damage.
 const MOST_EXPANSION: u64 = 1 << 20;
 
+/// What can only be decoded as one piece may take this many bytes however small the cache is; else as many as that.
+const ALWAYS_DECODED: u64 = 16 << 20;
+
+/// Each thread keeps a buffer of at most so many bytes for what is stored.
+const MOST_KEPT: usize = 1 << 20;
+
 thread_local! {
     /// What one decoding thread reuses: stored bytes as read, and the filters' own buffers.
     static WORKSPACE: RefCell<Workspace> = RefCell::default();
@@ -33,6 +39,18 @@ thread_local! {
 struct Workspace {
     stored: Vec<u8>,
     scratch: Scratch,
+}
+
+impl Workspace {
+    /// The same, its buffer being `length` bytes long. What an unusually large piece needed is given back with the next.
+    fn for_stored(&mut self, length: u64) -> &mut Self {
+        let length = length as usize;
+        if self.stored.capacity() > MOST_KEPT && length <= MOST_KEPT {
+            self.stored = Vec::new();
+        }
+        self.stored.resize(length, 0);
+        self
+    }
 }
 
 /// The tiles of one data file of a fragment. Memory: the offsets, 8 bytes a tile; decoded bytes are the
@@ -131,14 +149,42 @@ impl Tiles {
     }
 
     /// A tile's decoded bytes as one block. For tiles that are used whole.
+    ///
+    /// # Errors
+    /// Any damage in the tile; [`Error::Unsupported`] for one of more bytes than may be decoded as one piece.
     pub fn whole(&self, tile: u64, size: u64) -> Result<Arc<Block>> {
         if size <= WHOLE_TILE {
             return self.block(tile, size, 0);
         }
-        let length = usize::try_from(size).map_err(|_| Error::damaged("a tile larger than memory"))?;
-        let mut bytes = self.buffers.get(length);
+        let mut bytes = self.room(size).in_file(&self.path)?;
         self.read(tile, size, 0, &mut bytes)?;
         Ok(Arc::new(Block { start: 0, bytes }))
+    }
+
+    /// The most bytes that may be decoded as one piece.
+    pub(super) fn most_at_once(&self) -> u64 {
+        self.budget().max(ALWAYS_DECODED)
+    }
+
+    /// Memory for one piece of a tile, as long as somebody claims it is.
+    fn room(&self, size: u64) -> Result<Buffer> {
+        if size > self.most_at_once() {
+            let what = format!("{size} bytes that can only be decoded together, more than --cache-size");
+            return Err(Error::unsupported(what));
+        }
+        let length = usize::try_from(size).unwrap_or(usize::MAX);
+        self.buffers.try_get(length).ok_or_else(|| Error::unsupported(format!("{size} bytes: not enough memory")))
+    }
+
+    /// Finds out, before memory is made for it, whether a tile decodes to `size` bytes, as far as its chunks say.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when they say otherwise.
+    pub fn check_size(&self, tile: u64, size: u64) -> Result<()> {
+        if size <= WHOLE_TILE || self.sorted.is_some() {
+            return Ok(());
+        }
+        self.chunk_index(tile, size).map(drop)
     }
 
     /// A tile's decoded bytes, not kept. For those who keep what they make of them; they bound `size`.
@@ -155,10 +201,10 @@ impl Tiles {
     /// The start of each of `cells` strings and the strings, for a tile that stores both in one chunk; not kept.
     pub(super) fn decode_strings(&self, tile: u64, size: u64, cells: usize) -> Result<(Vec<u64>, Buffer)> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
-        let decoded = self.open().and_then(|file| {
+        let decoded = self.open_for(offset, stored).and_then(|file| {
             plausible(stored, size.saturating_add(8 * cells as u64))?;
-            WORKSPACE.with_borrow_mut(|Workspace { stored: buffer, scratch }| {
-                buffer.resize(stored as usize, 0);
+            WORKSPACE.with_borrow_mut(|workspace| {
+                let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
                 file.read_at(offset, buffer)?;
                 let mut decoded = None;
                 self.for_each_chunk(buffer, |original, metadata, data| {
@@ -166,7 +212,7 @@ impl Tiles {
                         return Err(Error::damaged("several chunks of strings that hold their offsets"));
                     }
                     expect_size(original as u64, size)?;
-                    let (mut offsets, mut bytes) = (vec![0; cells], self.buffers.get(original));
+                    let (mut offsets, mut bytes) = (self.offsets_of(cells)?, self.room(size)?);
                     self.decoder.undo_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
                     decoded = Some((offsets, bytes));
                     Ok(())
@@ -177,16 +223,25 @@ impl Tiles {
         decoded.in_file(&self.path).at(offset)
     }
 
+    /// Room for the start of each of `cells` strings.
+    fn offsets_of(&self, cells: usize) -> Result<Vec<u64>> {
+        let mut offsets = Vec::new();
+        let too_many = |_| Error::unsupported(format!("{cells} strings that can only be decoded together"));
+        // One more is wanted in the end.
+        offsets.try_reserve_exact(cells.saturating_add(1)).map_err(too_many)?;
+        offsets.resize(cells, 0);
+        Ok(offsets)
+    }
+
     /// A tile as it is stored, which must be `size` bytes; not kept. For those who bound `size`.
-    pub(super) fn stored(&self, tile: u64, size: u64) -> Result<Vec<u8>> {
+    pub(super) fn stored(&self, tile: u64, size: u64) -> Result<Buffer> {
         let read = || {
             let (offset, stored) = self.stored_range(tile)?;
             if stored != size {
                 return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
             }
-            let length = usize::try_from(stored).map_err(|_| Error::damaged("a tile larger than memory"))?;
-            let file = self.open()?;
-            let mut bytes = vec![0; length];
+            let file = self.open_for(offset, stored)?;
+            let mut bytes = self.room(stored)?;
             file.read_at(offset, &mut bytes)?;
             Ok(bytes)
         };
@@ -284,6 +339,16 @@ impl Tiles {
         self.storage.open(&self.path)
     }
 
+    /// The file, which holds `stored` bytes at `offset`: what is recorded of its length need not be so.
+    fn open_for(&self, offset: u64, stored: u64) -> Result<Arc<dyn StoredFile>> {
+        let file = self.open()?;
+        if offset.checked_add(stored).is_none_or(|end| end > file.len()) {
+            let reason = format!("the file ends at {}, {stored} bytes wanted", file.len());
+            return Err(Error::damaged(reason).at(offset));
+        }
+        Ok(file)
+    }
+
     /// How many chunks a tile says it has.
     pub(super) fn chunks(&self, tile: u64) -> Result<u64> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
@@ -314,19 +379,28 @@ impl Tiles {
 
     fn walk_chunks(&self, tile: u64, size: u64) -> Result<ChunkIndex> {
         let (offset, stored) = self.stored_range(tile)?;
-        let file = self.open()?;
+        let file = self.open_for(offset, stored)?;
         let mut head = [0; 8];
         file.read_at(offset, &mut head)?;
         let count = self.chunk_count(u64::from_le_bytes(head), stored).at(offset)?;
+        if count.saturating_mul(size_of::<StoredChunk>() as u64) > self.most_at_once() {
+            return Err(Error::unsupported(format!("a tile of {count} chunks"))
+                .in_field("number of chunks")
+                .at(offset));
+        }
         let end = offset + stored;
         let mut position = offset + 8;
         let mut start = 0u64;
-        let mut chunks = Vec::with_capacity(count as usize);
+        let mut chunks = Vec::new();
         for _ in 0..count {
             let mut bytes = [0; ChunkHeader::SIZE];
             file.read_at(position, &mut bytes)?;
             let header = ChunkHeader::parse(&bytes);
             let chunk = StoredChunk { offset: position + ChunkHeader::SIZE as u64, header, start };
+            if header.original == 0 && count > 1 {
+                // A hole in a file reads as any number of these.
+                return Err(Error::damaged("an empty chunk among others").in_field("chunk header").at(chunk.offset));
+            }
             start = start.saturating_add(u64::from(header.original));
             position = chunk.offset + header.payload_size();
             if position > end || start > size {
@@ -342,13 +416,13 @@ impl Tiles {
         let size = u64::from(chunk.header.original);
         let stored = chunk.header.payload_size();
         plausible(stored, size)?;
-        let file = self.open()?;
-        let mut bytes = self.buffers.get(size as usize);
+        let file = self.open_for(chunk.offset, stored)?;
+        let mut bytes = self.room(size)?;
         if self.decoder.is_plain() && chunk.header.metadata == 0 && chunk.header.filtered == chunk.header.original {
             file.read_at(chunk.offset, &mut bytes)?;
         } else {
-            WORKSPACE.with_borrow_mut(|Workspace { stored: buffer, scratch }| {
-                buffer.resize(stored as usize, 0);
+            WORKSPACE.with_borrow_mut(|workspace| {
+                let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
                 file.read_at(chunk.offset, buffer)?;
                 let (metadata, data) = buffer.split_at(chunk.header.metadata as usize);
                 self.decoder.undo(metadata, data, &mut bytes, scratch)
@@ -368,10 +442,10 @@ impl Tiles {
         let (offset, stored) = self.stored_range(tile)?;
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         plausible(stored, size).at(offset)?;
-        let file = self.open()?;
-        let mut bytes = self.buffers.get(size as usize);
-        WORKSPACE.with_borrow_mut(|Workspace { stored: buffer, scratch }| {
-            buffer.resize(stored as usize, 0);
+        let file = self.open_for(offset, stored)?;
+        let mut bytes = self.room(size).at(offset)?;
+        WORKSPACE.with_borrow_mut(|workspace| {
+            let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
             file.read_at(offset, buffer)?;
             let mut filled = 0;
             self.for_each_chunk(buffer, |original, metadata, data| {

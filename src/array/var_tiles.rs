@@ -17,9 +17,6 @@ use crate::format::fragment::Field;
 /// Tiles whose offsets and values take at most this many bytes are one unit of the cache.
 const WHOLE_TILE: u64 = 4 << 20;
 
-/// A tile that can only be decoded whole may be as large as the cache, or this where the cache is small.
-const MOST_FOLDED: u64 = 256 << 20;
-
 /// Bytes of one offset.
 const OFFSET: u64 = 8;
 
@@ -196,16 +193,17 @@ impl VarTiles {
 
     fn decode(&self, tile: u64, cells: u64) -> Result<VarTile> {
         let size = self.size(tile)?;
-        let most = MOST_FOLDED.max(self.values.budget());
         let offset_bytes = offset_bytes(cells)?;
-        if offset_bytes.saturating_add(size) > most {
-            let what = format!("a tile of {size} bytes in {cells} cells, which can only be decoded whole");
+        if offset_bytes.saturating_add(size) > self.values.most_at_once() {
+            let what =
+                format!("{size} bytes in {cells} cells that can only be decoded together, more than --cache-size");
             return Err(Error::unsupported(what).in_file(self.values.path()));
         }
         let (mut offsets, bytes) = if self.is_folded(tile, cells)? {
             self.values.decode_strings(tile, size, cells as usize)?
         } else {
             let stored = self.offsets.decode(tile, offset_bytes)?;
+            // As many as have just been decoded.
             let mut offsets = Vec::with_capacity(cells as usize + 1);
             offsets.extend(stored.as_chunks().0.iter().copied().map(u64::from_le_bytes));
             (offsets, self.values.decode(tile, size)?)

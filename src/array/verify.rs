@@ -1,5 +1,7 @@
 //! Decodes everything that is stored in an array and collects what is damaged.
 
+use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -12,6 +14,9 @@ use super::{Array, ArrayFolder};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
 use crate::format::pipeline::Filter;
+
+/// Offsets of variable-size cells are checked in parts of this many.
+const OFFSETS_AT_ONCE: u64 = 4096;
 
 /// What was checked so far. Threads add to it while another may show it.
 #[derive(Debug, Default)]
@@ -36,6 +41,14 @@ struct FieldTiles {
 /// own metadata, enumerations, labels and delete conditions.
 /// Gives the damage found, in no order. Memory is that of the cache and of one tile a core.
 pub fn verify(array: &Array, progress: &Progress) -> Vec<Error> {
+    verify_once(array, progress, &mut HashSet::new())
+}
+
+/// As [`verify`], without the arrays in the folders that were `visited`: several labels may be one array.
+fn verify_once(array: &Array, progress: &Progress, visited: &mut HashSet<PathBuf>) -> Vec<Error> {
+    if !visited.insert(array.context().storage.canonical(array.path())) {
+        return Vec::new();
+    }
     let damage = Mutex::new(Vec::new());
     let add = |error: Error| damage.lock().unwrap_or_else(PoisonError::into_inner).push(error);
     if let Err(error) = array.metadata() {
@@ -51,7 +64,7 @@ pub fn verify(array: &Array, progress: &Progress) -> Vec<Error> {
     }
     for label in &array.schema().labels {
         match array.label(label) {
-            Ok(label) => verify(&label.array, progress).into_iter().for_each(add),
+            Ok(label) => verify_once(&label.array, progress, visited).into_iter().for_each(add),
             Err(error) => add(error),
         }
     }
@@ -116,6 +129,10 @@ fn verify_field(
         Ok(tiles) => tiles,
         Err(error) => return add(error),
     };
+    // The offsets are as many as the tiles, or there is nothing to go through.
+    if let Err(error) = folder.tiles(fragment, field.field, FieldFile::Data) {
+        return add(error);
+    }
     (0..tiles).into_par_iter().for_each(|tile| {
         let Some(cells) = outline.facts.cells_in_tile(&outline.schema, tile) else {
             return add(Error::damaged(format!("tile {tile} has no number of cells")));
@@ -172,8 +189,22 @@ fn verify_var_tile(
 ) -> Result<u64> {
     let (_, datatype, _) = folder.filtering(fragment, outline, field.field, FieldFile::Var)?;
     let tiles = folder.var_tiles(fragment, field.field, datatype.size())?;
-    let decoded = tiles.tile(tile, cells)?;
-    Ok(decoded.bytes.len() as u64 + 8 * cells)
+    let size = tiles.size(tile)?;
+    if tiles.is_whole(tile, cells)? {
+        tiles.tile(tile, cells)?;
+        return Ok(size + 8 * cells);
+    }
+    let mut reader = tiles.reader(tile, cells)?;
+    let mut offsets = [0; OFFSETS_AT_ONCE as usize + 1];
+    let mut first = 0;
+    while first < cells {
+        // Each part begins with the last of the one before, so that all are compared with their neighbours.
+        let count = OFFSETS_AT_ONCE.min(cells - first);
+        reader.offsets(first, &mut offsets[..count as usize + 1])?;
+        first += count;
+    }
+    tiles.prepare_values(tile, cells, 0, size)?;
+    Ok(size + 8 * cells)
 }
 
 fn is_checked(folder: &ArrayFolder, fragment: usize, outline: &Outline, field: Field, file: FieldFile) -> bool {

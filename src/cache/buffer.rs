@@ -12,6 +12,10 @@ const MOST_UNUSED: usize = 8 << 20;
 /// Buffers below this are left to the allocator, which keeps such blocks itself.
 const LEAST: usize = 4 << 10;
 
+/// From this length on it is asked whether there is so much memory. (Asking costs clearing it, which for large blocks
+/// the kernel has done already.)
+const LARGE: usize = 1 << 20;
+
 /// How many unused buffers are looked at for one that fits.
 const LOOKED_AT: usize = 16;
 
@@ -40,6 +44,21 @@ impl Buffers {
         let mut bytes = self.take(length).unwrap_or_else(|| vec![0; length]);
         bytes.resize(length, 0);
         Buffer { bytes, home: Arc::clone(self) }
+    }
+
+    /// As [`Buffers::get`]; `None` where there is not so much memory. For lengths that somebody else chose.
+    pub fn try_get(self: &Arc<Self>, length: usize) -> Option<Buffer> {
+        if let Some(mut bytes) = self.take(length) {
+            bytes.resize(length, 0);
+            return Some(Buffer { bytes, home: Arc::clone(self) });
+        }
+        if length < LARGE {
+            return Some(self.get(length));
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).ok()?;
+        bytes.resize(length, 0);
+        Some(Buffer { bytes, home: Arc::clone(self) })
     }
 
     /// The unused buffer that was last in use among those that hold `length` bytes and not twice as many.

@@ -26,8 +26,7 @@ thread_local! {
 /// bounded by what a zlib stream of the length of `persisted` can hold.
 ///
 /// # Errors
-/// [`Error::Damaged`] if the payload does not decode to exactly `tile_size` bytes, [`Error::Key`] if
-/// the key is missing or wrong, [`Error::Unsupported`] for a filter that no generic tile has.
+/// As [`generic_tile_decoder`]; [`Error::Damaged`] if the payload does not decode to exactly `tile_size` bytes.
 pub fn decode_generic_tile(
     pipeline: &Pipeline,
     encrypted: bool,
@@ -35,6 +34,23 @@ pub fn decode_generic_tile(
     persisted: &[u8],
     key: Option<&Key>,
 ) -> Result<Vec<u8>> {
+    let decoder = generic_tile_decoder(pipeline, encrypted, key)?;
+    SCRATCH.with_borrow_mut(|scratch| decode_chunks(&decoder, tile_size, persisted, scratch))
+}
+
+/// Decodes one chunk of a generic tile into `out`, which has the chunk's original length.
+///
+/// # Errors
+/// As [`Decoder::undo`].
+pub fn decode_generic_chunk(decoder: &Decoder, metadata: &[u8], data: &[u8], out: &mut [u8]) -> Result<()> {
+    SCRATCH.with_borrow_mut(|scratch| decoder.undo(metadata, data, out, scratch))
+}
+
+/// What undoes the filters of a generic tile.
+///
+/// # Errors
+/// [`Error::Key`] if the key is missing, [`Error::Unsupported`] for a filter that no generic tile has.
+pub fn generic_tile_decoder(pipeline: &Pipeline, encrypted: bool, key: Option<&Key>) -> Result<Decoder> {
     for filter in &pipeline.filters {
         if !matches!(filter, Filter::Noop | Filter::Gzip { .. } | Filter::Aes256Gcm) {
             return Err(Error::unsupported(format!("filter {} in a generic tile", filter.name())));
@@ -47,8 +63,7 @@ pub fn decode_generic_tile(
         (false, _) => None,
     };
     let context = TileContext { datatype: Datatype::Char, cell_size: 1, format_version: 0, writer_version: None, key };
-    let decoder = Decoder::new(pipeline, &context)?;
-    SCRATCH.with_borrow_mut(|scratch| decode_chunks(&decoder, tile_size, persisted, scratch))
+    Decoder::new(pipeline, &context)
 }
 
 fn decode_chunks(decoder: &Decoder, tile_size: u64, persisted: &[u8], scratch: &mut Scratch) -> Result<Vec<u8>> {

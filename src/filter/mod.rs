@@ -36,7 +36,7 @@ mod xor;
 
 pub use bitsort::StoredOrder;
 pub use chunks::{Chunk, Chunks};
-pub use generic_tile::decode_generic_tile;
+pub use generic_tile::{decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
 pub use key::Key;
 pub use pipeline::{Decoder, TileContext};
 pub use scratch::Scratch;

@@ -81,6 +81,11 @@ impl Enumeration {
         self.data.get(start..end)
     }
 
+    /// Bytes of memory behind this list.
+    pub fn memory(&self) -> usize {
+        self.data.capacity() + self.offsets.capacity() * size_of::<u64>()
+    }
+
     /// All values in order.
     pub fn values(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map_while(|position| self.value(position))

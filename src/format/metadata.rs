@@ -1,6 +1,5 @@
 //! Array and group metadata: the files in `__meta` (the format's "Metadata" page).
 
-use super::cursor::Cursor;
 use super::datatype::Datatype;
 use crate::error::{Error, Locate, Result};
 
@@ -22,39 +21,111 @@ pub struct MetadataValue {
     pub bytes: Vec<u8>,
 }
 
+/// One entry of a metadata file without its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryHead {
+    pub key: Vec<u8>,
+    /// `None` deletes the key.
+    pub value: Option<ValueHead>,
+}
+
+/// What a value is, and where in the payload its bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueHead {
+    pub datatype: Datatype,
+    pub count: u32,
+    pub start: u64,
+    /// `count` values of the type, all of them within the payload.
+    pub length: u64,
+}
+
 /// More entries than anyone puts in one file; they take more memory than their bytes.
 const MOST_ENTRIES: usize = 1 << 20;
+
+/// No key is longer.
+const MOST_KEY: u64 = 1 << 16;
 
 /// Reads the payload of a metadata file: entries until the end. They are to be applied in their order, and the
 /// files in the order of their start times; the last entry of a key wins.
 ///
 /// # Errors
-/// [`Error::Damaged`] when an entry ends early, [`Error::Unsupported`] for an unknown type and for more than
-/// 2^20 entries.
+/// As [`parse_entries`].
 pub fn parse_metadata(payload: &[u8]) -> Result<Vec<MetadataEntry>> {
-    let mut cursor = Cursor::new(payload);
+    let bytes_at = |start: u64, length: u64| {
+        let range = usize::try_from(start).ok().zip(usize::try_from(start.checked_add(length)?).ok());
+        range.and_then(|(start, end)| payload.get(start..end))
+    };
+    let ends = || Error::damaged("the bytes end early");
     let mut entries = Vec::new();
-    while !cursor.is_at_end() {
-        if entries.len() == MOST_ENTRIES {
-            return Err(Error::unsupported(format!("more than {MOST_ENTRIES} metadata entries in one file")));
-        }
-        let start = cursor.position() as u64;
-        let key = cursor.str32("key")?.to_vec();
-        let deletion = cursor.u8("deletion")? != 0;
-        let value = if deletion { None } else { Some(parse_value(&mut cursor).at(start)?) };
-        entries.push(MetadataEntry { key, value });
-    }
+    let read = |start: u64, out: &mut [u8]| {
+        out.copy_from_slice(bytes_at(start, out.len() as u64).ok_or_else(ends)?);
+        Ok(())
+    };
+    parse_entries(payload.len() as u64, read, |entry| {
+        let value = entry.value.map(|ValueHead { datatype, count, start, length }| {
+            let bytes = bytes_at(start, length).ok_or_else(ends)?.to_vec();
+            Ok(MetadataValue { datatype, count, bytes })
+        });
+        entries.push(MetadataEntry { key: entry.key, value: value.transpose()? });
+        Ok(())
+    })?;
     Ok(entries)
 }
 
-fn parse_value(cursor: &mut Cursor<'_>) -> Result<MetadataValue> {
-    let datatype = Datatype::from_number(cursor.u8("datatype")?)?;
-    let count = cursor.u32("number of values")?;
-    let size = u64::from(count) * datatype.size() as u64;
-    let bytes = cursor.bytes_u64(size, "values").map_err(|_| {
-        Error::damaged(format!("{count} {} in {} bytes", datatype.name(), cursor.remaining())).in_field("values")
-    })?;
-    Ok(MetadataValue { datatype, count, bytes: bytes.to_vec() })
+/// Reads the entries of a payload of `length` bytes, of which `read` gives ranges, and hands them to `visit` in their
+/// order. The values are not read.
+///
+/// # Errors
+/// [`Error::Damaged`] when an entry ends early, [`Error::Unsupported`] for an unknown type, for more than 2^20 entries
+/// and for a key of more than 64 KiB; what `read` and `visit` give.
+pub fn parse_entries(
+    length: u64,
+    mut read: impl FnMut(u64, &mut [u8]) -> Result<()>,
+    mut visit: impl FnMut(EntryHead) -> Result<()>,
+) -> Result<()> {
+    let (mut at, mut entries) = (0, 0);
+    // Of each entry first what every entry has, then what follows its key.
+    let mut fixed = |at: &mut u64, size: u64, field: &str| {
+        let mut bytes = [0; 8];
+        let end = at.checked_add(size).filter(|&end| end <= length);
+        let reason = || format!("{size} bytes wanted, {} left", length - *at);
+        let end = end.ok_or_else(|| Error::damaged(reason()).in_field(field).at(*at))?;
+        read(*at, &mut bytes[..size as usize])?;
+        *at = end;
+        Ok::<_, Error>(u64::from_le_bytes(bytes))
+    };
+    while at < length {
+        if entries == MOST_ENTRIES {
+            return Err(Error::unsupported(format!("more than {MOST_ENTRIES} metadata entries in one file")));
+        }
+        entries += 1;
+        let start = at;
+        let key_length = fixed(&mut at, 4, "key")?;
+        if key_length > MOST_KEY {
+            return Err(Error::unsupported(format!("a key of {key_length} bytes")).in_field("key").at(start));
+        }
+        let mut key = Vec::with_capacity(key_length as usize);
+        while (key.len() as u64) < key_length {
+            let part = (key_length - key.len() as u64).min(8);
+            key.extend(&fixed(&mut at, part, "key")?.to_le_bytes()[..part as usize]);
+        }
+        let value = if fixed(&mut at, 1, "deletion")? != 0 {
+            None
+        } else {
+            let datatype = Datatype::from_number(fixed(&mut at, 1, "datatype")? as u8).at(start)?;
+            let count = fixed(&mut at, 4, "number of values")? as u32;
+            let size = u64::from(count) * datatype.size() as u64;
+            let left = length - at;
+            if size > left {
+                let reason = format!("{count} {} in {left} bytes", datatype.name());
+                return Err(Error::damaged(reason).in_field("values").at(start));
+            }
+            at += size;
+            Some(ValueHead { datatype, count, start: at - size, length: size })
+        };
+        visit(EntryHead { key, value })?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -113,6 +184,13 @@ mod tests {
         let bytes = [0, 0, 0, 0, 1].repeat(MOST_ENTRIES);
         assert_eq!(parse_metadata(&bytes).unwrap().len(), MOST_ENTRIES);
         assert!(parse_metadata(&[bytes, vec![0, 0, 0, 0, 1]].concat()).is_err());
+    }
+
+    #[test]
+    fn keys_are_bounded() {
+        let of = |length: usize| [&(length as u32).to_le_bytes()[..], &vec![b'k'; length], &[1]].concat();
+        assert_eq!(parse_metadata(&of(1 << 16)).unwrap()[0].key.len(), 1 << 16);
+        assert!(matches!(parse_metadata(&of((1 << 16) + 1)), Err(Error::Unsupported { .. })));
     }
 
     #[test]

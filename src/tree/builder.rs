@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use super::made::{FixedFolder, MadeFile};
 use super::node::Node;
-use super::texts::{FileFacts, Format};
+use super::texts::{FileFacts, Files, Format};
 
 /// A folder in the making.
 pub struct FolderBuilder {
@@ -22,8 +22,8 @@ pub struct FolderBuilder {
 /// What [`FolderBuilder`] has collected.
 #[derive(Debug, Clone, Default)]
 pub struct FileList {
-    pub files: Vec<FileFacts>,
-    pub not_listed: Vec<(String, String)>,
+    pub files: Arc<Files>,
+    pub not_listed: Arc<Vec<(String, String)>>,
 }
 
 impl FolderBuilder {
@@ -88,6 +88,6 @@ impl FolderBuilder {
 
     /// The list of the files so far.
     pub fn file_list(&self) -> FileList {
-        FileList { files: self.facts.clone(), not_listed: self.not_listed.clone() }
+        FileList { files: Arc::new(Files::new(self.facts.clone())), not_listed: Arc::new(self.not_listed.clone()) }
     }
 }

@@ -1,5 +1,6 @@
 //! README.txt, schema.json, schema.txt and fragments.tsv in an array's folder.
 
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 use super::array::last_commit;
@@ -13,7 +14,9 @@ use super::texts::{
 };
 use crate::array::Array;
 use crate::error::Result;
-use crate::export::Labels;
+
+/// So many warnings are shown.
+const MOST_WARNINGS: usize = 100;
 
 /// Writes one of the explaining texts.
 type Write = fn(&Description<'_>) -> String;
@@ -60,22 +63,31 @@ impl Explained {
         let schema = array.schema();
         let mut warnings = Vec::new();
         let mut enumerations = Vec::new();
-        for number in 0..schema.attributes.len() {
+        let mut known = HashSet::new();
+        for (number, attribute) in schema.attributes.iter().enumerate() {
+            if !attribute.enumeration.as_deref().is_some_and(|name| known.insert(name)) {
+                continue;
+            }
             match enums::labels(array, number) {
-                Ok(Some(labels)) if !enumerations.iter().any(|known: &Arc<Labels>| known.name == labels.name) => {
-                    enumerations.push(labels);
-                }
-                Ok(_) => {}
+                Ok(labels) => enumerations.extend(labels),
                 Err(error) => warnings.push(error.to_string()),
             }
         }
         let metadata = match array.metadata() {
-            Ok(metadata) => meta::for_formats(&metadata),
+            Ok(metadata) => {
+                warnings.extend(meta::left_out(&metadata));
+                meta::for_formats(&metadata)
+            }
             Err(error) => {
                 warnings.push(error.to_string());
                 Vec::new()
             }
         };
+        let all = warnings.len();
+        if all > MOST_WARNINGS {
+            warnings.truncate(MOST_WARNINGS);
+            warnings.push(format!("{} more; tilefs verify tells them all", all - MOST_WARNINGS));
+        }
         let cells = match self.fields.shown.selection() {
             Some(selection) => CellsShown::Dense {
                 axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisShown::of(a, d)).collect(),

@@ -53,14 +53,14 @@ fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, 
     let selection = Selection::new(vec![AxisSelection::contiguous(0, size)])?;
     let shown = Arc::new(DenseShown::new(dense, selection));
     let file = MadeFile::new(modified, move || shown.values(FieldId::Attribute(0))).with_length(size);
-    let mime_type = metadata.get("mime_type").filter(|value| !value.bytes.is_empty());
+    let mime_type = metadata.get("mime_type").and_then(|value| value.bytes()).filter(|bytes| !bytes.is_empty());
     // The name that desktops have agreed on.
-    let attributes = mime_type.map(|value| ("user.mime_type".to_owned(), value.bytes.clone()));
+    let attributes = mime_type.map(|bytes| ("user.mime_type".to_owned(), bytes.to_vec()));
     Ok(Some((file_name(&metadata), file.described_by(move || attributes.iter().cloned().collect()))))
 }
 
 fn file_size(array: &Array, metadata: &Metadata) -> Result<u64> {
-    let stored = metadata.get("file_size").and_then(|value| number::integer(value.datatype, &value.bytes));
+    let stored = metadata.get("file_size").and_then(|value| number::integer(value.datatype, value.bytes()?));
     let size = stored.and_then(|size| u64::try_from(size).ok()).ok_or_else(|| Error::damaged("no size of a file"))?;
     match array.schema().dimensions.first().and_then(|dimension| dimension.last_position()) {
         Some(last) if size <= last.saturating_add(1) => Ok(size),
@@ -72,7 +72,7 @@ fn file_size(array: &Array, metadata: &Metadata) -> Result<u64> {
 fn file_name(metadata: &Metadata) -> String {
     let stored = |key: &str| {
         let value = metadata.get(key)?;
-        text::decode(value.datatype, &value.bytes).filter(|text| !text.is_empty())
+        text::decode(value.datatype, value.bytes()?).filter(|text| !text.is_empty())
     };
     let name = stored("original_file_name");
     let last = name.as_deref().and_then(|name| name.trim_end_matches('/').rsplit('/').next());

@@ -96,10 +96,13 @@ pub fn group_json(group: &Group) -> Result<String> {
     let members = rows(group)?
         .into_iter()
         .map(|row| json!({"name": row.name, "type": row.kind, "uri": row.uri, "path": row.path, "state": row.state}));
+    let mut room = meta::MOST_JSON;
     let metadata: Map<String, Value> = group
         .metadata()?
         .iter()
-        .map(|(key, value)| (String::from_utf8_lossy(key).into_owned(), Value::Object(meta::described(value))))
+        .map(|(key, value)| {
+            (String::from_utf8_lossy(key).into_owned(), Value::Object(meta::described(value, &mut room)))
+        })
         .collect();
     let all = json!({
         "object": "group",

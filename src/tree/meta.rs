@@ -10,21 +10,25 @@
 //! `meta.json` is one object with all keys, in byte order:
 //! `{"KEY": {"type": "FLOAT64", "count": 3, "values": [1.5, 2, "nan"], "file": "KEY"}}`. Text has `"text"` and everything
 //! else that is bytes has `"hex"` in place of `"values"`; dates and times also have their `"unit"`. `"file"` is the
-//! name in `meta/`. A key that is no UTF-8 is shown with U+FFFD, its bytes being in `"key_hex"`.
+//! name in `meta/`. A key that is no UTF-8 is shown with U+FFFD, its bytes being in `"key_hex"`. A value of more than
+//! 256 KiB, or with which the file would grow beyond some MiB, has `"left_out"` instead, which says how many bytes it is:
+//! `meta/KEY` has it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
+use super::lines::Lines;
 use super::made::{FixedFolder, MadeFile, MadeFolder};
 use super::names::FileNames;
 use super::xattrs::ExtendedAttributes;
 use crate::array::Metadata;
+use crate::array::metadata::Value as Stored;
 use crate::error::Result;
 use crate::export::{Content, Metadatum, number};
 use crate::format::datatype::{Datatype, Kind};
-use crate::format::metadata::MetadataValue;
 use crate::format::text;
 
 /// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.
@@ -42,10 +46,9 @@ pub fn add_to(
 fn files(metadata: &Metadata, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
     for ((_, value), name) in metadata.iter().zip(file_names(metadata)) {
-        let content: Arc<dyn Content> = Arc::new(file_bytes(value));
-        let length = content.len();
-        let file = MadeFile::new(modified, move || Ok(content.clone())).with_length(length);
         let attributes = extended_attributes(value);
+        let value = value.clone();
+        let file = MadeFile::new(modified, move || file_content(&value));
         folder.add_file(name, file.described_by(move || attributes.clone()));
     }
     folder
@@ -57,31 +60,57 @@ fn file_names(metadata: &Metadata) -> Vec<String> {
     metadata.iter().map(|(key, _)| names.give(&String::from_utf8_lossy(key), &[""])).collect()
 }
 
-fn extended_attributes(value: &MetadataValue) -> ExtendedAttributes {
+fn extended_attributes(value: &Stored) -> ExtendedAttributes {
     vec![
         ("user.tiledb.type".to_owned(), value.datatype.name().into()),
         ("user.tiledb.count".to_owned(), value.count.to_string().into_bytes()),
     ]
 }
 
-/// The bytes of a value's file.
-fn file_bytes(value: &MetadataValue) -> Vec<u8> {
+/// What a value's file holds. It is made when it is read: numbers take many times more bytes as text.
+fn file_content(value: &Arc<Stored>) -> Result<Arc<dyn Content>> {
     if value.datatype.kind() == Kind::Bytes {
-        return value.bytes.clone();
+        return Ok(Arc::new(RawBytes(value.clone())));
     }
-    let mut lines = String::new();
-    for one in value.bytes.chunks_exact(value.datatype.size()) {
-        lines += &number::text(value.datatype, one).unwrap_or_default();
-        lines.push('\n');
-    }
-    lines.into_bytes()
+    let (value, size) = (value.clone(), value.datatype.size());
+    let count = value.len() / size as u64;
+    let lines = Lines::new(count, move |numbers: Range<u64>, text: &mut Vec<u8>| {
+        let mut bytes = vec![0; (numbers.end - numbers.start) as usize * size];
+        value.read_at(numbers.start * size as u64, &mut bytes)?;
+        for one in bytes.chunks_exact(size) {
+            text.extend(number::text(value.datatype, one).unwrap_or_default().bytes());
+            text.push(b'\n');
+        }
+        Ok(())
+    });
+    Ok(Arc::new(lines?))
 }
+
+/// A value's bytes as they are stored.
+struct RawBytes(Arc<Stored>);
+
+impl Content for RawBytes {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.0.read_at(offset, buf)
+    }
+}
+
+/// What the values in one `meta.json` may take in memory while it is made.
+pub const MOST_JSON: u64 = 8 << 20;
+
+/// What a number takes among them.
+const NUMBER_IN_JSON: u64 = 64;
 
 /// The text of `meta.json`.
 fn json(metadata: &Metadata) -> String {
     let mut all = Map::new();
+    let mut room = MOST_JSON;
     for ((key, value), file) in metadata.iter().zip(file_names(metadata)) {
-        let mut entry = described(value);
+        let mut entry = described(value, &mut room);
         entry.insert("file".to_owned(), file.into());
         let mut name = String::from_utf8_lossy(key).into_owned();
         if name.as_bytes() != key {
@@ -97,33 +126,63 @@ fn json(metadata: &Metadata) -> String {
     text
 }
 
-/// What the formats that hold all of an array in one file are given of its metadata.
+/// What the formats that hold all of an array in one file are given of its metadata: all but the largest values, for
+/// which [`left_out`] has a word.
 pub fn for_formats(metadata: &Metadata) -> Vec<Metadatum> {
     let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
-    metadata
-        .iter()
-        .map(|(key, value)| Metadatum { key: text(key), datatype: value.datatype, value: value.bytes.clone() })
-        .collect()
+    let given = |(key, value): (&[u8], &Arc<Stored>)| {
+        Some(Metadatum { key: text(key), datatype: value.datatype, value: value.bytes()?.to_vec() })
+    };
+    metadata.iter().filter_map(given).collect()
 }
 
-/// A value for machines: its type, the number of values, and the values.
-pub fn described(value: &MetadataValue) -> Map<String, Value> {
+/// Says which values are only in `meta/`, if any are.
+pub fn left_out(metadata: &Metadata) -> Option<String> {
+    let mut large = metadata.iter().filter(|(_, value)| value.bytes().is_none());
+    let (key, value) = large.next()?;
+    let key = String::from_utf8_lossy(key);
+    let others = match large.count() {
+        0 => String::new(),
+        count => format!(" (and {count} more)"),
+    };
+    Some(format!("the value of the metadata key {key}{others} is only in meta/: it has {} bytes", value.len()))
+}
+
+/// A value for machines: its type, the number of values, and the values, if there is room for them.
+pub fn described(value: &Stored, room: &mut u64) -> Map<String, Value> {
     let datatype = value.datatype;
     let mut entry = Map::new();
     entry.insert("type".to_owned(), datatype.name().into());
     entry.insert("count".to_owned(), value.count.into());
-    if let Some(text) = text::decode(datatype, &value.bytes) {
-        entry.insert("text".to_owned(), text.into());
-    } else if datatype.kind() == Kind::Bytes {
-        entry.insert("hex".to_owned(), hex(&value.bytes).into());
-    } else {
-        let values = value.bytes.chunks_exact(datatype.size()).map(|one| number_json(datatype, one));
-        entry.insert("values".to_owned(), values.collect());
+    let needed = match datatype.kind() {
+        Kind::Bytes => 4 * value.len(),
+        _ => value.len() / datatype.size() as u64 * NUMBER_IN_JSON,
+    };
+    match value.bytes().filter(|_| needed <= *room) {
+        Some(bytes) => {
+            *room -= needed;
+            let (form, values) = values_of(datatype, bytes);
+            entry.insert(form.to_owned(), values);
+        }
+        None => {
+            entry.insert("left_out".to_owned(), format!("{} bytes", value.len()).into());
+        }
     }
     if let Some(unit) = datatype.time_unit() {
         entry.insert("unit".to_owned(), unit.into());
     }
     entry
+}
+
+/// The values, and in which of the three forms.
+fn values_of(datatype: Datatype, bytes: &[u8]) -> (&'static str, Value) {
+    if let Some(text) = text::decode(datatype, bytes) {
+        return ("text", text.into());
+    }
+    if datatype.kind() == Kind::Bytes {
+        return ("hex", hex(bytes).into());
+    }
+    ("values", bytes.chunks_exact(datatype.size()).map(|one| number_json(datatype, one)).collect())
 }
 
 /// A number that reads back exactly: single precision in the digits of its double, what is not finite as a string.
@@ -150,6 +209,7 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::metadata::MetadataValue;
     use crate::tree::node::{Folder, Node};
     use proptest::prelude::*;
 
@@ -157,12 +217,19 @@ mod tests {
         MetadataValue { datatype, count: (bytes.len() / datatype.size()) as u32, bytes: bytes.to_vec() }
     }
 
+    fn bytes_of(datatype: Datatype, bytes: &[u8]) -> Vec<u8> {
+        let content = file_content(&Arc::new(value(datatype, bytes).into())).unwrap();
+        let mut bytes = vec![0; content.len() as usize];
+        content.read_at(0, &mut bytes).unwrap();
+        bytes
+    }
+
     fn text_of(datatype: Datatype, bytes: &[u8]) -> String {
-        String::from_utf8(file_bytes(&value(datatype, bytes))).unwrap()
+        String::from_utf8(bytes_of(datatype, bytes)).unwrap()
     }
 
     fn json_of(datatype: Datatype, bytes: &[u8]) -> String {
-        Value::Object(described(&value(datatype, bytes))).to_string()
+        Value::Object(described(&value(datatype, bytes).into(), &mut MOST_JSON.clone())).to_string()
     }
 
     #[test]
@@ -175,7 +242,7 @@ mod tests {
         assert_eq!(text_of(Datatype::StringUtf8, "a\nü".as_bytes()), "a\nü");
         assert_eq!(text_of(Datatype::StringUtf16, &[b'a', 0]), "a\0");
         assert_eq!(text_of(Datatype::Int32, &[]), "");
-        assert_eq!(file_bytes(&value(Datatype::Blob, &[0, 255])), [0, 255]);
+        assert_eq!(bytes_of(Datatype::Blob, &[0, 255]), [0, 255]);
     }
 
     #[test]
@@ -211,6 +278,19 @@ mod tests {
             let in_json: f64 = number_json(Datatype::Float64, &double.to_le_bytes()).to_string().parse().unwrap();
             prop_assert_eq!(in_json.to_bits(), double.to_bits());
         }
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_values_and_no_more() {
+        let keys = (0..100u8).map(|key| (vec![key], value(Datatype::Int8, &[key; 2000])));
+        let metadata: Metadata = keys.collect();
+        let text = json(&metadata);
+        let parsed: Value = serde_json::from_str(&text).unwrap();
+        let entries = parsed.as_object().unwrap();
+        assert_eq!(entries.len(), 100);
+        let held = entries.values().filter(|entry| entry.get("values").is_some()).count() as u64;
+        assert_eq!(held, MOST_JSON / (2000 * NUMBER_IN_JSON));
+        assert!(entries.values().all(|entry| entry.get("values").is_some() || entry["left_out"] == "2000 bytes"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod group;
 pub mod group_texts;
 pub mod history;
 pub mod labels;
+pub mod lines;
 pub mod made;
 pub mod meta;
 pub mod names;

@@ -54,7 +54,7 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
 pub fn georeference(fields: &FieldFolder) -> Option<Georeference> {
     let metadata = fields.shown.array().metadata().ok()?;
     let gdal = metadata.get(GDAL_METADATA)?;
-    let whole = Georeference::from_gdal_metadata(std::str::from_utf8(&gdal.bytes).ok()?)?;
+    let whole = Georeference::from_gdal_metadata(std::str::from_utf8(gdal.bytes()?).ok()?)?;
     let [.., rows, columns] = fields.shown.selection()?.axes() else { return None };
     let ([rows], [columns]) = (rows.ranges(), columns.ranges()) else { return None };
     let step = |step: i64| u64::try_from(step).ok();

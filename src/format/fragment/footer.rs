@@ -9,8 +9,8 @@ use crate::format::cursor::Cursor;
 use crate::format::schema::{ArraySchema, FIRST_SCHEMA};
 use crate::format::version::check_version;
 
-/// A longer footer is damage: this is enough for hundreds of thousands of fields.
-const MOST_FOOTER: u64 = 1 << 26;
+/// A longer footer is damage: this is enough for a hundred thousand fields.
+const MOST_FOOTER: u64 = 1 << 24;
 
 /// Everything in a footer that a reader needs.
 #[derive(Debug, Clone, PartialEq)]

@@ -62,6 +62,7 @@ pub fn sparse() -> ArraySchema {
         labels: Vec::new(),
         enumerations: Vec::new(),
         current_domain: None,
+        names: Names::default(),
     }
 }
 

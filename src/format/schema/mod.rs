@@ -6,6 +6,7 @@ mod dimension;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod label;
+mod names;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use crate::error::{Error, Locate, Result};
 pub use attribute::{Attribute, DataOrder};
 pub use dimension::Dimension;
 pub use label::DimensionLabel;
+pub use names::Names;
 
 /// The name of the only schema of an array before format version 10; fragments of those versions mean it.
 pub const FIRST_SCHEMA: &str = "__array_schema.tdb";
@@ -85,6 +87,8 @@ pub struct ArraySchema {
     pub enumerations: Vec<(String, String)>,
     /// One range per dimension, where a current domain is set.
     pub current_domain: Option<Vec<Range>>,
+    /// Where names are in the lists above.
+    pub names: Names,
 }
 
 impl ArraySchema {
@@ -137,6 +141,7 @@ impl ArraySchema {
             labels,
             enumerations,
             current_domain,
+            names: Names::default(),
         })
     }
 
@@ -156,9 +161,14 @@ impl ArraySchema {
         })
     }
 
+    /// The number of the attribute of this name.
+    pub fn attribute_named(&self, name: &str) -> Option<usize> {
+        self.names.attribute(name, &self.attributes)
+    }
+
     /// The file in `__schema/__enumerations` that holds the enumeration of this name.
     pub fn enumeration_file(&self, name: &str) -> Option<&str> {
-        self.enumerations.iter().find(|(known, _)| known == name).map(|(_, file)| file.as_str())
+        self.names.enumeration(name, &self.enumerations).map(|(_, file)| file.as_str())
     }
 
     /// What the fields say about each other.

@@ -46,11 +46,7 @@ impl<'d> One<'d, '_> {
     /// The first attribute with a file of this format that also fits, and the file.
     fn find(&self, format: Format, fits: impl Fn(&Attribute) -> bool) -> Option<(&'d Attribute, &'d FileFacts)> {
         self.description.schema.attributes.iter().filter(|one| fits(one)).find_map(|attribute| {
-            let file = self
-                .description
-                .files
-                .iter()
-                .find(|file| file.format == format && file.field.as_deref() == Some(attribute.name.as_str()));
+            let file = self.description.files_of(&attribute.name).find(|file| file.format == format);
             file.map(|file| (attribute, file))
         })
     }

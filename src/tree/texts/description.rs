@@ -1,5 +1,6 @@
 //! What is known of an array, or a slice of one, when its explaining files are written.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::array::TimeWindow;
@@ -23,9 +24,9 @@ pub struct Description<'a> {
     /// How many fragments are visible.
     pub fragments: usize,
     /// In the order in which they should be named.
-    pub files: Vec<FileFacts>,
+    pub files: Arc<Files>,
     /// Files that one may look for in vain, and why they are not there.
-    pub not_listed: Vec<(String, String)>,
+    pub not_listed: Arc<Vec<(String, String)>>,
     /// In the order of the schema; those that could not be read are left out and in `warnings`.
     pub enumerations: Vec<Arc<Labels>>,
     pub metadata: Vec<Metadatum>,
@@ -85,6 +86,38 @@ pub struct FileFacts {
     pub bytes: Option<u64>,
     /// Whether `ls` shows it.
     pub listed: bool,
+}
+
+/// The files of a folder, which are found by their field at once: there may be many of many.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    all: Vec<FileFacts>,
+    by_field: HashMap<String, Vec<usize>>,
+}
+
+impl Files {
+    pub fn new(all: Vec<FileFacts>) -> Self {
+        let mut by_field: HashMap<String, Vec<usize>> = HashMap::new();
+        for (number, file) in all.iter().enumerate() {
+            if let Some(field) = &file.field {
+                match by_field.get_mut(field) {
+                    Some(numbers) => numbers.push(number),
+                    None => drop(by_field.insert(field.clone(), vec![number])),
+                }
+            }
+        }
+        Files { all, by_field }
+    }
+
+    /// All files, in the order in which they should be named.
+    pub fn iter(&self) -> impl Iterator<Item = &FileFacts> {
+        self.all.iter()
+    }
+
+    /// The files of a field, in the same order.
+    pub fn of_field(&self, field: &str) -> impl Iterator<Item = &FileFacts> {
+        self.by_field.get(field).into_iter().flatten().filter_map(|&number| self.all.get(number))
+    }
 }
 
 /// What a file is.
@@ -170,9 +203,9 @@ impl Description<'_> {
         }
     }
 
-    /// The files of a field that hold what `format` says.
-    pub fn files_of<'d>(&'d self, field: &'d str) -> impl Iterator<Item = &'d FileFacts> {
-        self.files.iter().filter(move |file| file.field.as_deref() == Some(field))
+    /// The files of a field.
+    pub fn files_of<'d>(&'d self, field: &str) -> impl Iterator<Item = &'d FileFacts> {
+        self.files.of_field(field)
     }
 }
 

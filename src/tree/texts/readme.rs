@@ -151,15 +151,13 @@ fn what_to_do(description: &Description<'_>) -> String {
 
 fn copies(description: &Description<'_>) -> String {
     let listed = || description.files.iter().filter(|file| file.listed);
+    let holds = |file: &&FileFacts| file.listed && file.format.holds_values();
     // A netCDF file or a table holds all attributes, a raw file one.
-    let of = |attribute: &Attribute| -> Vec<&FileFacts> {
-        let own = |file: &&FileFacts| {
-            file.format.holds_values() && file.field.as_ref().is_none_or(|field| *field == attribute.name)
-        };
-        listed().filter(own).collect()
-    };
-    let most = description.schema.attributes.iter().map(|one| (of(one), one)).max_by_key(|(files, _)| files.len());
-    let Some((files, attribute)) = most.filter(|(files, _)| files.len() > 1) else { return String::new() };
+    let of_all: Vec<&FileFacts> = description.files.iter().filter(|file| file.field.is_none()).filter(holds).collect();
+    let count = |one: &Attribute| description.files_of(&one.name).filter(holds).count() + of_all.len();
+    let most = description.schema.attributes.iter().map(|one| (count(one), one)).max_by_key(|(count, _)| *count);
+    let Some((_, attribute)) = most.filter(|(count, _)| *count > 1) else { return String::new() };
+    let files: Vec<&FileFacts> = description.files_of(&attribute.name).filter(holds).chain(of_all).collect();
     let mut text = String::from("\nBefore copying\n--------------\n");
     let paths: Vec<String> = files.iter().map(|file| in_line(&file.path)).collect();
     text += &format!(
@@ -216,7 +214,10 @@ fn size(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::tree::texts::description::Files;
     use crate::tree::texts::testing;
 
     #[test]
@@ -306,7 +307,8 @@ data.i64.hdr: ENVI has no dates
     fn sizes_are_added_where_they_are_known() {
         let schema = testing::dense_schema();
         let mut description = testing::dense(&schema);
-        description.files.retain(|file| file.bytes.is_some());
+        let known = description.files.iter().filter(|file| file.bytes.is_some()).cloned();
+        description.files = Arc::new(Files::new(known.collect()));
         let text = readme(&description);
         assert!(text.contains("That is 267 kB in all. Once is 106 kB:\n"), "{text}");
         assert_eq!([0, 999, 1500, 20_000].map(size), ["0 bytes", "999 bytes", "1.5 kB", "20 kB"]);

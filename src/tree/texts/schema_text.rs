@@ -238,7 +238,11 @@ fn axes(description: &Description<'_>) -> String {
     match &description.cells {
         CellsShown::Sparse { .. } => "cells".to_owned(),
         CellsShown::Dense { .. } => {
-            let names: Vec<String> = description.schema.dimensions.iter().map(|one| in_line(&one.name)).collect();
+            let dimensions = &description.schema.dimensions;
+            let mut names: Vec<String> = dimensions.iter().take(MOST).map(|one| in_line(&one.name)).collect();
+            if dimensions.len() > names.len() {
+                names.push(format!("... ({} in all)", dimensions.len()));
+            }
             names.join(", ")
         }
     }

@@ -33,6 +33,10 @@ fn file(path: &str, format: Format, field: Option<&str>, bytes: Option<u64>) -> 
     FileFacts { path: path.to_owned(), format, field: field.map(str::to_owned), bytes, listed: true }
 }
 
+fn files<const COUNT: usize>(files: [FileFacts; COUNT]) -> Arc<Files> {
+    Arc::new(Files::new(files.into()))
+}
+
 /// All of [`dense_schema`], 100 by 50 cells.
 pub fn dense(schema: &ArraySchema) -> Description<'_> {
     let axis = |low: i64, length: u64| AxisShown {
@@ -55,7 +59,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         window: TimeWindow::until(1_706_696_100_000),
         last_commit: Some(1_706_696_000_000),
         fragments: 3,
-        files: vec![
+        files: files([
             file("temp.f32", Format::Raw, Some("temp"), Some(20_000)),
             file("temp.f32.hdr", Format::EnviHeader, Some("temp"), Some(300)),
             file("data.i64", Format::Raw, Some(""), Some(40_000)),
@@ -68,8 +72,8 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
             file("npy/temp.npy", Format::Npy, Some("temp"), Some(20_128)),
             file("text/temp.txt", Format::Grid, Some("temp"), Some(80_000)),
             file("netcdf/array.nc", Format::NetCdf, None, Some(60_500)),
-        ],
-        not_listed: vec![("data.i64.hdr".to_owned(), "ENVI has no dates".to_owned())],
+        ]),
+        not_listed: Arc::new(vec![("data.i64.hdr".to_owned(), "ENVI has no dates".to_owned())]),
         enumerations: vec![Arc::new(labels)],
         metadata: vec![Metadatum {
             key: "title".to_owned(),
@@ -106,14 +110,14 @@ pub fn sparse(schema: &ArraySchema) -> Description<'_> {
         window: TimeWindow::ALL,
         last_commit: None,
         fragments: 1,
-        files: vec![
+        files: files([
             file("a.f64", Format::Raw, Some("a"), None),
             file("b.bytes", Format::Raw, Some("b"), None),
             file("b.txt", Format::Lines, Some("b"), None),
             file("dims/rows.i32", Format::Coordinates, Some("rows"), None),
             file("text/cells.tsv", Format::Tsv, None, None),
-        ],
-        not_listed: Vec::new(),
+        ]),
+        not_listed: Arc::default(),
         enumerations: Vec::new(),
         metadata: Vec::new(),
         warnings: vec!["the attribute c is stored with a filter that is not supported: WEBP".to_owned()],
