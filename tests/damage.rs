@@ -4,6 +4,8 @@
 //! strictly: a byte is either the undamaged one or an error. Single altered bytes are provable only where a checksum
 //! or a cipher covers them; elsewhere they must at least cause no panic.
 
+#[path = "support/bounded_allocator.rs"]
+mod bounded_allocator;
 mod support;
 
 use std::fs;
@@ -15,6 +17,10 @@ use support::parallel;
 use tempfile::TempDir;
 use tilefs::error::{Error, Result};
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+
+/// Nothing of this takes more than 256 MiB.
+#[global_allocator]
+static MEMORY: bounded_allocator::Bounded = bounded_allocator::Bounded::new();
 
 /// Bytes read at once: small, so that what surrounds a damaged place is read alone.
 const PIECE: usize = 128;

@@ -162,3 +162,19 @@ fn what_can_be_reached_twice_is_checked_once() {
     assert!(output.status.success(), "{text}");
     assert!(text.contains("in all 3 arrays: ") && text.contains("again/raw: "), "{text}");
 }
+
+#[test]
+fn labels_that_lead_back_to_the_array_are_visited_once() {
+    let copy = Copy::of("dense/labels");
+    let labels = copy.path().join("__labels");
+    let names: Vec<PathBuf> = fs::read_dir(&labels).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(names.len() >= 2, "two ways at each step");
+    for label in names {
+        fs::remove_dir_all(&label).unwrap();
+        std::os::unix::fs::symlink(copy.path(), &label).unwrap();
+    }
+    let (status, lines) = copy.verify();
+    assert_eq!(status, Some(1));
+    assert!(lines[0].contains("a label within itself"), "{lines:?}");
+    assert!(lines.len() < 10, "{lines:?}");
+}

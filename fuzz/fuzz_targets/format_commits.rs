@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tilefs::format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
+use tilefs_fuzz as _; // its bounded memory
 
 fn stays(path: &str) {
     assert!(!path.starts_with('/') && path.split('/').all(|part| !matches!(part, "" | "." | "..")), "{path:?}");

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tilefs::format::fragment::parse_consolidated_footers;
+use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {
     let Ok(copies) = parse_consolidated_footers(data) else { return };

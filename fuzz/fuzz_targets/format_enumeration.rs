@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tilefs::format::enumeration::Enumeration;
+use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {
     let Ok(enumeration) = Enumeration::parse(data) else { return };

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tilefs::format::generic_tile::GenericTileHeader;
+use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(header) = GenericTileHeader::parse(data) {

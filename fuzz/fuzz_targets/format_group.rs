@@ -4,6 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use tilefs::format::group::{members_in_force, parse_group_details};
 use tilefs::format::name::TimestampedName;
+use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {
     let Some((version, data)) = data.split_first() else { return };

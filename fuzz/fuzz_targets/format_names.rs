@@ -4,6 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use tilefs::format::folder::{commit_file, root_fragment, timestamped_file};
 use tilefs::format::name::TimestampedName;
+use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|name: &str| {
     if let Ok(Some(parsed)) = TimestampedName::parse(name) {

@@ -4,6 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use tilefs::format::scalar::Scalar;
 use tilefs::format::schema::ArraySchema;
+use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {
     let Ok(schema) = ArraySchema::parse(data) else { return };

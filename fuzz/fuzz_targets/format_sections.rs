@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tilefs::format::fragment::sections;
+use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(list) = sections::parse_u64_list(data) {

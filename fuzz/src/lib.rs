@@ -9,7 +9,13 @@ use tilefs::format::cursor::Cursor;
 use tilefs::format::datatype::Datatype;
 use tilefs::format::pipeline::{Filter, Pipeline};
 
+#[path = "../../tests/support/bounded_allocator.rs"]
+pub mod bounded_allocator;
 pub mod schema_and_rest;
+
+/// Whatever a target decodes takes no more than 256 MiB.
+#[global_allocator]
+static MEMORY: bounded_allocator::Bounded = bounded_allocator::Bounded::new();
 
 /// The key of encrypted inputs, that of the vectors in tests/fixtures/filters.
 pub const KEY: &[u8; 32] = b"0123456789abcdef0123456789ABCDEF";

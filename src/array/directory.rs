@@ -17,8 +17,8 @@ use crate::format::name::{NameForm, TimestampedName};
 use crate::format::schema::FIRST_SCHEMA;
 use crate::storage::{Listed, Storage};
 
-/// A consolidated commit or vacuum file larger than this is not plausible.
-const MOST_COMMIT_FILE: u64 = 1 << 30;
+/// A consolidated commit or vacuum file larger than this, of half a million fragments, is not plausible.
+const MOST_COMMIT_FILE: u64 = 32 << 20;
 
 /// Format version since which a sparse fragment counts when its time range touches the window; older
 /// ones, and those of dense arrays, must lie within it.

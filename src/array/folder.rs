@@ -47,6 +47,12 @@ const WORTH_COPIES: usize = 32;
 /// Footers are so small that a thread should have some to read.
 const LEAST_PER_THREAD: usize = 8;
 
+/// A schema may be of so many bytes, some ten thousand attributes, however small the cache is ...
+const MOST_SCHEMA: usize = 4 << 20;
+
+/// ... and of this part of what the cache may hold: parsed, short fields take as many times more.
+const PARSED_SCHEMA: usize = 8;
+
 /// An array's folder. Memory: the names, and some 250 bytes for each fragment of a few dimensions whose footer was
 /// read.
 pub struct ArrayFolder {
@@ -166,6 +172,11 @@ impl ArrayFolder {
 
     fn read_schema(&self, entry: &SchemaEntry) -> Result<ArraySchema> {
         let payload = read_generic_tile(&*self.context.storage, &entry.file, 0, self.context.key.as_deref())?;
+        let most = (self.context.cache.budget() / PARSED_SCHEMA).max(MOST_SCHEMA);
+        if payload.len() > most {
+            let what = format!("a schema of {} bytes where --cache-size has room for {most}", payload.len());
+            return Err(Error::unsupported(what).in_file(&entry.file));
+        }
         ArraySchema::parse(&payload).in_file(&entry.file)
     }
 

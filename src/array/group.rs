@@ -17,6 +17,10 @@ use crate::format::group::{GroupMember, MemberType, members_in_force, parse_grou
 /// Groups in groups beyond this are taken for an endless loop.
 const MOST_DEPTH: usize = 100;
 
+/// All details of a group together may be of so many bytes, or of a part of what the cache may hold: all are held while
+/// it is found out which count.
+const MOST_DETAILS: u64 = 4 << 20;
+
 /// A member: what the group says of it, and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
@@ -126,9 +130,14 @@ impl Group {
         if commit_times(storage, &folder)?.is_empty() {
             return self.child_folders();
         }
+        let mut left = MOST_DETAILS.max(self.context.cache.budget() as u64 / 4);
         let mut stated = Vec::new();
         for one in files_in_force(storage, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(storage, &one.file, 0, self.context.key.as_deref())?;
+            left = left.checked_sub(payload.len() as u64).ok_or_else(|| {
+                Error::unsupported("the group's details are larger together than --cache-size allows")
+                    .in_file(&one.file)
+            })?;
             stated.push((one.times, parse_group_details(&payload).in_file(&one.file)?));
         }
         let mut places = MemberPlaces::new(storage, &self.path, &self.around);

@@ -139,6 +139,23 @@ impl Metadata {
         };
     }
 
+    /// Decodes what is not in memory.
+    ///
+    /// # Errors
+    /// The first damage in it.
+    pub fn verify(&self) -> Result<()> {
+        let mut part = vec![0; MOST_IN_MEMORY as usize];
+        for value in self.values.values().filter(|value| value.bytes().is_none()) {
+            let mut at = 0;
+            while at < value.len() {
+                let length = (value.len() - at).min(MOST_IN_MEMORY);
+                value.read_at(at, &mut part[..length as usize])?;
+                at += length;
+            }
+        }
+        Ok(())
+    }
+
     pub fn len(&self) -> usize {
         self.values.len()
     }
@@ -275,9 +292,8 @@ mod tests {
         assert!(held < 4 << 20, "{held}");
         // Keys are kept, so there may not be as many.
         let empty: Vec<(Datatype, &[u8])> = (0..9999).map(|_| (Datatype::Int8, &[][..])).collect();
-        let file = payload(&empty);
-        assert_eq!(read(&[file.clone()]).unwrap().len(), 9999);
-        let error = read(&vec![[0, 0, 0, 0, 1].repeat(100_000)]).unwrap_err();
+        assert_eq!(read(&[payload(&empty)]).unwrap().len(), 9999);
+        let error = read(&[[0, 0, 0, 0, 1].repeat(100_000)]).unwrap_err();
         assert!(error.to_string().contains("bytes of keys"), "{error}");
     }
 }

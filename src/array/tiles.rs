@@ -539,3 +539,78 @@ impl<'a> TileReader<'a> {
             .ok_or_else(|| Error::damaged("a chunk ends before its header says").in_file(&self.tiles.path))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::filter::TileContext;
+    use crate::format::datatype::Datatype;
+    use crate::format::pipeline::{Filter, Pipeline};
+    use crate::storage::LocalStorage;
+
+    /// The only tile of a file that holds `stored` and is a hole up to `length`, of which `recorded` bytes are recorded.
+    fn tiles(filters: Vec<Filter>, stored: &[u8], length: u64, recorded: u64) -> (tempfile::TempDir, Context, Tiles) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a0.tdb");
+        fs::write(&path, stored).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        let storage = Arc::new(LocalStorage::new());
+        let context = Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None };
+        let of = TileContext {
+            datatype: Datatype::UInt8,
+            cell_size: 1,
+            format_version: 22,
+            writer_version: None,
+            key: None,
+        };
+        let decoder = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &of).unwrap();
+        let source = context.cache.new_source();
+        let tiles = Tiles::new(&context, source, path, vec![0].into(), recorded, decoder).unwrap();
+        (folder, context, tiles)
+    }
+
+    fn numbers<const COUNT: usize>(count: u64, heads: [u32; COUNT]) -> Vec<u8> {
+        count.to_le_bytes().into_iter().chain(heads.iter().flat_map(|number| number.to_le_bytes())).collect()
+    }
+
+    fn damaged(stored: &[u8], length: u64, recorded: u64, size: u64) -> String {
+        let (_folder, _context, tiles) = tiles(Vec::new(), stored, length, recorded);
+        match tiles.read(0, size, 0, &mut [0; 1]) {
+            Err(error @ Error::Damaged { .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_recorded_is_no_more_than_the_file() {
+        let many = numbers(1 << 40, [1 << 16, 1 << 16, 0]);
+        assert!(damaged(&many, many.len() as u64, 1 << 62, 1000).contains("stored bytes for 1000 decoded ones"));
+        assert!(damaged(&many, many.len() as u64, 1 << 62, 1 << 30).contains("the file ends at 20"));
+        let long = numbers(1, [u32::MAX, u32::MAX, 0]);
+        assert!(damaged(&long, long.len() as u64, 20, u32::MAX.into()).contains("a chunk leaves its tile"));
+    }
+
+    #[test]
+    fn a_hole_is_no_number_of_empty_chunks() {
+        let many = numbers(1 << 18, [1 << 16, 0, 0]);
+        assert!(damaged(&many, 1 << 40, 1 << 40, 1 << 30).contains("an empty chunk among others"));
+    }
+
+    #[test]
+    fn what_is_decoded_as_one_piece_is_bounded_by_the_cache() {
+        // 2 GiB of one value in 98 KiB.
+        let run = [7, 0xff, 0xff].repeat(32769);
+        let original = 32769 * 65535;
+        let mut stored = numbers(1, [original, run.len() as u32, 16, 0, 1, original, run.len() as u32]);
+        stored.extend(run);
+        let length = stored.len() as u64;
+        let (_folder, _context, tiles) = tiles(vec![Filter::Rle { level: -1 }], &stored, length, length);
+        let error = tiles.read(0, original.into(), 0, &mut [0; 1]).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("2147516415 bytes that can only be decoded together"), "{error}");
+        assert!(tiles.check_size(0, original.into()).is_ok());
+        assert!(tiles.check_size(0, 1 << 40).is_err());
+    }
+}

@@ -11,7 +11,7 @@ use crate::format::name::TimestampedName;
 use crate::storage::Storage;
 
 /// A vacuum file larger than this is not plausible: it would name a hundred thousand files.
-const MOST_VACUUM: u64 = 1 << 24;
+const MOST_VACUUM: u64 = 8 << 20;
 
 /// One file and the time range in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]

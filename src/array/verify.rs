@@ -51,7 +51,7 @@ fn verify_once(array: &Array, progress: &Progress, visited: &mut HashSet<PathBuf
     }
     let damage = Mutex::new(Vec::new());
     let add = |error: Error| damage.lock().unwrap_or_else(PoisonError::into_inner).push(error);
-    if let Err(error) = array.metadata() {
+    if let Err(error) = array.metadata().and_then(|metadata| metadata.verify()) {
         add(error.in_array(array.path()));
     }
     for (name, _) in &array.schema().enumerations {

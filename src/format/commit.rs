@@ -9,6 +9,9 @@ use crate::error::{Error, Locate, Result};
 /// No mark or path is longer.
 const MOST_LINE: usize = 1 << 16;
 
+/// More lines than a file of names has.
+const MOST_LINES: usize = 1 << 18;
+
 /// One entry of a file of consolidated commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsolidatedCommit<'a> {
@@ -17,39 +20,44 @@ pub struct ConsolidatedCommit<'a> {
     pub delete: Option<&'a [u8]>,
 }
 
-/// Reads a `.con` file.
+/// Reads a `.con` file: its entries in their order. Nothing is kept of them: there may be a million.
 ///
 /// # Errors
 /// [`Error::Damaged`] for an entry that ends early or a mark that is no path in the array;
-/// [`Error::Unsupported`] for marks of other things than fragments and deletes.
-pub fn parse_consolidated_commits(bytes: &[u8]) -> Result<Vec<ConsolidatedCommit<'_>>> {
-    let mut commits = Vec::new();
+/// [`Error::Unsupported`] for marks of other things than fragments and deletes. Where one entry is wrong none is given.
+pub fn parse_consolidated_commits(bytes: &[u8]) -> Result<impl Iterator<Item = ConsolidatedCommit<'_>>> {
     let mut rest = bytes;
     while !rest.is_empty() {
         let at = (bytes.len() - rest.len()) as u64;
-        let (mark, behind) = line(rest).at(at)?;
-        check_mark(mark).at(at)?;
-        rest = behind;
-        let delete = match extension(mark) {
-            "wrt" | "ok" => None,
-            "del" => {
-                let split = split_sized(rest);
-                let (delete, behind) =
-                    split.ok_or_else(|| Error::damaged("delete that ends early").in_field(mark).at(at))?;
-                rest = behind;
-                Some(delete)
-            }
-            _ => return Err(Error::unsupported(format!("consolidated commit {mark:?}")).at(at)),
-        };
-        commits.push(ConsolidatedCommit { mark, delete });
+        take_commit(&mut rest).at(at)?;
     }
-    Ok(commits)
+    let mut rest = bytes;
+    // All of them have just been read.
+    Ok(std::iter::from_fn(move || (!rest.is_empty()).then(|| take_commit(&mut rest).ok())?))
+}
+
+/// The first entry, which is taken off.
+fn take_commit<'a>(rest: &mut &'a [u8]) -> Result<ConsolidatedCommit<'a>> {
+    let (mark, behind) = line(rest)?;
+    check_mark(mark)?;
+    *rest = behind;
+    let delete = match extension(mark) {
+        "wrt" | "ok" => None,
+        "del" => {
+            let (delete, behind) =
+                split_sized(rest).ok_or_else(|| Error::damaged("delete that ends early").in_field(mark))?;
+            *rest = behind;
+            Some(delete)
+        }
+        _ => return Err(Error::unsupported(format!("consolidated commit {mark:?}"))),
+    };
+    Ok(ConsolidatedCommit { mark, delete })
 }
 
 /// Reads an `.ign` file: the marks to be ignored in all files of consolidated commits.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a mark that is no path in the array.
+/// [`Error::Damaged`] for a mark that is no path in the array, [`Error::Unsupported`] for more than 2^18.
 pub fn parse_ignored_commits(bytes: &[u8]) -> Result<Vec<&str>> {
     let lines = lines(bytes)?;
     lines.iter().try_for_each(|mark| check_mark(mark))?;
@@ -61,7 +69,7 @@ pub fn parse_ignored_commits(bytes: &[u8]) -> Result<Vec<&str>> {
 /// before those parts does not matter, so that arrays can be moved.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a line without a name.
+/// [`Error::Damaged`] for a line without a name, [`Error::Unsupported`] for more than 2^18 lines.
 pub fn parse_vacuum(bytes: &[u8]) -> Result<Vec<String>> {
     lines(bytes)?.into_iter().map(path_in_array).collect()
 }
@@ -108,6 +116,9 @@ fn lines(bytes: &[u8]) -> Result<Vec<&str>> {
     while !rest.is_empty() {
         let (text, behind) = line(rest).at((bytes.len() - rest.len()) as u64)?;
         rest = behind;
+        if lines.len() == MOST_LINES {
+            return Err(Error::unsupported(format!("more than {MOST_LINES} lines")));
+        }
         if !text.is_empty() {
             lines.push(text);
         }
@@ -161,14 +172,14 @@ mod tests {
                 }
                 expected.push((mark, (*kind == 2).then(|| delete.clone())));
             }
-            let parsed: Vec<_> = parse_consolidated_commits(&bytes).unwrap().iter()
+            let parsed: Vec<_> = parse_consolidated_commits(&bytes).unwrap()
                 .map(|commit| (commit.mark.to_owned(), commit.delete.map(<[u8]>::to_vec))).collect();
             prop_assert_eq!(parsed, expected);
         }
 
         #[test]
         fn never_panics(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let _ = (parse_consolidated_commits(&bytes), parse_ignored_commits(&bytes), parse_vacuum(&bytes));
+            let _ = (parse_consolidated_commits(&bytes).map(Iterator::count), parse_ignored_commits(&bytes), parse_vacuum(&bytes));
         }
 
         #[test]
@@ -201,6 +212,8 @@ mod tests {
         assert!(parse_consolidated_commits(b"__commits/x.del\n\xff\xff\xff\xff\xff\xff\xff\xff").is_err());
         assert!(parse_ignored_commits(b"__commits/a.wrt\nb.ok").unwrap() == ["__commits/a.wrt", "b.ok"]);
         assert!(parse_ignored_commits(&[b'a'; MOST_LINE + 1]).is_err());
+        assert!(parse_ignored_commits(&b"a\n".repeat(MOST_LINES)).is_ok());
+        assert!(parse_vacuum(&b"a\n".repeat(MOST_LINES + 1)).is_err());
     }
 
     #[test]

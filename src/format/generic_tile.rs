@@ -11,8 +11,8 @@ use crate::error::{Error, Locate, Result};
 /// DEFLATE cannot expand its input by more than this factor; a larger claim is damage.
 const MOST_EXPANSION: u64 = 1032;
 
-/// Larger metadata are refused, before anything of that size is allocated.
-const MOST_TILE: u64 = 1 << 30;
+/// Larger metadata are refused, whoever reads them and how.
+const MOST_TILE: u64 = 8 << 30;
 
 /// What the header of a generic tile says.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub struct GenericTileHeader {
     pub version: u32,
     /// Bytes that follow the header.
     pub persisted_size: u64,
-    /// Bytes after unfiltering. At most 1 GiB, and no more than DEFLATE can make of the persisted size.
+    /// Bytes after unfiltering. At most 8 GiB, and no more than DEFLATE can make of the persisted size.
     pub tile_size: u64,
     pub datatype: Datatype,
     pub cell_size: u64,
@@ -42,7 +42,7 @@ impl GenericTileHeader {
     /// Reads the header at the start of `bytes`, which may go on behind it.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for other format versions, filters that metadata do not use, more than 1 GiB, and tiles
+    /// [`Error::Unsupported`] for other format versions, filters that metadata do not use, more than 8 GiB, and tiles
     /// of TileDB before 1.4; [`Error::Damaged`] where the fields contradict each other.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         if is_older_than_1_4(bytes) {

@@ -24,14 +24,15 @@ use super::texts::Covers;
 use super::xattrs;
 use crate::array::Array;
 use crate::array::dense::Selection;
-use crate::error::Result;
+use crate::error::{Error, Locate, Result};
 use crate::format::schema::ArrayType;
 
 /// The files of a whole array.
 ///
 /// # Errors
-/// When its shape cannot be told.
+/// When its shape cannot be told; [`Error::Unsupported`] for more attributes and dimensions than the cache allows.
 pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<FixedFolder> {
+    check_fields(&array)?;
     let modified = modified(&array);
     let names = Arc::new(FieldNames::of(array.schema()));
     let mut folder = match array.schema().array_type {
@@ -40,6 +41,23 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     };
     folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
     Ok(folder)
+}
+
+/// About what the files of an attribute or dimension take in memory as long as their folder is shown, with the texts
+/// that name them.
+const BYTES_OF_A_FIELD: usize = 12 << 10;
+
+/// They may take this much however small the cache is.
+const ALWAYS_SHOWN: usize = 32 << 20;
+
+fn check_fields(array: &Array) -> Result<()> {
+    let fields = array.schema().attributes.len().saturating_add(array.schema().dimensions.len());
+    let most = array.context().cache.budget().max(ALWAYS_SHOWN) / BYTES_OF_A_FIELD;
+    if fields <= most {
+        return Ok(());
+    }
+    let what = format!("{fields} attributes and dimensions where --cache-size has room for the files of {most}");
+    Err(Error::unsupported(what).in_array(array.path()))
 }
 
 /// What a folder of `slice/` or `islice/` holds of an array, in lines for people. `Err` has why there is no such

@@ -1,21 +1,29 @@
 //! `enums/NAME.txt`: the labels of an enumeration, line k + 1 being that of code k.
 //!
 //! Text is UTF-8 as it is stored (UTF-16 and UTF-32 are converted), except that a line break within a label is a space.
-//! Numbers are decimal, those of one label separated by spaces; blobs are hexadecimal. schema.json has the exact labels.
+//! Numbers are decimal, those of one label separated by spaces; blobs are hexadecimal. schema.json has the exact labels of
+//! enumerations of some MiB.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::lines::Lines;
 use super::made::{FixedFolder, MadeFile};
 use super::meta::hex;
 use super::names::FileNames;
 use crate::array::Array;
-use crate::error::Result;
-use crate::export::{Labels, number};
+use crate::error::{Error, Locate, Result};
+use crate::export::{Content, Labels, number};
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::enumeration::Enumeration;
 use crate::format::schema::CellValNum;
 use crate::format::text;
+
+/// What a label takes in memory beside its bytes, where all labels of an enumeration are wanted at once.
+const LABEL_OVERHEAD: usize = 48;
+
+/// Labels may take this much however small the cache is.
+const ALWAYS_LABELLED: usize = 8 << 20;
 
 /// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
 pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, modified: SystemTime) {
@@ -30,7 +38,7 @@ pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, modified: SystemTime
     for name in names {
         let (array, name) = (array.clone(), name.to_owned());
         let file = files.give(&name, &[".txt"]);
-        let content = MadeFile::new(modified, move || Ok(Arc::new(lines(&*array.enumeration(&name)?))));
+        let content = MadeFile::new(modified, move || Ok(Arc::new(lines(&array, &name)?)));
         enums.add_file(format!("{file}.txt"), content);
     }
     folder.add_folder("enums", enums);
@@ -40,13 +48,18 @@ pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, modified: SystemTime
 /// several numbers, for which no format has a place.
 ///
 /// # Errors
-/// As [`Array::enumeration`].
+/// As [`Array::enumeration`]; [`Error::Unsupported`] for more labels than the cache may hold.
 pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
     let name = array.schema().attributes.get(attribute).and_then(|attribute| attribute.enumeration.as_deref());
     let Some(name) = name else { return Ok(None) };
     let enumeration = array.enumeration(name)?;
     if enumeration.datatype.kind() != Kind::Bytes && enumeration.cell_count != CellValNum::Fixed(1) {
         return Ok(None);
+    }
+    let needed = enumeration.memory().saturating_add(enumeration.len().saturating_mul(LABEL_OVERHEAD));
+    if needed > array.context().cache.budget().max(ALWAYS_LABELLED) {
+        let what = format!("an enumeration of {} labels, more than --cache-size allows", enumeration.len());
+        return Err(Error::unsupported(what).in_field(name).in_array(array.path()));
     }
     Ok(Some(Arc::new(Labels {
         name: enumeration.name.clone(),
@@ -56,21 +69,32 @@ pub fn labels(array: &Array, attribute: usize) -> Result<Option<Arc<Labels>>> {
     })))
 }
 
-/// The text of `NAME.txt`.
-fn lines(enumeration: &Enumeration) -> Vec<u8> {
-    let is_text = is_text_in_disguise(enumeration);
-    let mut lines = Vec::new();
-    for value in enumeration.values() {
-        let start = lines.len();
-        lines.extend(if is_text { value.to_vec() } else { label(enumeration.datatype, value) });
-        for byte in &mut lines[start..] {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
-        lines.push(b'\n');
+/// The text of `NAME.txt`. The enumeration itself is the cache's: it is read again where it has left.
+fn lines(array: &Arc<Array>, name: &str) -> Result<impl Content + use<>> {
+    let enumeration = array.enumeration(name)?;
+    let is_text = is_text_in_disguise(&enumeration);
+    let (array, name, count) = (array.clone(), name.to_owned(), enumeration.len() as u64);
+    Lines::new(count, move |positions, text| {
+        let enumeration = array.enumeration(&name)?;
+        positions.for_each(|position| add_line(&enumeration, position as usize, is_text, text));
+        Ok(())
+    })
+}
+
+/// Appends the line of one label.
+fn add_line(enumeration: &Enumeration, position: usize, is_text: bool, lines: &mut Vec<u8>) {
+    let Some(value) = enumeration.value(position) else { return };
+    let start = lines.len();
+    match is_text {
+        true => lines.extend(value),
+        false => lines.extend(label(enumeration.datatype, value)),
     }
-    lines
+    for byte in &mut lines[start..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    lines.push(b'\n');
 }
 
 /// TileDB-MariaDB has written text under the types of numbers. Numbers have one value a label, text has any number.
@@ -122,8 +146,14 @@ mod tests {
         Enumeration::parse(&bytes).unwrap()
     }
 
+    fn bytes_of(enumeration: &Enumeration) -> Vec<u8> {
+        let (is_text, mut text) = (is_text_in_disguise(enumeration), Vec::new());
+        (0..enumeration.len()).for_each(|position| add_line(enumeration, position, is_text, &mut text));
+        text
+    }
+
     fn text_of(datatype: u8, count: u32, values: &[&[u8]]) -> String {
-        String::from_utf8(lines(&enumeration(datatype, count, values))).unwrap()
+        String::from_utf8(bytes_of(&enumeration(datatype, count, values))).unwrap()
     }
 
     #[test]
@@ -138,6 +168,6 @@ mod tests {
         assert_eq!(text_of(int16, u32::MAX, &[b"ee", b"abc"]), "ee\nabc\n");
         assert_eq!(text_of(float32, 1, &[&0.1f32.to_le_bytes()]), "0.1\n");
         assert_eq!(text_of(blob, u32::MAX, &[&[0, 255]]), "00ff\n");
-        assert_eq!(lines(&enumeration(4, u32::MAX, &[&[0xe4]])), [0xe4, b'\n']);
+        assert_eq!(bytes_of(&enumeration(4, u32::MAX, &[&[0xe4]])), [0xe4, b'\n']);
     }
 }

@@ -2,11 +2,16 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 use crate::export::Content;
 
 /// So many lines are made at a time.
 const STEP: u64 = 1024;
+
+/// Steps are so short that a thread should have some to make.
+const LEAST_STEPS: usize = 64;
 
 /// A text of lines, each made from its number. Memory: 8 bytes for each 1,024 lines.
 pub struct Lines<Make> {
@@ -16,19 +21,24 @@ pub struct Lines<Make> {
     starts: Vec<u64>,
 }
 
-impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()>> Lines<Make> {
+impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()> + Sync> Lines<Make> {
     /// A text of `count` lines; `make` appends those of a range. All are made once, to know how long each step is.
     ///
     /// # Errors
     /// What `make` gives.
     pub fn new(count: u64, make: Make) -> Result<Self> {
         let mut lines = Lines { make, count, starts: vec![0] };
-        let (mut text, mut end) = (Vec::new(), 0);
-        for step in 0..count.div_ceil(STEP) {
-            lines.make_step(step, &mut text)?;
-            end += text.len() as u64;
-            lines.starts.push(end);
-        }
+        let steps = usize::try_from(count.div_ceil(STEP)).map_err(|_| Error::unsupported("more lines than memory"))?;
+        let lengths = (0..steps).into_par_iter().with_min_len(LEAST_STEPS).map_init(Vec::new, |text, step| {
+            lines.make_step(step as u64, text)?;
+            Ok(text.len() as u64)
+        });
+        let lengths = lengths.collect::<Result<Vec<u64>>>()?;
+        let ends = lengths.iter().scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        lines.starts.extend(ends);
         Ok(lines)
     }
 

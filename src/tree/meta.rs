@@ -78,7 +78,10 @@ fn file_content(value: &Arc<Stored>) -> Result<Arc<dyn Content>> {
         let mut bytes = vec![0; (numbers.end - numbers.start) as usize * size];
         value.read_at(numbers.start * size as u64, &mut bytes)?;
         for one in bytes.chunks_exact(size) {
-            text.extend(number::text(value.datatype, one).unwrap_or_default().bytes());
+            match number::integer(value.datatype, one) {
+                Some(integer) => text.extend(itoa::Buffer::new().format(integer).bytes()),
+                None => text.extend(number::text(value.datatype, one).unwrap_or_default().bytes()),
+            }
             text.push(b'\n');
         }
         Ok(())

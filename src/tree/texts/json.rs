@@ -17,6 +17,13 @@ use crate::tree::grammar::coordinate_text;
 use crate::tree::meta::hex;
 use crate::tree::time;
 
+/// What the labels of all enumerations may take in memory while the text is made. Those for which there is no room are
+/// left out, with their number in their place: `enums/` has them.
+const MOST_LABELS: usize = 16 << 20;
+
+/// What a label takes among them.
+const LABEL_OVERHEAD: usize = 48;
+
 /// The text of schema.json.
 pub fn schema_json(description: &Description<'_>) -> String {
     let mut text = serde_json::to_string_pretty(&object(description)).unwrap_or_default();
@@ -68,7 +75,8 @@ fn object(description: &Description<'_>) -> Value {
         put("dimension_labels", schema.labels.iter().map(label).collect());
     }
     if !schema.enumerations.is_empty() {
-        put("enumerations", description.enumerations.iter().map(|one| enumeration(one)).collect());
+        let mut room = MOST_LABELS;
+        put("enumerations", description.enumerations.iter().map(|one| enumeration(one, &mut room)).collect());
     }
     put("files", description.files.iter().map(file).collect());
     let not_listed = description.not_listed.iter();
@@ -164,10 +172,16 @@ fn label(label: &DimensionLabel) -> Value {
     Value::Object(all)
 }
 
-fn enumeration(labels: &Labels) -> Value {
+fn enumeration(labels: &Labels, room: &mut usize) -> Value {
     let mut all = typed(&labels.name, labels.datatype);
     all.insert("ordered".to_owned(), labels.ordered.into());
-    all.insert("labels".to_owned(), labels.values.iter().map(|one| values_json(labels.datatype, one)).collect());
+    all.insert("count".to_owned(), labels.values.len().into());
+    let bytes: usize = labels.values.iter().map(Vec::len).sum();
+    let needed = 2 * bytes + labels.values.len() * LABEL_OVERHEAD;
+    if let Some(left) = room.checked_sub(needed) {
+        *room = left;
+        all.insert("labels".to_owned(), labels.values.iter().map(|one| values_json(labels.datatype, one)).collect());
+    }
     Value::Object(all)
 }
 
@@ -277,8 +291,27 @@ mod tests {
         assert_eq!(all["attributes"][2]["fill_is_valid"], false);
         assert_eq!(all["attributes"][2]["enumeration"], "kinds");
         assert_eq!(all["enumerations"][0]["labels"], json!(["T cell", "ß"]));
+        assert_eq!(all["enumerations"][0]["count"], 2);
         assert_eq!(all["files"][3], json!({"path": "it's.bytes", "format": "raw", "field": "it's", "bytes": null}));
         assert_eq!(all["not_listed"][0]["reason"], "ENVI has no dates");
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_labels() {
+        let labels = |count: usize| Labels {
+            name: "e".to_owned(),
+            datatype: Datatype::Int8,
+            ordered: false,
+            values: vec![vec![7]; count],
+        };
+        let schema = testing::dense_schema();
+        let mut description = testing::dense(&schema);
+        description.enumerations = [200_000, 200_000, 3].map(|count| labels(count).into()).into();
+        let all = parsed(&description);
+        let held =
+            |number: usize| all["enumerations"][number].get("labels").map(|labels| labels.as_array().unwrap().len());
+        assert_eq!([0, 1, 2].map(held), [Some(200_000), None, Some(3)]);
+        assert_eq!(all["enumerations"][1]["count"], 200_000);
     }
 
     #[test]

@@ -1,0 +1,232 @@
+//! Whole small arrays, damaged at random by one who knows the format, are opened, verified and read: every file of the
+//! tree gives bytes or an error. No panic, no endless loop, and never more than 256 MiB.
+//!
+//! Some hundred arrays are damaged as an ordinary test. For more: `HOSTILE_COUNT=1000000 cargo test --test hostile`;
+//! `HOSTILE_FIRST` is the number of the first, which says what is done to it.
+
+#[path = "../support/bounded_allocator.rs"]
+mod bounded_allocator;
+mod mutator;
+mod storage;
+
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bounded_allocator::Bounded;
+use mutator::Random;
+use storage::MemoryStorage;
+use tilefs::array::verify::{Progress, verify};
+use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs::cache::Cache;
+use tilefs::export::Content;
+use tilefs::tree::array::array_folder;
+use tilefs::tree::{Folder, Node, OpenOptions};
+
+#[global_allocator]
+static MEMORY: Bounded = Bounded::new();
+
+/// Each is of some ten KiB.
+const ARRAYS: [&str; 22] = [
+    "demo",
+    "arrays/dense/dims_2",
+    "arrays/dense/overlap",
+    "arrays/dense/nullable",
+    "arrays/dense/var",
+    "arrays/dense/var_filters",
+    "arrays/dense/filters_chunks",
+    "arrays/dense/filters_float32",
+    "arrays/dense/metadata",
+    "arrays/dense/metadata_consolidated",
+    "arrays/dense/enumerations",
+    "arrays/dense/labels",
+    "arrays/dense/consolidated_vacuumed",
+    "arrays/dense/evolution",
+    "arrays/dense/current_domain",
+    "arrays/sparse/overlap",
+    "arrays/sparse/dups",
+    "arrays/sparse/dim_text",
+    "arrays/sparse/dim_mixed",
+    "arrays/sparse/hilbert_text",
+    "arrays/sparse/deletes",
+    "arrays/sparse/consolidated",
+];
+
+const DEFAULT_COUNT: u64 = 440;
+
+/// So long nobody works on an array of some ten KiB.
+const HANGS: Duration = Duration::from_secs(240);
+
+/// The array being worked on, for the messages of those who cannot return.
+static CURRENT: AtomicU64 = AtomicU64::new(0);
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn damaged_arrays_give_bytes_or_errors() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let root = PathBuf::from("/array");
+    let whole: Vec<MemoryStorage> =
+        ARRAYS.iter().map(|name| MemoryStorage::load(&fixtures.join(name), &root)).collect();
+    assert!(whole.iter().all(|storage| !storage.files.is_empty()));
+    let (first, count) = (number("HOSTILE_FIRST").unwrap_or(0), number("HOSTILE_COUNT").unwrap_or(DEFAULT_COUNT));
+    let end_early = Arc::new(std::sync::Mutex::new(()));
+    let working = end_early.lock().unwrap();
+    watch(end_early.clone());
+    // One thread does all of it: handing work over takes longer than the work.
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let (mut opened, mut read) = (0, Read::default());
+    for seed in first..first + count {
+        CURRENT.store(seed, Ordering::Relaxed);
+        if std::env::var_os("HOSTILE_NAMES").is_some() {
+            eprintln!("{seed}");
+        }
+        let mut storage = whole[seed as usize % whole.len()].clone();
+        mutator::damage(&mut storage, &mut Random(seed));
+        let done = std::panic::catch_unwind(AssertUnwindSafe(|| alone.install(|| read_all(storage, &root))));
+        let Ok(found) = done else { panic!("PANIC with HOSTILE_FIRST={seed} HOSTILE_COUNT=1") };
+        opened += u64::from(found.files > 0);
+        read.files += found.files;
+        read.errors += found.errors;
+        if seed % 10_000 == 9_999 {
+            eprintln!("{} done, {opened} opened, {} files, {} errors", seed + 1 - first, read.files, read.errors);
+        }
+    }
+    drop(working);
+    println!(
+        "{count} arrays, {opened} opened, {} files, {} errors, {} MiB",
+        read.files,
+        read.errors,
+        MEMORY.peak() >> 20
+    );
+    if count >= DEFAULT_COUNT {
+        assert!(opened > count / 3, "most cannot even be opened: the damage is not where it hurts");
+        assert!(read.errors > opened && read.files > 20 * opened, "what was damaged is not read");
+    }
+}
+
+#[test]
+fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse/overlap");
+    let root = PathBuf::from("/array");
+    let whole = MemoryStorage::load(&folder, &root);
+    let metadata: Vec<PathBuf> =
+        whole.files.keys().filter(|path| path.ends_with("__fragment_metadata.tdb")).cloned().collect();
+    let open = |storage: MemoryStorage| {
+        let context = Context { storage: Arc::new(storage), cache: Arc::new(Cache::new(1 << 20)), key: None };
+        Array::open(Arc::new(ArrayFolder::open(Arc::new(context), &root).unwrap()), TimeWindow::ALL).unwrap()
+    };
+    let array = open(whole.clone());
+    assert!(verify(&array, &Progress::default()).is_empty());
+    let domain: usize = array.schema().dimensions.iter().map(|one| 2 * one.datatype.size()).sum();
+    for path in metadata {
+        let mut storage = whole.clone();
+        let mut bytes = storage.files[&path].bytes.to_vec();
+        let length = |end: &[u8]| u64::from_le_bytes(end.try_into().unwrap()) as usize;
+        let footer = bytes.len() - 8 - length(&bytes[bytes.len() - 8..]);
+        let name = length(&bytes[footer + 4..footer + 12]);
+        // Behind the version, the name of the schema, two flags and the domain.
+        let tiles = footer + 12 + name + 2 + domain;
+        assert!((1..100).contains(&length(&bytes[tiles..tiles + 8])));
+        bytes[tiles + 6] ^= 0x80;
+        storage.files.insert(path.clone(), storage::Stored::new(bytes));
+        let array = open(storage);
+        let damage = verify(&array, &Progress::default());
+        assert!(!damage.is_empty() && damage.len() < 20, "{damage:?}");
+        assert!(damage.iter().all(|error| error.place().is_some_and(|place| place.fragment.is_some())));
+    }
+}
+
+/// Ends the process where one array takes for ever.
+fn watch(until: Arc<std::sync::Mutex<()>>) {
+    std::thread::spawn(move || {
+        let mut since = (u64::MAX, Instant::now());
+        while until.try_lock().is_err() {
+            std::thread::sleep(Duration::from_millis(500));
+            let current = CURRENT.load(Ordering::Relaxed);
+            if current != since.0 {
+                since = (current, Instant::now());
+            } else if since.1.elapsed() > HANGS {
+                eprintln!("HANG with HOSTILE_FIRST={current} HOSTILE_COUNT=1");
+                std::process::abort();
+            }
+        }
+    });
+}
+
+#[derive(Default)]
+struct Read {
+    files: u64,
+    errors: u64,
+}
+
+/// Opens, verifies, and reads all files of the tree.
+fn read_all(storage: MemoryStorage, root: &Path) -> Read {
+    let mut read = Read::default();
+    let cache = Arc::new(Cache::new(1 << 20));
+    let context = Arc::new(Context { storage: Arc::new(storage), cache, key: None });
+    let Ok(folder) = ArrayFolder::open(context, root) else { return read };
+    let Ok(array) = Array::open(Arc::new(folder), TimeWindow::ALL) else { return read };
+    let array = Arc::new(array);
+    for error in verify(&array, &Progress::default()) {
+        // One line each, whatever is in it.
+        assert!(!error.to_string().contains(char::is_control));
+        read.errors += 1;
+    }
+    let options = OpenOptions { at: Some(u64::MAX), threads: 1, ..OpenOptions::default() };
+    match array_folder(array, Arc::new(options)) {
+        Ok(folder) => {
+            read.folder(&folder, 0);
+            for slice in ["0..1,0..1", "0..1", "1"] {
+                if let Ok(Some(Node::Folder(slices))) = folder.lookup("slice")
+                    && let Ok(Some(Node::Folder(slice))) = slices.lookup(slice)
+                {
+                    read.folder(&*slice, 0);
+                    break;
+                }
+            }
+        }
+        Err(_) => read.errors += 1,
+    }
+    read
+}
+
+impl Read {
+    fn folder(&mut self, folder: &dyn Folder, depth: usize) {
+        let Ok(entries) = folder.list() else {
+            self.errors += 1;
+            return;
+        };
+        folder.extended_attributes();
+        for entry in entries.iter().take(200) {
+            match folder.lookup(&entry.name) {
+                Ok(Some(Node::Folder(inner))) if depth < 3 => self.folder(&*inner, depth + 1),
+                Ok(Some(Node::File(file))) => {
+                    self.files += 1;
+                    file.extended_attributes();
+                    match file.len().and_then(|length| Ok((length, file.open()?))) {
+                        Ok((length, content)) => self.content(length, &*content),
+                        Err(_) => self.errors += 1,
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => self.errors += 1,
+            }
+        }
+    }
+
+    /// The start of a file, its middle and its end.
+    fn content(&mut self, length: u64, content: &dyn Content) {
+        assert_eq!(length, content.len());
+        let mut part = vec![0; length.min(16 << 10) as usize];
+        for start in [0, length / 2, length] {
+            let start = start.min(length - part.len() as u64);
+            self.errors += u64::from(content.read_at(start, &mut part).is_err());
+        }
+        content.prepare(0, length.min(16 << 10));
+    }
+}

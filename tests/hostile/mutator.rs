@@ -1,0 +1,254 @@
+//! Damages an array as somebody would who knows the format: besides raw bytes also the fields within compressed
+//! metadata, the heads of chunks, lists of commits and names of files.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tilefs::array::generic::decode_inline_tile;
+use tilefs::format::generic_tile::GenericTileHeader;
+
+use super::storage::{MemoryStorage, Stored};
+
+/// Numbers in an order that the seed alone decides (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, which is 1 if it is 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+}
+
+/// Numbers at which something ends.
+const EDGES: [u64; 24] = [
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    127,
+    128,
+    255,
+    256,
+    65535,
+    65536,
+    1 << 20,
+    1 << 28,
+    (1 << 31) - 1,
+    1 << 31,
+    u32::MAX as u64,
+    1 << 32,
+    1 << 40,
+    1 << 55,
+    1 << 62,
+    i64::MAX as u64,
+    1 << 63,
+    u64::MAX,
+];
+
+/// Damages one to three places.
+pub fn damage(storage: &mut MemoryStorage, random: &mut Random) {
+    for _ in 0..1 + random.below(3) {
+        damage_one(storage, random);
+    }
+}
+
+fn damage_one(storage: &mut MemoryStorage, random: &mut Random) {
+    let paths: Vec<PathBuf> = storage.files.keys().cloned().collect();
+    let Some(path) = (!paths.is_empty()).then(|| random.pick(&paths).clone()) else { return };
+    match random.below(40) {
+        0 => drop(storage.files.remove(&path)),
+        1 => rename(storage, &path, random),
+        2 => {
+            let other = random.pick(&paths).clone();
+            if let Some(stored) = storage.files.get(&other).cloned() {
+                storage.files.insert(path, stored);
+            }
+        }
+        // Longer or shorter than it was; what is added is a hole.
+        3 => {
+            if let Some(stored) = storage.files.get_mut(&path) {
+                let lengths = [0, stored.length / 2, stored.length + 1, 1 << 20, 1 << 30, 1 << 40];
+                stored.length = *random.pick(&lengths);
+                let mut bytes = stored.bytes.to_vec();
+                bytes.truncate(usize::try_from(stored.length).unwrap_or(usize::MAX));
+                stored.bytes = bytes.into();
+            }
+        }
+        _ => damage_file(storage, &path, random),
+    }
+}
+
+/// The file under a name with another number or letter in it.
+fn rename(storage: &mut MemoryStorage, path: &Path, random: &mut Random) {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
+    let mut bytes = name.as_bytes().to_vec();
+    let place = random.below(bytes.len());
+    if let Some(byte) = bytes.get_mut(place) {
+        *byte = *random.pick(b"0123456789_.abcdeft");
+    }
+    if let (Ok(name), Some(stored)) = (String::from_utf8(bytes), storage.files.remove(path)) {
+        storage.files.insert(path.with_file_name(name), stored);
+    }
+}
+
+fn damage_file(storage: &mut MemoryStorage, path: &Path, random: &mut Random) {
+    let Some(stored) = storage.files.get(path) else { return };
+    let mut bytes = stored.bytes.to_vec();
+    let is_metadata = path.ends_with("__fragment_metadata.tdb");
+    match random.below(4) {
+        0 => damage_bytes(&mut bytes, random),
+        // Where numbers are: at the heads of chunks, and in footers.
+        1 if is_metadata => {
+            let start = bytes.len().saturating_sub(400);
+            damage_bytes_from(&mut bytes, start, random);
+        }
+        1 => {
+            let end = bytes.len().min(40);
+            let mut head = bytes[..end].to_vec();
+            damage_number(&mut head, 0, random);
+            bytes.splice(..end, head);
+        }
+        _ => {
+            let tiles = generic_tiles(&bytes);
+            match tiles.is_empty() {
+                true => damage_bytes(&mut bytes, random),
+                false => {
+                    let (start, end) = *random.pick(&tiles);
+                    damage_payload(&mut bytes, start, end, random);
+                }
+            }
+        }
+    }
+    storage.files.insert(path.to_owned(), Stored::new(bytes));
+}
+
+/// From where to where the generic tiles at the start of a file go.
+fn generic_tiles(bytes: &[u8]) -> Vec<(usize, usize)> {
+    let mut tiles = Vec::new();
+    let mut at = 0;
+    while let Ok(header) = GenericTileHeader::parse(&bytes[at..]) {
+        let end = (at + header.header_size).saturating_add(header.persisted_size as usize);
+        if end > bytes.len() || end <= at {
+            break;
+        }
+        tiles.push((at, end));
+        at = end;
+    }
+    tiles
+}
+
+/// Damages what a generic tile holds, and compresses it again. Places behind it that the file's end knows are moved.
+fn damage_payload(bytes: &mut Vec<u8>, start: usize, end: usize, random: &mut Random) {
+    let Ok(mut payload) = decode_inline_tile(&bytes[start..end], None) else { return };
+    match random.below(12) {
+        // Much of little.
+        0 => {
+            let part: Vec<u8> = payload.iter().copied().take(1 + random.below(64)).collect();
+            payload.extend(part.repeat(1 + random.below(20_000)));
+        }
+        1 => payload.extend(vec![*random.pick(&[0, 1, b'\n', 255]); random.below(2 << 20)]),
+        _ => damage_bytes(&mut payload, random),
+    }
+    let tile = generic_tile(&payload, &bytes[start..end]);
+    let footer = generic_tiles(bytes).last().map_or(end, |(_, end)| *end);
+    let moved = tile.len().wrapping_sub(end - start) as u64;
+    let later: Vec<u64> =
+        generic_tiles(bytes).iter().map(|(at, _)| *at as u64).filter(|at| *at > start as u64).collect();
+    let mut at = footer;
+    while at + 8 <= bytes.len() {
+        let number = u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if later.contains(&number) {
+            bytes[at..at + 8].copy_from_slice(&number.wrapping_add(moved).to_le_bytes());
+            at += 7;
+        }
+        at += 1;
+    }
+    bytes.splice(start..end, tile);
+}
+
+/// A generic tile of this payload with the head of another.
+fn generic_tile(payload: &[u8], old: &[u8]) -> Vec<u8> {
+    let (mut count, mut chunks) = (0u64, Vec::new());
+    for chunk in payload.chunks(65536) {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(chunk).expect("memory is written");
+        let data = encoder.finish().expect("memory is written");
+        for number in [chunk.len(), data.len(), 16, 0, 1, chunk.len(), data.len()] {
+            chunks.extend((number as u32).to_le_bytes());
+        }
+        chunks.extend(data);
+        count += 1;
+    }
+    let mut tile = old[..4].to_vec();
+    tile.extend((8 + chunks.len() as u64).to_le_bytes());
+    tile.extend((payload.len() as u64).to_le_bytes());
+    tile.push(4);
+    tile.extend(1u64.to_le_bytes());
+    tile.push(0);
+    tile.extend(18u32.to_le_bytes());
+    tile.extend([0, 0, 1, 0, 1, 0, 0, 0, 1, 5, 0, 0, 0, 1, 1, 0, 0, 0]);
+    tile.extend(count.to_le_bytes());
+    tile.extend(chunks);
+    tile
+}
+
+fn damage_bytes(bytes: &mut Vec<u8>, random: &mut Random) {
+    damage_bytes_from(bytes, 0, random);
+}
+
+/// Alters, removes or adds something behind `start`.
+fn damage_bytes_from(bytes: &mut Vec<u8>, start: usize, random: &mut Random) {
+    let length = bytes.len() - start;
+    let place = start + random.below(length);
+    let end = bytes.len().min(place + 1 + random.below(16));
+    match random.below(10) {
+        0 => bytes.truncate(place),
+        1 => drop(bytes.splice(place.min(end)..end, [])),
+        2 => {
+            let part = bytes[place.min(end)..end].to_vec();
+            bytes.splice(place.min(end)..place.min(end), part.repeat(1 + random.below(8)));
+        }
+        3 => {
+            if let Some(byte) = bytes.get_mut(place) {
+                *byte = random.next() as u8;
+            }
+        }
+        4 | 5 => {
+            if let Some(byte) = bytes.get_mut(place) {
+                *byte ^= 1 << random.below(8);
+            }
+        }
+        _ => damage_number(bytes, start, random),
+    }
+}
+
+/// Puts another number of 1, 2, 4 or 8 bytes somewhere behind `start`.
+fn damage_number(bytes: &mut [u8], start: usize, random: &mut Random) {
+    let width = *random.pick(&[1, 2, 4, 4, 8, 8]);
+    let Some(room) = (bytes.len() - start).checked_sub(width) else { return };
+    let place = start + random.below(room + 1);
+    let mut old = [0; 8];
+    old[..width].copy_from_slice(&bytes[place..place + width]);
+    let old = u64::from_le_bytes(old);
+    let new = match random.below(6) {
+        0 => old.wrapping_add(1),
+        1 => old.wrapping_sub(1),
+        2 => old ^ (1 << random.below(8 * width)),
+        3 => old << random.below(16),
+        _ => *random.pick(&EDGES),
+    };
+    bytes[place..place + width].copy_from_slice(&new.to_le_bytes()[..width]);
+}
