@@ -46,6 +46,12 @@ impl Axis {
         matches!(self.scale, Scale::Float { .. })
     }
 
+    /// Whether the coordinates are dates or times, some before 1970 and some not.
+    pub fn crosses_1970(&self) -> bool {
+        let Scale::Integer { low, last, .. } = self.scale else { return false };
+        self.datatype.is_datetime() && low < SIGN && last >= SIGN - low
+    }
+
     /// The highest position.
     pub fn last(&self) -> u64 {
         match self.scale {

@@ -57,7 +57,9 @@ impl Basis {
         };
         let segments = segments.map_err(|halt| match halt {
             Halt::Failed(error) => error,
+            // Merging as they come accepts every order.
             Halt::Disorder(place) => Error::damaged(format!("cells in no order: {place}")).in_array(self.array.path()),
+            Halt::Ties => Error::damaged("cells in no order").in_array(self.array.path()),
         })?;
         Ok(RowMap::new(segments, store))
     }
@@ -109,7 +111,7 @@ fn execute(array: &Array, sources: &[FragmentSource<'_>], jobs: &[Job], store: &
             position: positions.start,
             rows: positions.end - positions.start,
         }),
-        Job::Merge(_) => merged.next().map(Segment::Mixed),
+        Job::Merge(_) => merged.next(),
     });
     Ok(segments.collect())
 }

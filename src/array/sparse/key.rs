@@ -157,6 +157,12 @@ impl KeyPlan {
         self.hilbert.is_some()
     }
 
+    /// Whether two keys are of one place along the Hilbert curve. Writers put the cells of a place in an order of
+    /// their own: before libtiledb 2.22 by the last dimension first, in consolidated fragments by the first.
+    pub fn is_one_place(&self, a: &[u64], b: &[u64]) -> bool {
+        self.is_hilbert() && a.first() == b.first()
+    }
+
     /// Whether the order is that of the coordinates, the first dimension being the most significant.
     pub fn is_row_major(&self) -> bool {
         self.parts.is_sorted_by_key(|placed| match placed.part {
@@ -164,6 +170,11 @@ impl KeyPlan {
             Part::Tile(_) | Part::Hilbert => None,
         }) && self.hilbert.is_none()
             && !self.tiled.contains(&true)
+    }
+
+    /// Whether there are dates or times before and from 1970 on.
+    pub fn crosses_1970(&self) -> bool {
+        self.axes.iter().any(Axis::crosses_1970)
     }
 
     /// Whether equal keys can be of different coordinates: there are two zeros.
@@ -308,8 +319,11 @@ impl KeyPlan {
     }
 
     /// The part of a key that alone tells whether other cells come before it: up to the first string that goes on
-    /// behind it.
+    /// behind it. Along the Hilbert curve that is the place there: cells of one place may come in any order.
     pub fn decisive<'a>(&self, key: &'a [u64]) -> &'a [u64] {
+        if self.is_hilbert() {
+            return &key[..1];
+        }
         let cut = (0..key.len()).find(|&word| self.texts[word].is_some() && is_cut(key[word]));
         cut.map_or(key, |word| &key[..=word])
     }

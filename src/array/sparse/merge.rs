@@ -1,12 +1,12 @@
-//! Merges the cells of fragments into one order, and leaves one cell of those with the same coordinates.
+//! Merges the cells of fragments into one order.
 //!
 //! Each fragment's cells are in order already, so it is a matter of always taking the least of the
-//! fragments' next cells: a tournament among them, in which only the winner's matches are played again.
+//! fragments' next cells: a tournament among them, in which only the winner's matches are played again. What becomes
+//! of the cells, and which of several with the same coordinates is a row, is for others to say: a [`CellSink`].
 
 use std::cmp::Ordering;
 
 use super::key::{AxisColumn, KeyPlan};
-use super::rows::MixedWriter;
 use super::stream::{Batch, StreamBuffers};
 use super::task::Merged;
 use crate::error::Error;
@@ -21,19 +21,27 @@ pub trait CellStream {
 
     /// Decides between cells of the same time: the largest is the youngest.
     fn age(&self) -> usize;
+
+    /// Whether its cells have times of their own, so that one of them can replace another.
+    fn has_versions(&self) -> bool;
 }
 
-/// Tells `writer` about all cells, each part's in their order: that it is the next row, or that it is dropped, because it was
-/// not there, is not shown, or is older than another of the same coordinates.
+/// Takes the cells of a merge, in order.
+pub trait CellSink {
+    /// The next cell of a part. `is_same` says that it has the coordinates of the one before.
+    fn take<S: CellStream>(&mut self, number: usize, part: &Part<S>, is_same: bool) -> Merged<()>;
+}
+
+/// Shows `sink` all cells that are present, those of each part in their order.
 ///
 /// # Errors
-/// Those of the streams and of `writer`; [`Error::Unsupported`] for keys of very many words.
-pub fn merge<S: CellStream>(plan: &KeyPlan, streams: Vec<S>, writer: &mut MixedWriter<'_>) -> Merged<()> {
+/// Those of the streams and of `sink`; [`Error::Unsupported`] for keys of very many words.
+pub fn merge<S: CellStream, K: CellSink>(plan: &KeyPlan, streams: Vec<S>, sink: &mut K) -> Merged<()> {
     macro_rules! with_words {
         ($($words:literal),*) => {
             match (plan.words(), plan.is_exact()) {
-                $((0..=$words, true) => Merge::<S, $words, true>::run(plan, streams, writer),
-                (0..=$words, false) => Merge::<S, $words, false>::run(plan, streams, writer),)*
+                $((0..=$words, true) => Merge::<S, K, $words, true>::run(plan, streams, sink),
+                (0..=$words, false) => Merge::<S, K, $words, false>::run(plan, streams, sink),)*
                 (words, _) => Err(Error::unsupported(format!("merging by keys of {words} words")).into()),
             }
         };
@@ -42,20 +50,39 @@ pub fn merge<S: CellStream>(plan: &KeyPlan, streams: Vec<S>, writer: &mut MixedW
 }
 
 /// One fragment in a merge, at its next cell.
-struct Part<S> {
-    stream: S,
-    batch: Batch,
+pub struct Part<S> {
+    pub stream: S,
+    pub batch: Batch,
     /// The next cell, in the batch.
-    cell: usize,
+    pub cell: usize,
     /// When the next cell was written.
     time: u64,
     is_done: bool,
 }
 
-/// The newest of the cells with certain coordinates, which the next ones are compared with.
-struct Newest<const WORDS: usize> {
+impl<S: CellStream> Part<S> {
+    /// Position of the next cell in the fragment.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.batch.position + self.cell as u64
+    }
+
+    /// Says which of the cells with the same coordinates is the newest: the one where this is the largest.
+    #[inline]
+    pub fn age(&self) -> (u64, usize) {
+        (self.time, self.stream.age())
+    }
+
+    /// Whether the next cell is a row, if it is the newest of its coordinates.
+    #[inline]
+    pub fn is_shown(&self) -> bool {
+        self.batch.marks.is_shown(self.cell)
+    }
+}
+
+/// The coordinates of the cell before.
+struct Before<const WORDS: usize> {
     key: [u64; WORDS],
-    zeros: u64,
     /// Of strings that do not fit the key.
     columns: Vec<AxisColumn>,
 }
@@ -71,7 +98,7 @@ fn is_less<const WORDS: usize>(a: &[u64; WORDS], b: &[u64; WORDS]) -> bool {
     }
 }
 
-struct Merge<'a, 'b, S, const WORDS: usize, const EXACT: bool> {
+struct Merge<'a, S, K, const WORDS: usize, const EXACT: bool> {
     plan: &'a KeyPlan,
     parts: Vec<Part<S>>,
     /// Keys of the parts' next cells.
@@ -80,11 +107,11 @@ struct Merge<'a, 'b, S, const WORDS: usize, const EXACT: bool> {
     /// of node n are those of nodes 2n and 2n + 1, where part p plays at node p + number of parts.
     losers: Vec<u32>,
     buffers: StreamBuffers,
-    writer: &'a mut MixedWriter<'b>,
+    sink: &'a mut K,
 }
 
-impl<'a, 'b, S: CellStream, const WORDS: usize, const EXACT: bool> Merge<'a, 'b, S, WORDS, EXACT> {
-    fn run(plan: &'a KeyPlan, streams: Vec<S>, writer: &'a mut MixedWriter<'b>) -> Merged<()> {
+impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merge<'a, S, K, WORDS, EXACT> {
+    fn run(plan: &'a KeyPlan, streams: Vec<S>, sink: &'a mut K) -> Merged<()> {
         let count = streams.len();
         let parts = streams.into_iter().map(|stream| Part {
             stream,
@@ -93,13 +120,13 @@ impl<'a, 'b, S: CellStream, const WORDS: usize, const EXACT: bool> Merge<'a, 'b,
             time: 0,
             is_done: false,
         });
-        let mut merge: Merge<'a, 'b, S, WORDS, EXACT> = Merge {
+        let mut merge: Merge<'a, S, K, WORDS, EXACT> = Merge {
             plan,
             parts: parts.collect(),
             heads: vec![[0; WORDS]; count],
             losers: vec![0; count.max(1)],
             buffers: StreamBuffers::default(),
-            writer,
+            sink,
         };
         merge.play()
     }
@@ -110,13 +137,12 @@ impl<'a, 'b, S: CellStream, const WORDS: usize, const EXACT: bool> Merge<'a, 'b,
             self.settle(part)?;
         }
         let Some(mut winner) = self.first_round() else { return Ok(()) };
-        let mut newest: Option<Newest<WORDS>> = None;
+        let mut before: Option<Before<WORDS>> = None;
         while !self.parts[winner].is_done {
-            let is_old = newest.as_ref().is_some_and(|newest| self.is_same(winner, newest));
-            let part = &self.parts[winner];
-            self.writer.push(winner, !is_old && part.batch.marks.is_shown(part.cell))?;
-            if !is_old {
-                self.remember(winner, &mut newest);
+            let is_same = before.as_ref().is_some_and(|before| self.is_same(winner, before));
+            self.sink.take(winner, &self.parts[winner], is_same)?;
+            if !is_same {
+                self.remember(winner, &mut before);
             }
             self.advance(winner)?;
             winner = self.replay(winner);
@@ -204,37 +230,35 @@ impl<'a, 'b, S: CellStream, const WORDS: usize, const EXACT: bool> Merge<'a, 'b,
         if x.is_done || y.is_done {
             return !x.is_done;
         }
-        let age = |part: &Part<S>| (part.time, part.stream.age());
-        age(x) > age(y)
+        x.age() > y.age()
     }
 
-    /// Whether the next cell of a part has the coordinates of one that is newer. There are two zeros.
+    /// Whether the next cell of a part has the coordinates of the one before.
     #[inline]
-    fn is_same(&self, part: usize, newest: &Newest<WORDS>) -> bool {
-        if self.heads[part] != newest.key {
+    fn is_same(&self, part: usize, before: &Before<WORDS>) -> bool {
+        if self.heads[part] != before.key {
             return false;
         }
         let part = &self.parts[part];
         let same_text =
             |(number, column): (usize, &AxisColumn)| column.text(0) == part.batch.columns[number].text(part.cell);
-        part.batch.zeros(part.cell) == newest.zeros && (EXACT || newest.columns.iter().enumerate().all(same_text))
+        EXACT || before.columns.iter().enumerate().all(same_text)
     }
 
     #[inline]
-    fn remember(&self, part: usize, newest: &mut Option<Newest<WORDS>>) {
+    fn remember(&self, part: usize, before: &mut Option<Before<WORDS>>) {
         let key = self.heads[part];
         let part = &self.parts[part];
-        let zeros = part.batch.zeros(part.cell);
-        match newest {
-            Some(newest) if EXACT => (newest.key, newest.zeros) = (key, zeros),
-            Some(newest) => {
-                (newest.key, newest.zeros) = (key, zeros);
-                let columns = newest.columns.iter_mut().zip(&part.batch.columns);
+        match before {
+            Some(before) if EXACT => before.key = key,
+            Some(before) => {
+                before.key = key;
+                let columns = before.columns.iter_mut().zip(&part.batch.columns);
                 columns.for_each(|(kept, column)| kept.set_only(column, part.cell));
             }
             None => {
                 let columns = part.batch.columns.iter().map(|column| column.only(part.cell)).collect();
-                *newest = Some(Newest { key, zeros, columns });
+                *before = Some(Before { key, columns });
             }
         }
     }
@@ -250,7 +274,7 @@ impl<'a, 'b, S: CellStream, const WORDS: usize, const EXACT: bool> Merge<'a, 'b,
         self.settle(number)
     }
 
-    /// Drops cells that were not there in the window of time, and takes the key of the first that was.
+    /// Passes over cells that were not there in the window of time, and takes the key of the first that was.
     #[inline]
     fn settle(&mut self, number: usize) -> Merged<()> {
         loop {
@@ -262,7 +286,6 @@ impl<'a, 'b, S: CellStream, const WORDS: usize, const EXACT: bool> Merge<'a, 'b,
             if part.batch.marks.is_present(part.cell) {
                 break;
             }
-            self.writer.push(number, false)?;
             part.cell += 1;
             if part.cell == part.batch.count {
                 self.fill(number)?;

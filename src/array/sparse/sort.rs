@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::build::{Basis, MAP_SHARE};
+use super::build::MAP_SHARE;
 use super::column::FixedColumn;
 use super::key::{AxisColumn, CellOrder, KeyPlan};
 use super::parallel::{for_all, threads};
@@ -32,12 +32,12 @@ pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
     let basis = view.basis();
     let plan = KeyPlan::new(basis.array.schema(), CellOrder::RowMajor)?;
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
-    let sorted = Store::new(basis.budget() / SORT_SHARE / 2);
+    let sorted = Store::new(sorting_share(basis.budget()));
     // Each thread has one share of the rows: fewer parts are better to merge.
     let share = rows.div_ceil(threads() as u64).max(1);
     let runs = for_all(threads(), |number| {
         let first = (share * number as u64).min(rows);
-        let mut writer = RunWriter::new(&sorted, part_bytes(basis));
+        let mut writer = RunWriter::new(&sorted, part_bytes(basis.budget()));
         let (mut batch, mut record) = (RowBatch::default(), Record::default());
         let mut row = first;
         let end = (first + share).min(rows);
@@ -63,8 +63,14 @@ pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
     Ok(RowMap::new(vec![segment], store))
 }
 
-fn part_bytes(basis: &Basis) -> usize {
-    (basis.budget() / SORT_SHARE / 2 / threads()).max(LEAST_PART)
+/// Bytes of memory for what was sorted, of the cache's budget.
+pub fn sorting_share(budget: usize) -> usize {
+    budget / SORT_SHARE / 2
+}
+
+/// Bytes of records that one thread sorts at once.
+pub fn part_bytes(budget: usize) -> usize {
+    (sorting_share(budget) / threads()).max(LEAST_PART)
 }
 
 /// The coordinates of rows.
@@ -153,7 +159,7 @@ fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
 }
 
 /// Makes a [`ScatteredSegment`], row by row.
-struct AddressWriter<'a> {
+pub struct AddressWriter<'a> {
     store: &'a Store,
     blocks: Vec<Piece>,
     block: Vec<u8>,
@@ -161,11 +167,13 @@ struct AddressWriter<'a> {
 }
 
 impl<'a> AddressWriter<'a> {
-    fn new(store: &'a Store) -> Self {
+    pub fn new(store: &'a Store) -> Self {
         AddressWriter { store, blocks: Vec::new(), block: Vec::new(), rows: 0 }
     }
 
-    fn push(&mut self, address: Address) -> Result<()> {
+    /// # Errors
+    /// [`Error::Io`] from the temporary file.
+    pub fn push(&mut self, address: Address) -> Result<()> {
         self.block.extend(address.to_bits().to_le_bytes());
         self.rows += 1;
         if self.rows.is_multiple_of(SCATTERED_ROWS) {
@@ -174,7 +182,9 @@ impl<'a> AddressWriter<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<ScatteredSegment> {
+    /// # Errors
+    /// [`Error::Io`] from the temporary file.
+    pub fn finish(mut self) -> Result<ScatteredSegment> {
         if !self.block.is_empty() {
             self.blocks.push(self.store.put(self.block)?);
         }

@@ -15,7 +15,7 @@ use super::selection::Selection;
 use super::visible::{CellFilter, Marks};
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
-use crate::format::fragment::MbrList;
+use crate::format::fragment::{MbrList, SIGNED_TIMES_SINCE};
 use crate::format::scalar::Scalar;
 
 /// Libraries before this format version divided the domain of floats into tiles in a way of their own.
@@ -39,7 +39,7 @@ pub struct FragmentSource<'a> {
     pub time: u64,
     /// The order of the cells.
     pub plan: &'a KeyPlan,
-    /// Whether several cells may have the same coordinates, the newest in front.
+    /// Whether its cells have times of their own, and several may have the same coordinates.
     pub has_versions: bool,
 }
 
@@ -90,12 +90,13 @@ pub struct Stream<'a> {
     last: Option<(Vec<u64>, Vec<AxisColumn>)>,
     /// Where cells are out of order, if the writer is known to have had other ideas of the order.
     disorder: Option<String>,
+    has_loose_ties: bool,
 }
 
 impl<'a> Stream<'a> {
     /// The cells at these positions, at most `batch_cells` at once.
     pub fn new(source: &'a FragmentSource<'a>, positions: Range<u64>, batch_cells: u64, compares: bool) -> Self {
-        Stream { source, left: positions, batch_cells, compares, last: None, disorder: None }
+        Stream { source, left: positions, batch_cells, compares, last: None, disorder: None, has_loose_ties: false }
     }
 
     pub fn source(&self) -> &'a FragmentSource<'a> {
@@ -105,6 +106,12 @@ impl<'a> Stream<'a> {
     /// Where the cells that were read are out of order, though nothing is damaged: some releases sorted otherwise.
     pub fn disorder(&self) -> Option<&str> {
         self.disorder.as_deref()
+    }
+
+    /// Whether cells that were read share their place in the order with cells of other coordinates, and are in no
+    /// order among these: there are two zeros, and many coordinates at one place of the Hilbert curve.
+    pub fn has_loose_ties(&self) -> bool {
+        self.has_loose_ties
     }
 
     /// Reads the next batch; `false` at the end.
@@ -160,6 +167,7 @@ impl<'a> Stream<'a> {
         }
         if self.compares {
             plan.keys(&buffers.columns, cells.count as usize, &mut batch.keys);
+            self.has_loose_ties |= !batch.negative_zeros.is_empty();
             self.check_order(cells, &batch.keys, &buffers.columns)?;
         }
         if keeps_columns {
@@ -187,7 +195,9 @@ impl<'a> Stream<'a> {
                 let order = plan.compare(before, key).unwrap_or_else(|dimension| {
                     plan.compare_behind(dimension, (before_columns, before_cell), (columns, cell))
                 });
-                if order == Ordering::Greater {
+                if order == Ordering::Greater && plan.is_one_place(before, key) {
+                    self.has_loose_ties = true;
+                } else if order == Ordering::Greater {
                     let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
                     if !self.may_disagree(columns) {
                         return Err(Error::damaged(format!("{place}: coordinates out of order")));
@@ -218,6 +228,7 @@ impl FragmentSource<'_> {
         let version = self.version();
         self.plan.is_exact()
             && (version >= FLOAT_TILES_SINCE || !self.plan.has_floats())
+            && (version >= SIGNED_TIMES_SINCE || !self.plan.crosses_1970())
             && (version >= HILBERT_SINCE || !self.plan.is_hilbert())
     }
 

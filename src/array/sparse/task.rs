@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
+use super::distinct::distinct_rows;
 use super::merge::{CellStream, merge};
-use super::rows::{MixedSegment, MixedWriter};
+use super::newest::Newest;
+use super::rows::{MixedWriter, Segment};
 use super::store::Store;
 use super::stream::{Batch, FragmentSource, Stream, StreamBuffers};
 use crate::error::Error;
@@ -21,7 +23,7 @@ pub struct MergeTask {
     pub parts: Vec<(usize, Range<u64>)>,
     /// Whether cells are compared. Without, there is one part and every cell stands for itself.
     pub compares: bool,
-    /// Whether cells are merged as they come where a writer had other ideas of the order.
+    /// Whether cells are merged as they come, though not all are in the order of the array.
     pub accepts_disorder: bool,
 }
 
@@ -30,6 +32,8 @@ pub enum Halt {
     Failed(Error),
     /// A fragment's cells, here, are not in the order that everything was planned by.
     Disorder(String),
+    /// Cells of the same place in that order, but of different coordinates, are in no order of their own.
+    Ties,
 }
 
 /// What a merge gives, if it comes to an end.
@@ -51,38 +55,62 @@ impl MergeTask {
     ///
     /// # Errors
     /// Any damage in the cells.
-    pub fn run(
+    pub fn run(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+        if !self.compares {
+            return self.filter(sources, store, progress);
+        }
+        if !self.accepts_disorder {
+            match self.merge_in_order(sources, store, progress) {
+                Err(Halt::Ties) => {}
+                done => return done,
+            }
+        }
+        let fragments: Vec<usize> = self.parts.iter().map(|(number, _)| *number).collect();
+        let streams = self.streams(sources, true, progress);
+        let budget = sources.first().map_or(0, |source| source.array.context().cache.budget());
+        Ok(Segment::Scattered(distinct_rows(sources, &fragments, streams, budget, store)?))
+    }
+
+    fn merge_in_order(
         &self,
         sources: &[FragmentSource<'_>],
         store: &Store,
         progress: impl Fn(u64) + Copy,
-    ) -> Merged<MixedSegment> {
-        let starts: Vec<(u32, u64)> = self.parts.iter().map(|(number, at)| (*number as u32, at.start)).collect();
-        let mut writer = MixedWriter::new(store, &starts);
-        let Some(plan) = sources.first().map(|source| source.plan) else { return Ok(writer.finish()?) };
-        if !self.compares {
-            self.filter(sources, &mut writer, progress)?;
-            return Ok(writer.finish()?);
+    ) -> Merged<Segment> {
+        let mut writer = MixedWriter::new(store, &self.starts());
+        if let Some(source) = sources.first() {
+            let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
+            merge(source.plan, self.streams(sources, false, progress), &mut newest)?;
+            newest.finish()?;
         }
+        Ok(Segment::Mixed(writer.finish()?))
+    }
+
+    fn starts(&self) -> Vec<(u32, u64)> {
+        self.parts.iter().map(|(number, positions)| (*number as u32, positions.start)).collect()
+    }
+
+    fn streams<'a, P: Fn(u64) + Copy>(
+        &self,
+        sources: &'a [FragmentSource<'_>],
+        accepts_disorder: bool,
+        progress: P,
+    ) -> Vec<FragmentStream<'a, P>> {
+        let Some(plan) = sources.first().map(|source| source.plan) else { return Vec::new() };
         let cell_memory = 8 * (plan.words() as u64 + 2) + if plan.is_exact() { 0 } else { 64 };
         let batch_cells = BATCH_MEMORY / (cell_memory * self.parts.len().max(1) as u64);
         let batch_cells = batch_cells.clamp(BATCH_CELLS.start, BATCH_CELLS.end);
         let streams = self.parts.iter().map(|(number, positions)| FragmentStream {
             stream: Stream::new(&sources[*number], positions.clone(), batch_cells, true),
-            accepts_disorder: self.accepts_disorder,
+            accepts_disorder,
             progress,
         });
-        merge(plan, streams.collect(), &mut writer)?;
-        Ok(writer.finish()?)
+        streams.collect()
     }
 
     /// Goes through the cells of one fragment, of which none replaces another.
-    fn filter(
-        &self,
-        sources: &[FragmentSource<'_>],
-        writer: &mut MixedWriter<'_>,
-        progress: impl Fn(u64),
-    ) -> Merged<()> {
+    fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64)) -> Merged<Segment> {
+        let mut writer = MixedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (Batch::default(), StreamBuffers::default());
         for (part, (number, positions)) in self.parts.iter().enumerate() {
             let mut stream = Stream::new(&sources[*number], positions.clone(), BATCH_CELLS.end, false);
@@ -93,7 +121,7 @@ impl MergeTask {
                 progress(batch.count as u64);
             }
         }
-        Ok(())
+        Ok(Segment::Mixed(writer.finish()?))
     }
 }
 
@@ -109,8 +137,10 @@ impl<P: Fn(u64)> CellStream for FragmentStream<'_, P> {
         (self.progress)(batch.count as u64);
         let is_read = self.stream.read(batch, buffers)?;
         match self.stream.disorder() {
-            Some(place) if !self.accepts_disorder => Err(Halt::Disorder(place.to_owned())),
-            _ => Ok(is_read),
+            _ if self.accepts_disorder => Ok(is_read),
+            Some(place) => Err(Halt::Disorder(place.to_owned())),
+            None if self.stream.has_loose_ties() => Err(Halt::Ties),
+            None => Ok(is_read),
         }
     }
 
@@ -120,5 +150,9 @@ impl<P: Fn(u64)> CellStream for FragmentStream<'_, P> {
 
     fn age(&self) -> usize {
         self.stream.source().fragment
+    }
+
+    fn has_versions(&self) -> bool {
+        self.stream.source().has_versions
     }
 }

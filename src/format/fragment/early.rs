@@ -49,7 +49,7 @@ impl EarlyFragment {
             );
         }
         let non_empty_domain = parse_domain(&mut cursor, schema)?;
-        let mbrs = MbrList::parse_list(&mut cursor, schema)?;
+        let mbrs = MbrList::parse_list(&mut cursor, version, schema)?;
         skip_bounding_coordinates(&mut cursor, schema)?;
         let (attribute_count, dimension_count) = counts(schema)?;
         let attributes = attribute_count as usize;
@@ -71,7 +71,7 @@ impl EarlyFragment {
             field.var_file_size = cursor.u64("var file sizes")?;
         }
         cursor.expect_end("end of metadata")?;
-        let facts = FragmentFacts {
+        let mut facts = FragmentFacts {
             version,
             dense: !has_coordinates,
             non_empty_domain,

@@ -3,7 +3,7 @@
 use super::Field;
 use crate::error::{Error, Locate, Result};
 use crate::format::cursor::Cursor;
-use crate::format::scalar::Range;
+use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::{ArraySchema, Dimension};
 
 /// What a fragment is: small, so that it can be kept for every fragment of an array.
@@ -94,9 +94,17 @@ impl FragmentFacts {
         }
     }
 
-    /// What the fields say about each other and about the schema.
-    pub(super) fn check(&self, schema: &ArraySchema) -> Result<()> {
-        if let Some(ranges) = &self.non_empty_domain {
+    /// What the fields say about each other and about the schema. A non-empty domain that says nothing becomes the
+    /// domain.
+    pub(super) fn check(&mut self, schema: &ArraySchema) -> Result<()> {
+        if let Some(ranges) = &mut self.non_empty_domain {
+            if !self.dense {
+                for (dimension, range) in schema.dimensions.iter().zip(ranges.iter_mut()) {
+                    if let Some(domain) = domain_if_unsigned(self.version, dimension, range) {
+                        *range = domain.clone();
+                    }
+                }
+            }
             for (dimension, range) in schema.dimensions.iter().zip(ranges) {
                 check_range(self.dense, dimension, range).in_field(&dimension.name)?;
             }
@@ -136,6 +144,19 @@ fn check_range(dense: bool, dimension: &Dimension, range: &Range) -> Result<()> 
         range.low, range.high, domain.low, domain.high
     );
     Err(Error::damaged(reason))
+}
+
+/// Libraries before this format version compared dates and times as unsigned numbers in sparse fragments.
+pub const SIGNED_TIMES_SINCE: u32 = 5;
+
+/// The domain, where these bounds of a sparse fragment or tile are those of dates or times before and after 1970 taken
+/// for unsigned numbers: the low one is the least from 1970 on, the high one the last before. They say nothing about
+/// the times that lie around them.
+pub(super) fn domain_if_unsigned<'a>(version: u32, dimension: &'a Dimension, range: &Range) -> Option<&'a Range> {
+    let is_wrapped = matches!((&range.low, &range.high), (Scalar::Signed(0..), Scalar::Signed(..0)));
+    let domain = dimension.domain.as_ref()?;
+    let is_old = version < SIGNED_TIMES_SINCE && dimension.datatype.is_datetime();
+    (is_old && is_wrapped && domain.contains(&range.low) && domain.contains(&range.high)).then_some(domain)
 }
 
 /// Reads one range per dimension of the schema.

@@ -141,7 +141,7 @@ impl FragmentFooter {
         }
         let dense = cursor.u8("dense")? != 0;
         let null_domain = cursor.u8("null non-empty domain")? != 0;
-        let parsed = if null_domain {
+        let mut parsed = if null_domain {
             without_domain(cursor, version, dense, schema)?
         } else {
             let domain = parse_ranges(&mut cursor, schema)?;

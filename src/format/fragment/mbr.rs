@@ -1,5 +1,6 @@
 //! The minimum bounding rectangles (MBRs) of a sparse fragment's tiles, from the leaves of its R-tree.
 
+use super::facts::domain_if_unsigned;
 use crate::error::{Error, Locate, Result};
 use crate::format::cursor::Cursor;
 use crate::format::datatype::Datatype;
@@ -9,7 +10,7 @@ use crate::format::schema::ArraySchema;
 /// A tree of 64-bit counts is no higher, however small its fanout.
 const MOST_LEVELS: u32 = 64;
 
-/// One MBR per tile, in tile order. Kept as stored, which is 16 bytes per tile and dimension of 64 bits.
+/// One MBR per tile, in tile order. Kept as stored (but see [`MbrList::parse_rtree`]), which is 16 bytes per tile and dimension of 64 bits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MbrList {
     /// Type of each dimension, and whether its size varies.
@@ -31,7 +32,8 @@ enum Starts {
 
 impl MbrList {
     /// Reads the payload of the R-tree's generic tile in a fragment of this version. Dense fragments have a tree
-    /// without levels and give an empty list.
+    /// without levels and give an empty list. Bounds of times before and after 1970 that an old library took for
+    /// unsigned numbers become the domain: such a tile has to be looked into.
     ///
     /// # Errors
     /// [`Error::Damaged`] where the levels do not fill the payload, or a bound is out of order.
@@ -59,7 +61,7 @@ impl MbrList {
         // The root comes first, the leaves last.
         for level in 1..=levels {
             if level == levels {
-                leaves = Self::parse_list(&mut cursor, schema)?;
+                leaves = Self::parse_list(&mut cursor, version, schema)?;
             } else {
                 skip_list(&mut cursor, schema)?;
             }
@@ -69,11 +71,11 @@ impl MbrList {
     }
 
     /// Reads a count and that many MBRs: a level of the R-tree, or the whole list before version 3.
-    pub(super) fn parse_list(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Self> {
+    pub(super) fn parse_list(cursor: &mut Cursor<'_>, version: u32, schema: &ArraySchema) -> Result<Self> {
         let dimensions = dimensions(schema);
         let count = cursor.u64("number of MBRs")?;
         let count = cursor.checked_count(count, least_size(&dimensions), "number of MBRs")?;
-        let list = if dimensions.iter().any(|&(_, variable)| variable) {
+        let mut list = if dimensions.iter().any(|&(_, variable)| variable) {
             let (bytes, starts) = listed(cursor, &dimensions, count)?;
             MbrList { bytes: bytes.into(), starts: Starts::Listed(starts), dimensions }
         } else {
@@ -82,7 +84,7 @@ impl MbrList {
             let bytes = cursor.bytes(count.saturating_mul(size), "MBRs")?;
             MbrList { bytes: bytes.into(), starts: Starts::Even { size, count }, dimensions }
         };
-        list.check()?;
+        list.check(version, schema)?;
         Ok(list)
     }
 
@@ -138,20 +140,42 @@ impl MbrList {
         self.bytes.len() + starts + size_of_val::<[(Datatype, bool)]>(&self.dimensions)
     }
 
-    /// Numbers are in order. (Some writers compare strings as signed bytes, so nothing is asked of those.)
-    fn check(&self) -> Result<()> {
+    /// Numbers are in order. (Some writers compare strings as signed bytes, so nothing is asked of those.) Bounds that
+    /// say nothing become the domain.
+    fn check(&mut self, version: u32, schema: &ArraySchema) -> Result<()> {
+        let mut replaced = Vec::new();
         for tile in 0..self.len() {
             let bounds = self.all_bounds(tile).into_iter().flatten();
-            for (&(datatype, variable), (low, high)) in self.dimensions.iter().zip(bounds) {
+            for (number, (&(datatype, variable), (low, high))) in self.dimensions.iter().zip(bounds).enumerate() {
                 if variable {
                     continue;
                 }
                 let range = Range { low: Scalar::parse(datatype, low)?, high: Scalar::parse(datatype, high)? };
-                if !range.is_ordered() {
-                    return Err(Error::damaged(format!("MBR of tile {tile} out of order")).in_field("MBRs"));
+                if range.is_ordered() {
+                    continue;
+                }
+                match domain_if_unsigned(version, &schema.dimensions[number], &range) {
+                    Some(domain) => replaced.push((tile, number, domain)),
+                    None => {
+                        return Err(Error::damaged(format!("MBR of tile {tile} out of order")).in_field("MBRs"));
+                    }
                 }
             }
         }
+        for (tile, number, domain) in replaced {
+            self.replace(tile, number, domain)?;
+        }
+        Ok(())
+    }
+
+    /// Puts other bounds in the place of those of one dimension in the MBR of one tile. All dimensions are of fixed
+    /// size.
+    fn replace(&mut self, tile: usize, dimension: usize, range: &Range) -> Result<()> {
+        let Starts::Even { size, .. } = self.starts else { return Ok(()) };
+        let (datatype, _) = self.dimensions[dimension];
+        let start = tile * size + least_size(&self.dimensions[..dimension]);
+        let bounds = [range.low.to_bytes(datatype)?, range.high.to_bytes(datatype)?].concat();
+        self.bytes[start..start + bounds.len()].copy_from_slice(&bounds);
         Ok(())
     }
 }

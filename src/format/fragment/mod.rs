@@ -17,7 +17,7 @@ mod tests;
 
 pub use consolidated::{FooterCopy, parse_consolidated_footers};
 pub use early::{EarlyField, EarlyFragment};
-pub use facts::FragmentFacts;
+pub use facts::{FragmentFacts, SIGNED_TIMES_SINCE};
 pub use field::{Field, FieldFiles};
 pub use footer::{FieldRecord, FragmentFooter, footer_range, schema_name};
 pub use mbr::MbrList;

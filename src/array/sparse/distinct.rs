@@ -1,0 +1,95 @@
+//! A merge of cells that are not in the order they are merged by: one row for each coordinate all the same.
+//!
+//! The cells come as libtiledb merges them, each fragment's as they are stored. Those of the same coordinates need not
+//! follow each other then, so they are found by sorting all cells by their coordinates; what is left is put back into
+//! the order it came in. Both sorts take a bounded amount of memory.
+
+use super::key::KeyPlan;
+use super::merge::{CellSink, CellStream, Part, merge};
+use super::record::{self, Record, RunWriter};
+use super::rows::{Address, ScatteredSegment};
+use super::sort::{AddressWriter, part_bytes, sorting_share};
+use super::store::Store;
+use super::stream::FragmentSource;
+use super::task::Merged;
+
+/// Bytes at the end of a record's key that say how new the cell is: the newest sorts first.
+const AGE_BYTES: usize = 2 * size_of::<u64>();
+
+/// The rows of a merge of `streams`, which are of `fragments`. `budget` is that of the cache, which memory is a share
+/// of; `store` keeps the rows.
+///
+/// # Errors
+/// Those of the streams; [`Error::Unsupported`] for more cells than can be told apart, [`Error::Io`] from the
+/// temporary file.
+pub fn distinct_rows<S: CellStream>(
+    sources: &[FragmentSource<'_>],
+    fragments: &[usize],
+    streams: Vec<S>,
+    budget: usize,
+    store: &Store,
+) -> Merged<ScatteredSegment> {
+    let Some(plan) = sources.first().map(|source| source.plan) else {
+        return Ok(AddressWriter::new(store).finish()?);
+    };
+    let sorted = Store::new(sorting_share(budget));
+    let mut cells = ByCoordinates {
+        fragments,
+        writer: RunWriter::new(&sorted, part_bytes(budget)),
+        record: Record::default(),
+        seen: 0,
+        plan,
+    };
+    merge(plan, streams, &mut cells)?;
+    let runs = cells.writer.finish()?;
+    let ordered = Store::new(sorting_share(budget));
+    let mut by_place = RunWriter::new(&ordered, part_bytes(budget));
+    let mut newest = Record::default();
+    record::merge(&sorted, &runs, |record| {
+        let (coordinates, age) = record.key.split_at(record.key.len() - AGE_BYTES);
+        let (newest_coordinates, newest_age) = newest.key.split_at(newest.key.len().saturating_sub(AGE_BYTES));
+        let is_row = if coordinates == newest_coordinates && !newest.key.is_empty() {
+            // See `Newest` about cells that are as new as each other.
+            age == newest_age && !sources[record.address.fragment() as usize].has_versions
+        } else {
+            newest.clone_from(record);
+            true
+        };
+        if !is_row || record.rank & SHOWN == 0 {
+            return Ok(());
+        }
+        by_place.push(&Record { key: Vec::new(), rank: record.rank, address: record.address })
+    })?;
+    let mut list = AddressWriter::new(store);
+    record::merge(&ordered, &by_place.finish()?, |record| list.push(record.address))?;
+    Ok(list.finish()?)
+}
+
+/// The bit of a rank that says whether the cell is shown; the others number the cells as they come.
+const SHOWN: u64 = 1;
+
+/// Sorts the cells of a merge by their coordinates, the newest first.
+struct ByCoordinates<'a> {
+    plan: &'a KeyPlan,
+    /// By part.
+    fragments: &'a [usize],
+    writer: RunWriter<'a>,
+    record: Record,
+    seen: u64,
+}
+
+impl CellSink for ByCoordinates<'_> {
+    fn take<S: CellStream>(&mut self, number: usize, part: &Part<S>, _: bool) -> Merged<()> {
+        let (batch, record) = (&part.batch, &mut self.record);
+        record.key.clear();
+        self.plan.sortable_bytes(batch.key(part.cell, self.plan.words()), &batch.columns, part.cell, &mut record.key);
+        record.key.extend(batch.zeros(part.cell).to_be_bytes());
+        let (time, age) = part.age();
+        record.key.extend((!time).to_be_bytes());
+        record.key.extend((!(age as u64)).to_be_bytes());
+        record.rank = self.seen << 1 | u64::from(part.is_shown());
+        record.address = Address::new(self.fragments[number] as u32, part.position())?;
+        self.seen += 1;
+        Ok(self.writer.push(record)?)
+    }
+}
