@@ -132,6 +132,12 @@ impl Error {
         }
     }
 
+    /// Whether the same may go well the next time: the system failed, which says nothing of the stored bytes. Such
+    /// errors are given to those who ask, and never kept.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Error::Io { .. })
+    }
+
     /// The errno a file system call that needs this answers with.
     pub fn errno(&self) -> i32 {
         match self {

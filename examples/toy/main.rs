@@ -53,6 +53,7 @@ fn run(mountpoint: &Path, options: &MountOptions) -> Result<()> {
         background::leave_terminal();
     }
     let signals = Signals::hold()?;
+    signals.wait();
     let mount = Mount::new(tree::root(&Arc::default()), mountpoint, options)?;
     if background::is_server() && background::report_success().is_err() {
         return Ok(());

@@ -35,8 +35,10 @@ pub struct Outline {
     pub schema: Arc<ArraySchema>,
 }
 
-/// What is known of a fragment: nothing, its [`Outline`], or what is wrong with it.
-type Known = OnceLock<std::result::Result<Arc<Outline>, Box<Error>>>;
+/// What is known of a fragment: nothing, its [`Outline`], or what is wrong with its stored bytes.
+type Known = OnceLock<Outcome>;
+
+type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
 
 /// Numbers of cache sources that each fragment has for its files: see [`super::fragment`].
 const SOURCES_PER_FRAGMENT: u64 = 1 << 24;
@@ -123,7 +125,10 @@ impl ArrayFolder {
         let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else {
             return Err(Error::damaged(format!("no fragment number {number}")).in_array(self.path()));
         };
-        known.get_or_init(|| self.located(entry, self.read_outline(number))).clone().map_err(|error| *error)
+        if let Some(known) = known.get() {
+            return known.clone().map_err(|error| *error);
+        }
+        keep(known, self.located(entry, self.read_outline(number))).map_err(|error| *error)
     }
 
     /// Reads the footers of fragments that were not read yet, on all cores; what is wrong with one is told by
@@ -139,18 +144,13 @@ impl ArrayFolder {
         let copies = copies.by_name(self.path());
         unread.par_iter().with_min_len(LEAST_PER_THREAD).for_each(|&number| {
             let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
-            known.get_or_init(|| {
-                let copy = copies.get(entry.name()).and_then(|footer| self.outline_of_copy(entry, footer));
-                self.located(entry, copy.map_or_else(|| self.read_outline(number), Ok))
-            });
+            let copy = copies.get(entry.name()).and_then(|footer| self.outline_of_copy(entry, footer));
+            // What is wrong is told to whoever asks for this one.
+            let _ = keep(known, self.located(entry, copy.map_or_else(|| self.read_outline(number), Ok)));
         });
     }
 
-    fn located(
-        &self,
-        entry: &FragmentEntry,
-        outline: Result<Outline>,
-    ) -> std::result::Result<Arc<Outline>, Box<Error>> {
+    fn located(&self, entry: &FragmentEntry, outline: Result<Outline>) -> Outcome {
         outline.map(Arc::new).in_fragment(entry.name()).in_array(self.path()).map_err(Box::new)
     }
 
@@ -187,5 +187,13 @@ impl ArrayFolder {
     /// The path of a file in a fragment's folder.
     pub fn fragment_file(&self, fragment: usize, name: &str) -> PathBuf {
         self.fragment(fragment).map(|entry| self.directory.folder_of(entry).join(name)).unwrap_or_default()
+    }
+}
+
+/// Remembers what was read of a fragment, unless it could not be read; gives what is known then.
+fn keep(known: &Known, outcome: Outcome) -> Outcome {
+    match outcome {
+        Err(error) if error.is_passing() => Err(error),
+        outcome => known.get_or_init(|| outcome).clone(),
     }
 }

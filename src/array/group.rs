@@ -1,7 +1,8 @@
 //! A group as of a window of time: its metadata, and which arrays and groups are its members.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::folder::Context;
 use super::generic::read_generic_tile;
@@ -20,6 +21,8 @@ const MOST_DEPTH: usize = 100;
 /// All details of a group together may be of so many bytes, or of a part of what the cache may hold: all are held while
 /// it is found out which count.
 const MOST_DETAILS: u64 = 4 << 20;
+/// Members that could not be looked at are looked at again after this time.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A member: what the group says of it, and where it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub struct Group {
     /// The folders of the groups around this one, outermost first, and of this one: no member may be one of them.
     around: Vec<PathBuf>,
     members: OnceLock<Arc<Vec<Member>>>,
+    /// The members as they were when some of them could not be looked at, and when that was.
+    unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
     metadata: OnceLock<Arc<Metadata>>,
 }
 
@@ -47,7 +52,12 @@ impl Group {
     /// A group that is looked at for itself. Reads nothing yet.
     pub fn open(context: Arc<Context>, path: &Path, window: TimeWindow) -> Self {
         let around = vec![context.storage.canonical(path)];
-        Group { context, path: path.to_owned(), window, around, members: OnceLock::new(), metadata: OnceLock::new() }
+        Self::with_around(context, path.to_owned(), window, around)
+    }
+
+    fn with_around(context: Arc<Context>, path: PathBuf, window: TimeWindow, around: Vec<PathBuf>) -> Self {
+        let (members, unseen, metadata) = (OnceLock::new(), Mutex::default(), OnceLock::new());
+        Group { context, path, window, around, members, unseen, metadata }
     }
 
     /// A group that is a member of this one, in the same window.
@@ -59,15 +69,14 @@ impl Group {
         if self.around.contains(&canonical) || self.around.len() >= MOST_DEPTH {
             return Err(Error::unsupported("a group within itself").in_array(path));
         }
-        let mut group = Group::open(self.context.clone(), path, self.window);
-        group.around = [self.around.as_slice(), &[canonical]].concat();
-        Ok(group)
+        let around = [self.around.as_slice(), &[canonical]].concat();
+        Ok(Self::with_around(self.context.clone(), path.to_owned(), self.window, around))
     }
 
     /// The same group through another window.
     pub fn at(&self, window: TimeWindow) -> Self {
         let (context, path, around) = (self.context.clone(), self.path.clone(), self.around.clone());
-        Group { context, path, window, around, members: OnceLock::new(), metadata: OnceLock::new() }
+        Self::with_around(context, path, window, around)
     }
 
     pub fn context(&self) -> &Arc<Context> {
@@ -94,8 +103,8 @@ impl Group {
         Ok(self.metadata.get_or_init(|| metadata).clone())
     }
 
-    /// The members as of the end of the window, those with a name of their own first, each by name; read once. No
-    /// member is opened. Groups of libraries before 2.8 list no members: there they are the arrays and groups in the
+    /// The members as of the end of the window, those with a name of their own first, each by name; read once, but that
+    /// those which could not be looked at are looked at again a moment later. No member is opened. Groups of libraries before 2.8 list no members: there they are the arrays and groups in the
     /// folder.
     ///
     /// The start of the window is for what is in the members: an array that was added earlier is still a member.
@@ -106,8 +115,18 @@ impl Group {
         if let Some(members) = self.members.get() {
             return Ok(members.clone());
         }
-        let members = Arc::new(self.read_members().in_array(&self.path)?);
-        Ok(self.members.get_or_init(|| members).clone())
+        let mut unseen = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, members)) = unseen.as_ref().filter(|(time, _)| time.elapsed() < LOOK_AGAIN_AFTER) {
+            return Ok(members.clone());
+        }
+        let (members, were_seen) = self.read_members().in_array(&self.path)?;
+        let members = Arc::new(members);
+        if were_seen {
+            *unseen = None;
+            return Ok(self.members.get_or_init(|| members).clone());
+        }
+        *unseen = Some((Instant::now(), members.clone()));
+        Ok(members)
     }
 
     /// The times of all commits to the group itself, ascending, each once. Those to its members are theirs.
@@ -124,7 +143,8 @@ impl Group {
         Ok(times)
     }
 
-    fn read_members(&self) -> Result<Vec<Member>> {
+    /// The members, and whether all of them could be looked at.
+    fn read_members(&self) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
         let folder = self.path.join(GROUP_DETAILS);
         if commit_times(storage, &folder)?.is_empty() {
@@ -143,32 +163,40 @@ impl Group {
         let mut places = MemberPlaces::new(storage, &self.path, &self.around);
         let (named, unnamed): (Vec<GroupMember>, Vec<GroupMember>) =
             members_in_force(stated).into_values().partition(|member| member.name.is_some());
-        Ok(named.into_iter().chain(unnamed).map(|member| found(member, &mut places)).collect())
+        let (mut members, mut were_seen) = (Vec::with_capacity(named.len() + unnamed.len()), true);
+        for member in named.into_iter().chain(unnamed) {
+            let (place, was_seen) = places.find(&member)?;
+            were_seen &= was_seen;
+            members.push(found(member, place));
+        }
+        Ok((members, were_seen))
     }
 
-    /// The arrays and groups in the group's folder.
-    fn child_folders(&self) -> Result<Vec<Member>> {
+    /// The arrays and groups in the group's folder, and whether all folders in it could be looked at. What one that
+    /// could not is, whoever enters it learns.
+    fn child_folders(&self) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
-        let mut members = Vec::new();
+        let (mut members, mut were_seen) = (Vec::new(), true);
         for one in storage.list(&self.path)?.into_iter().filter(|one| one.is_folder && !one.name.starts_with("__")) {
             let path = self.path.join(&one.name);
-            let Some(kind) = ObjectKind::of(storage, &path)? else { continue };
-            let member_type = match kind {
-                ObjectKind::Array => MemberType::Array,
-                ObjectKind::Group => MemberType::Group,
+            let member_type = match ObjectKind::of(storage, &path) {
+                Ok(Some(ObjectKind::Array)) => MemberType::Array,
+                Ok(Some(ObjectKind::Group)) => MemberType::Group,
+                Ok(None) => continue,
+                Err(_) => MemberType::Unknown,
             };
+            were_seen &= member_type != MemberType::Unknown;
             let place = match self.around.contains(&storage.canonical(&path)) {
                 true => MemberPlace::Missing("refused: it holds this group".to_owned()),
                 false => MemberPlace::Stored(path),
             };
             members.push(Member { name: one.name.clone(), member_type, uri: one.name, place });
         }
-        Ok(members)
+        Ok((members, were_seen))
     }
 }
 
-fn found(member: GroupMember, places: &mut MemberPlaces) -> Member {
-    let place = places.find(&member);
+fn found(member: GroupMember, place: MemberPlace) -> Member {
     let name = member.name.unwrap_or_else(|| {
         let last = member.uri.trim_end_matches('/').rsplit('/').next();
         last.unwrap_or(&member.uri).to_owned()

@@ -47,25 +47,44 @@ impl<'a> MemberPlaces<'a> {
     }
 
     /// Where a member is: a relative URI is one in the group's folder, an absolute one is taken as it is, and where
-    /// nothing is there the end of it is looked for in this group, then in those around it. A folder that may not be
-    /// looked at costs only the members in it.
-    pub fn find(&mut self, member: &GroupMember) -> MemberPlace {
-        self.look(member).unwrap_or_else(|error| MemberPlace::Missing(format!("missing: {error}")))
+    /// nothing is there the end of it is looked for in this group, then in those around it. Also whether that was seen:
+    /// what could not be looked at is taken to be where the group says, and whoever enters it learns what is wrong.
+    ///
+    /// # Errors
+    /// Where a folder cannot be looked at, for a member that the group says is on no disk of this machine.
+    pub fn find(&mut self, member: &GroupMember) -> Result<(MemberPlace, bool)> {
+        let stored = self.stored_place(member);
+        if let Some(path) = &stored {
+            // What is below the group is allowed already, but for links there that lead elsewhere.
+            let is_below = member.relative && !path.components().any(|part| part == Component::ParentDir);
+            if !is_below {
+                self.storage.allow(path);
+            }
+        }
+        match (self.look(member, stored.as_deref()), stored) {
+            (Ok(place), _) => Ok((place, true)),
+            (Err(_), Some(path)) => Ok((MemberPlace::Stored(path), false)),
+            (Err(error), None) => Err(error),
+        }
     }
 
-    fn look(&mut self, member: &GroupMember) -> Result<MemberPlace> {
-        let stored = match (member.relative, local_path(&member.uri)) {
+    /// The path that a group states, if it is one of this machine.
+    fn stored_place(&self, member: &GroupMember) -> Option<PathBuf> {
+        match (member.relative, local_path(&member.uri)) {
             (true, _) => Some(self.group.join(member.uri.trim_start_matches('/'))),
             (false, path) => path,
-        };
-        if let Some(path) = &stored
+        }
+    }
+
+    fn look(&mut self, member: &GroupMember, stored: Option<&Path>) -> Result<MemberPlace> {
+        if let Some(path) = stored
             && self.is_folder(path)?
         {
             // Only a group can hold this one; most members are arrays, and links are not followed for those.
             let is_around = member.member_type != MemberType::Array || path == self.group;
             return Ok(match is_around && self.is_around(path) {
                 true => MemberPlace::Missing("refused: it is this group or one that holds it".to_owned()),
-                false => MemberPlace::Stored(path.clone()),
+                false => MemberPlace::Stored(path.to_owned()),
             });
         }
         if member.relative {
@@ -168,8 +187,11 @@ mod tests {
         fn find(&self, groups: &[&str], member_type: MemberType, relative: bool, uri: &str) -> MemberPlace {
             let around: Vec<PathBuf> = groups.iter().map(|group| self.path(group)).collect();
             let storage = LocalStorage::new();
-            let member = GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false };
-            MemberPlaces::new(&storage, around.last().unwrap(), &around).find(&member)
+            let member =
+                GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
+            let (place, was_seen) = MemberPlaces::new(&storage, around.last().unwrap(), &around).find(&member).unwrap();
+            assert!(was_seen);
+            place
         }
 
         fn array(&self, groups: &[&str], relative: bool, uri: &str) -> MemberPlace {
@@ -187,6 +209,42 @@ mod tests {
         let uri = format!("file://{}", folders.path("other").display());
         assert_eq!(folders.array(&["g"], false, &uri), stored("other"));
         assert_eq!(folders.array(&["g"], false, &uri["file://".len()..]), stored("other"));
+    }
+
+    #[test]
+    fn links_that_must_stay_within_are_no_members() {
+        use crate::storage::Links;
+        let folders = Folders::new(&["g/a", "other", "__x"]);
+        std::os::unix::fs::symlink(folders.path("other"), folders.path("g/link")).unwrap();
+        let group = folders.path("g");
+        let storage = LocalStorage::with_links(Links::Within);
+        storage.allow(&group);
+        let around = [group.clone()];
+        let find = |relative: bool, uri: &str| {
+            let (member_type, uri, key) = (MemberType::Array, uri.to_owned(), uri.into());
+            let member = GroupMember { member_type, relative, uri, name: None, deleted: false, key };
+            let (place, _) = MemberPlaces::new(&storage, &group, &around).find(&member).unwrap();
+            place.path().map(|path| storage.list(path).map_err(|error| error.to_string()))
+        };
+        assert!(matches!(find(true, "a"), Some(Ok(_))));
+        assert!(matches!(find(true, "link"), Some(Err(error)) if error.contains("--follow-links")));
+        // What the group itself names is no link.
+        fs::write(folders.path("other/file"), "").unwrap();
+        assert!(matches!(find(true, "../other"), Some(Ok(_))));
+        assert!(matches!(find(false, folders.path("other").to_str().unwrap()), Some(Ok(_))));
+    }
+
+    #[test]
+    fn members_that_cannot_be_looked_at_are_where_the_group_says() {
+        let folders = Folders::new(&["g"]);
+        std::os::unix::fs::symlink(folders.path("g/circle"), folders.path("g/circle")).unwrap();
+        let group = folders.path("g");
+        let (storage, around) = (LocalStorage::new(), [group.clone()]);
+        let uri = "circle/array";
+        let (member_type, key) = (MemberType::Array, uri.into());
+        let member = GroupMember { member_type, relative: true, uri: uri.into(), name: None, deleted: false, key };
+        let found = MemberPlaces::new(&storage, &group, &around).find(&member).unwrap();
+        assert_eq!(found, (MemberPlace::Stored(group.join(uri)), false));
     }
 
     #[test]

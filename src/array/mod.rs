@@ -13,6 +13,7 @@ pub mod labels;
 pub mod member_places;
 pub mod metadata;
 pub mod object;
+mod once;
 pub mod sparse;
 pub mod tiles;
 pub mod timed_files;

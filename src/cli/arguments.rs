@@ -46,7 +46,7 @@ const IGNORED: [&str; 31] = [
 ];
 
 /// Options that are flags of ours without a value.
-const FLAGS: [&str; 4] = ["allow_other", "allow_root", "direct_io", "foreground"];
+const FLAGS: [&str; 5] = ["allow_other", "allow_root", "direct_io", "follow_links", "foreground"];
 
 /// Options that are flags of ours with a value.
 const VALUES: [&str; 10] =

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
-use super::{array, output};
+use super::{array, output, pool};
 use tilefs::tree::Node;
 
 const EXAMPLES: &str = "\
@@ -39,6 +39,7 @@ impl Cat {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
         let options = self.opening.options(self.slices.as_slice())?;
+        pool::start(options.threads, false)?;
         let root = array::open(&self.array, &options)?;
         let mut result = Ok(());
         for path in &self.paths {

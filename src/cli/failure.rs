@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::printable;
 use tilefs::error::Error;
 
 /// The exit status when something did not work.
@@ -65,7 +66,7 @@ impl From<io::Error> for Failure {
 pub fn complain(message: &str) {
     use io::Write;
     // If standard error is closed, there is nobody to tell.
-    let _ = writeln!(io::stderr(), "tilefs: {}", message.replace('\n', " "));
+    let _ = writeln!(io::stderr(), "tilefs: {}", printable::line(&message.replace('\n', " ")));
 }
 
 /// What the parser of the command line says, in one line: without its heading, the usage and the blank lines.

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::options::{Logging, Opening};
-use super::{array, output};
+use super::{array, output, pool, printable};
 use tilefs::tree::Node;
 
 /// Show what an array or a group is: shape, types, filters
@@ -34,8 +34,9 @@ impl Info {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
         let options = self.opening.options(&[])?;
+        pool::start(options.threads, false)?;
         if let Some(selection) = &self.slice {
-            return output::print(&array::explain_slice(&self.array, &options, selection)?);
+            return output::print(&printable::lines(&array::explain_slice(&self.array, &options, selection)?));
         }
         let root = array::open(&self.array, &options)?;
         let is_group = root.lookup(".group")?.is_some();
@@ -46,7 +47,13 @@ impl Info {
             (true, true) => ".group/group.json",
         };
         match array::find(&root, name)? {
-            Node::File(file) => output::copy(file.open()?, 0, 0),
+            Node::File(file) => {
+                let content = file.open()?;
+                let mut bytes = vec![0; content.len() as usize];
+                content.read_at(0, &mut bytes)?;
+                let text = String::from_utf8_lossy(&bytes);
+                output::print(&if self.json { printable::json(&text) } else { printable::lines(&text) })
+            }
             Node::Folder(_) => Err(Failure::failed(format!("{name} is a folder here"))),
         }
     }

@@ -2,11 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use log::{Level, LevelFilter};
+
+use super::printable;
 
 /// The socket of the system's log (syslog or journald).
 const SYSTEM_LOG: &str = "/dev/log";
@@ -36,6 +39,7 @@ pub fn start(level: LevelFilter) {
         .target(env_logger::Target::Pipe(Box::new(Log)))
         .format(|line, record| {
             let text = record.args().to_string().replace('\n', " ");
+            let text = printable::line(&text);
             match &*DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) {
                 Destination::StandardError => writeln!(line, "tilefs: {}{text}", prefix(record.level())),
                 Destination::File(_) => {
@@ -52,12 +56,12 @@ pub fn start(level: LevelFilter) {
     let _ = builder.try_init();
 }
 
-/// Sends the log to this file from now on, at its end.
+/// Sends the log to this file from now on, at its end. A new one is for its owner alone: it tells what is stored where.
 ///
 /// # Errors
 /// Where the file cannot be written.
 pub fn to_file(path: &Path) -> io::Result<()> {
-    go_to(Destination::File(File::options().create(true).append(true).open(path)?));
+    go_to(Destination::File(File::options().create(true).append(true).mode(0o600).open(path)?));
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
-use super::{array, output};
+use super::{array, output, pool, printable};
 use tilefs::tree::{self, Folder, Node};
 
 const EXAMPLES: &str = "\
@@ -61,6 +61,7 @@ impl Ls {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
         let options = self.opening.options(self.slices.as_slice())?;
+        pool::start(options.threads, false)?;
         let root = array::open(&self.array, &options)?;
         let mut listing = Listing { command: self, has_errors: false };
         let shown = match array::find(&root, &self.path)? {
@@ -88,7 +89,7 @@ impl Listing<'_> {
             }
         };
         if self.command.recursive {
-            output::print(&format!("{}:\n", if path.is_empty() { "." } else { path }))?;
+            output::print(&format!("{}:\n", if path.is_empty() { ".".into() } else { printable::line(path) }))?;
         }
         let mut within = Vec::new();
         for entry in entries {
@@ -142,9 +143,9 @@ impl Listing<'_> {
             // Writing to a string does not fail.
             let _ = write!(line, "{mode} {size:>14} {time:<20} ");
         }
-        line.push_str(&name.replace('\n', "?"));
+        line.push_str(&printable::line(name));
         if let (Some(Node::Folder(folder)), true) = (node, self.command.recursive) {
-            line.push_str(&shape(&**folder));
+            line.push_str(&printable::line(&shape(&**folder)));
         }
         line.push('\n');
         line

@@ -3,6 +3,8 @@
 //! * [`arguments`]: the short forms of `tilefs mount`, brought into the long one
 //! * [`options`]: the options that say how an array is opened, and about the log
 //! * [`array`]: what the commands ask of arrays
+//! * [`pool`]: the threads that decode
+//! * [`printable`]: stored names on their way to a terminal
 //! * [`failure`]: one line for people, one exit status for scripts
 
 mod arguments;
@@ -17,6 +19,8 @@ mod memory;
 mod mount;
 mod options;
 mod output;
+mod pool;
+mod printable;
 mod size;
 mod umount;
 mod verify;

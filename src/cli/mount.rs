@@ -7,8 +7,9 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
-use super::{array, log};
+use super::{array, log, pool};
 use tilefs::fuse::{self, Access, MountOptions, Signals, background};
+use tilefs::tree::Links;
 
 /// Every open file may be read ahead by one part in this many of the cache.
 const READERS: u64 = 8;
@@ -49,6 +50,10 @@ pub struct Mount {
     /// Let root read the mount, too
     #[arg(long)]
     allow_root: bool,
+
+    /// Follow symbolic links that lead out of the array or group, which root and --allow-other otherwise refuse
+    #[arg(long)]
+    follow_links: bool,
 
     /// Have the kernel keep no file contents: faster for single large reads, slower for all else
     #[arg(long)]
@@ -109,7 +114,11 @@ impl Mount {
         }
         // Before anything starts threads, which all must hold the signals back.
         let signals = Signals::hold()?;
-        let options = self.opening.options(self.slices.as_slice())?;
+        let mut options = self.opening.options(self.slices.as_slice())?;
+        // Others would be shown what only this user may read.
+        let is_shared = self.allow_other || rustix::process::geteuid().is_root();
+        options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
+        pool::start(options.threads, true)?;
         let root = array::open(&self.array, &options)?;
         let mut mounting = MountOptions::new(fs::canonicalize(&self.array).unwrap_or_else(|_| self.array.clone()));
         mounting.access = match (self.allow_other, self.allow_root) {
@@ -118,8 +127,10 @@ impl Mount {
             (false, false) => Access::Owner,
         };
         mounting.direct_io = self.direct_io;
+        mounting.only_others = true;
         mounting.read_ahead_workers = options.threads;
         mounting.read_ahead_window = mounting.read_ahead_window.min(options.cache_size / READERS);
+        signals.wait();
         let mount = fuse::Mount::new(root, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());
         if background::is_server() && !self.is_foreground() {

@@ -20,7 +20,7 @@ pub struct Opening {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     from: Option<Time>,
 
-    /// The file with the key of an encrypted array: 32 bytes, or 64 hexadecimal digits
+    /// The file with the key of an encrypted array, or a pipe: 32 bytes, or 64 hexadecimal digits
     #[arg(long, value_name = "FILE", env = "TILEFS_KEY_FILE", hide_env_values = true)]
     key_file: Option<PathBuf>,
 
@@ -123,6 +123,7 @@ impl Opening {
                 Extent::Nonempty => tree::Extent::NonEmpty,
             },
             row_order: self.order == Order::Row,
+            links: defaults.links,
             slices: slices.to_vec(),
         })
     }

@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::options::{Logging, Opening};
-use super::output;
+use super::{output, pool};
 use tilefs::array::verify::{Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Group};
 use tilefs::error::{Error, Result};
@@ -43,7 +43,9 @@ pub struct Verify {
 impl Verify {
     pub fn run(&self) -> std::result::Result<(), Failure> {
         self.logging.start();
-        let tally = match tree::open_stored(&self.array, &self.opening.options(&[])?)? {
+        let options = self.opening.options(&[])?;
+        pool::start(options.threads, false)?;
+        let tally = match tree::open_stored(&self.array, &options)? {
             Stored::Array(array) => {
                 let (damage, tally) = check(&array);
                 output::print(&format!("{}{tally}\n", sorted_lines(&damage)))?;
@@ -148,8 +150,8 @@ fn with_progress_bar<T>(progress: &Progress, fragments: u64, work: impl FnOnce()
     }
     let (done, ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
-        scope.spawn(move || {
-            while ended.recv_timeout(REDRAW) == Err(mpsc::RecvTimeoutError::Timeout) {
+        let draw = move || {
+            loop {
                 // Those of labels count too.
                 let fraction = (progress.fragments.load(Ordering::Relaxed) as f64 / fragments.max(1) as f64).min(1.0);
                 let filled = (fraction * BAR as f64) as usize;
@@ -157,9 +159,14 @@ fn with_progress_bar<T>(progress: &Progress, fragments: u64, work: impl FnOnce()
                 let bar = format!("{}{}", "#".repeat(filled), "-".repeat(BAR - filled.min(BAR)));
                 // If the terminal is gone the work goes on.
                 let _ = write!(io::stderr(), "\r[{bar}] {:3.0} %  {megabytes} MB", fraction * 100.0);
+                if ended.recv_timeout(REDRAW) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    break;
+                }
             }
             let _ = write!(io::stderr(), "\r\x1b[K");
-        });
+        };
+        // Without another thread there is no bar.
+        let _ = thread::Builder::new().spawn_scoped(scope, draw);
         let result = work();
         drop(done);
         result

@@ -1,6 +1,8 @@
 //! The files that say what is committed, replaced or ignored: consolidated commits (`.con`), ignored marks
 //! (`.ign`) and vacuum files (`.vac`). They are plain text, but for the deletes within the first.
 //!
+//! Errors say where in the file, and quote nothing: a link may have led to another file, which not all may see.
+//!
 //! A mark names a commit by its path in the array, such as `__commits/NAME.wrt` or `NAME.ok`.
 
 use super::folder::{COMMITS, FRAGMENTS, METADATA};
@@ -45,11 +47,11 @@ fn take_commit<'a>(rest: &mut &'a [u8]) -> Result<ConsolidatedCommit<'a>> {
         "wrt" | "ok" => None,
         "del" => {
             let (delete, behind) =
-                split_sized(rest).ok_or_else(|| Error::damaged("delete that ends early").in_field(mark))?;
+                split_sized(rest).ok_or_else(|| Error::damaged("delete that ends early"))?;
             *rest = behind;
             Some(delete)
         }
-        _ => return Err(Error::unsupported(format!("consolidated commit {mark:?}"))),
+        _ => return Err(Error::unsupported("a consolidated commit of another kind than fragments and deletes")),
     };
     Ok(ConsolidatedCommit { mark, delete })
 }
@@ -60,8 +62,8 @@ fn take_commit<'a>(rest: &mut &'a [u8]) -> Result<ConsolidatedCommit<'a>> {
 /// [`Error::Damaged`] for a mark that is no path in the array, [`Error::Unsupported`] for more than 2^18.
 pub fn parse_ignored_commits(bytes: &[u8]) -> Result<Vec<&str>> {
     let lines = lines(bytes)?;
-    lines.iter().try_for_each(|mark| check_mark(mark))?;
-    Ok(lines)
+    lines.iter().try_for_each(|(at, mark)| check_mark(mark).at(*at))?;
+    Ok(lines.into_iter().map(|(_, mark)| mark).collect())
 }
 
 /// Reads a `.vac` file: what its namesake has replaced, as paths in the array: `__fragments/NAME`, `__meta/NAME`, or
@@ -71,7 +73,7 @@ pub fn parse_ignored_commits(bytes: &[u8]) -> Result<Vec<&str>> {
 /// # Errors
 /// [`Error::Damaged`] for a line without a name, [`Error::Unsupported`] for more than 2^18 lines.
 pub fn parse_vacuum(bytes: &[u8]) -> Result<Vec<String>> {
-    lines(bytes)?.into_iter().map(path_in_array).collect()
+    lines(bytes)?.into_iter().map(|(at, line)| path_in_array(line).at(at)).collect()
 }
 
 fn path_in_array(line: &str) -> Result<String> {
@@ -80,7 +82,7 @@ fn path_in_array(line: &str) -> Result<String> {
     let folder = [FRAGMENTS, METADATA].iter().find_map(|folder| parts.iter().rposition(|part| part == folder));
     let path = parts.split_off(folder.unwrap_or(parts.len().saturating_sub(1)));
     if path.iter().any(|part| matches!(*part, "" | "." | "..") || part.contains(['\0', ':'])) {
-        return Err(Error::damaged(format!("{line:?} names nothing in an array")));
+        return Err(Error::damaged("a line that names nothing in an array"));
     }
     Ok(path.join("/"))
 }
@@ -106,21 +108,22 @@ fn extension(mark: &str) -> &str {
 /// A mark is a relative path that stays where it starts.
 fn check_mark(mark: &str) -> Result<()> {
     let stays = !mark.contains([':', '\\', '\0']) && mark.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    if stays { Ok(()) } else { Err(Error::damaged(format!("mark {mark:?}"))) }
+    if stays { Ok(()) } else { Err(Error::damaged("a mark that is no path in the array")) }
 }
 
-/// The lines of a text, without empty ones.
-fn lines(bytes: &[u8]) -> Result<Vec<&str>> {
+/// The lines of a text, without empty ones, and where each begins.
+fn lines(bytes: &[u8]) -> Result<Vec<(u64, &str)>> {
     let mut lines = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
-        let (text, behind) = line(rest).at((bytes.len() - rest.len()) as u64)?;
+        let at = (bytes.len() - rest.len()) as u64;
+        let (text, behind) = line(rest).at(at)?;
         rest = behind;
         if lines.len() == MOST_LINES {
             return Err(Error::unsupported(format!("more than {MOST_LINES} lines")));
         }
         if !text.is_empty() {
-            lines.push(text);
+            lines.push((at, text));
         }
     }
     Ok(lines)

@@ -113,11 +113,9 @@ impl<'a> Cursor<'a> {
     }
 
     fn text(&self, bytes: &'a [u8], field: &str) -> Result<&'a str> {
-        std::str::from_utf8(bytes).map_err(|_| {
-            let start = bytes.get(..64).unwrap_or(bytes);
-            let error = Error::unsupported(format!("text that is no UTF-8: {}", start.escape_ascii()));
-            error.in_field(field).at(self.position as u64)
-        })
+        // What is stored is not quoted: it may be another file than it should be, which not all may see.
+        let wrong = |_| Error::unsupported("text that is no UTF-8").in_field(field).at(self.position as u64);
+        std::str::from_utf8(bytes).map_err(wrong)
     }
 
     /// Passes at the end of the bytes of `what`.
@@ -169,7 +167,7 @@ mod tests {
         assert_eq!(Cursor::new(&[1, 0, 0, 0, 0, 0, 0, 0, b'x']).text64("name").unwrap(), "x");
         let error = Cursor::new(&[1, 0, 0, 0, 0xe9]).text32("name").unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }));
-        assert!(error.to_string().contains("\\xe9"), "{error}");
+        assert!(!error.to_string().contains("xe9"), "{error}");
         assert!(Cursor::new(&[1, 0]).expect_end("it").is_err());
         assert!(Cursor::new(&[]).expect_end("it").is_ok());
     }

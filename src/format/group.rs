@@ -24,18 +24,13 @@ pub struct GroupMember {
     pub member_type: MemberType,
     /// Whether `uri` is relative to the group's folder.
     pub relative: bool,
-    /// Not to be trusted as a path: it may lead anywhere.
+    /// Not to be trusted as a path: it may lead anywhere. What is no UTF-8 in it is U+FFFD, as in the name.
     pub uri: String,
     pub name: Option<String>,
     /// This member has been removed (version 2).
     pub deleted: bool,
-}
-
-impl GroupMember {
-    /// What members are told apart by: the name if there is one, else the URI.
-    pub fn key(&self) -> &str {
-        self.name.as_deref().unwrap_or(&self.uri)
-    }
+    /// What members are told apart by: the bytes of the name if there is one, else of the URI.
+    pub key: Vec<u8>,
 }
 
 /// Reads the payload of one file in `__group`: the members it sets or removes.
@@ -66,10 +61,12 @@ fn parse_member(cursor: &mut Cursor<'_>) -> Result<GroupMember> {
         other => return Err(Error::unsupported(format!("group member of type {other}"))),
     };
     let relative = cursor.u8("relative URI")? != 0;
-    let uri = cursor.text64("member URI")?.to_owned();
-    let name = if cursor.u8("name set")? != 0 { Some(cursor.text64("member name")?.to_owned()) } else { None };
+    let uri = cursor.str64("member URI")?;
+    let name = if cursor.u8("name set")? != 0 { Some(cursor.str64("member name")?) } else { None };
     let deleted = version >= 2 && cursor.u8("deleted")? != 0;
-    Ok(GroupMember { member_type, relative, uri, name, deleted })
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let key = name.unwrap_or(uri).to_owned();
+    Ok(GroupMember { member_type, relative, uri: text(uri), name: name.map(text), deleted, key })
 }
 
 fn check_version(version: u32, what: &str) -> Result<()> {
@@ -84,7 +81,7 @@ fn check_version(version: u32, what: &str) -> Result<()> {
 ///
 /// A details file of version 1 states all members; those of version 2 add and remove. The newest file's
 /// name tells which kind the group is, and older statements of version 1 are taken for what they are.
-pub fn members_in_force(files: Vec<(TimestampedName, Vec<GroupMember>)>) -> BTreeMap<String, GroupMember> {
+pub fn members_in_force(files: Vec<(TimestampedName, Vec<GroupMember>)>) -> BTreeMap<Vec<u8>, GroupMember> {
     let mut members = BTreeMap::new();
     for (name, file) in files {
         if states_all(&name) {
@@ -92,9 +89,9 @@ pub fn members_in_force(files: Vec<(TimestampedName, Vec<GroupMember>)>) -> BTre
         }
         for member in file {
             if member.deleted {
-                members.remove(member.key());
+                members.remove(&member.key);
             } else {
-                members.insert(member.key().to_owned(), member);
+                members.insert(member.key.clone(), member);
             }
         }
     }
@@ -138,7 +135,8 @@ mod tests {
 
     fn member(name: &str, uri: &str, deleted: bool) -> GroupMember {
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
-        GroupMember { member_type: MemberType::Array, relative: true, uri: uri.to_owned(), name, deleted }
+        let key = name.as_deref().unwrap_or(uri).into();
+        GroupMember { member_type: MemberType::Array, relative: true, uri: uri.to_owned(), name, deleted, key }
     }
 
     fn name(time: u64, version: &str) -> TimestampedName {
@@ -178,8 +176,19 @@ mod tests {
                 (name(1, version), vec![member("a", "x", false), member("b", "y", false)]),
                 (name(2, version), vec![member("c", "z", false)]),
             ];
-            assert_eq!(members_in_force(files).into_keys().collect::<Vec<_>>(), ["c"]);
+            assert_eq!(members_in_force(files).into_keys().collect::<Vec<_>>(), [b"c"]);
         }
+    }
+
+    #[test]
+    fn names_that_are_no_text_are_members_of_their_own() {
+        let mut bytes = write(2, &[member("~", "x", false), member("|", "y", false), member("a", "~", false)]);
+        for byte in &mut bytes {
+            *byte = if matches!(*byte, b'~' | b'|') { *byte | 0x80 } else { *byte };
+        }
+        let members = members_in_force(vec![(name(1, "_2"), parse_group_details(&bytes).unwrap())]);
+        let names: Vec<_> = members.values().map(|member| (member.name.as_deref().unwrap(), &*member.uri)).collect();
+        assert_eq!(names, [("a", "\u{fffd}"), ("\u{fffd}", "y"), ("\u{fffd}", "x")]);
     }
 
     #[test]

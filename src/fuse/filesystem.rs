@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use fuser::{
@@ -19,9 +20,10 @@ use super::error_log::{ErrorLog, reason_of_panic};
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes};
 use super::read_ahead::{ReadAhead, Stream};
+use super::requests::Requests;
 use super::sys;
 use crate::error::Error;
-use crate::tree::{EntryKind, Folder, Node};
+use crate::tree::{EntryKind, Node};
 
 /// How long the kernel may rely on names and attributes without asking again.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
@@ -40,7 +42,16 @@ const MAX_BACKGROUND: u16 = 64;
 
 /// A tree as a file system.
 pub struct TreeFilesystem {
-    inodes: Inodes,
+    served: Arc<Served>,
+    requests: Arc<Requests>,
+    only_others: bool,
+}
+
+/// What answers the requests, whichever thread it does.
+struct Served {
+    inodes: Arc<Inodes>,
+    /// Told whenever the kernel remembers more names than it should.
+    crowded: SyncSender<()>,
     files: Handles<OpenFile>,
     folders: Handles<Vec<Listed>>,
     read_ahead: ReadAhead,
@@ -69,20 +80,46 @@ thread_local! {
 }
 
 impl TreeFilesystem {
-    /// Serves this tree. With `direct_io` the kernel keeps no file contents, and files cannot be mapped on older
-    /// kernels.
-    pub fn new(root: Arc<dyn Folder>, read_ahead: ReadAhead, direct_io: bool) -> Self {
-        TreeFilesystem {
-            inodes: Inodes::new(root),
+    /// Serves these names. With `direct_io` the kernel keeps no file contents, and files cannot be mapped on older
+    /// kernels. With `only_others` this process itself gets an error for whatever it asks. `crowded` is told of when
+    /// [`Inodes::crowd`] has something to say.
+    pub fn new(
+        inodes: Arc<Inodes>,
+        crowded: SyncSender<()>,
+        requests: Arc<Requests>,
+        read_ahead: ReadAhead,
+        direct_io: bool,
+        only_others: bool,
+    ) -> Self {
+        let served = Arc::new(Served {
+            inodes,
+            crowded,
             files: Handles::new(),
             folders: Handles::new(),
             read_ahead,
             errors: ErrorLog::default(),
             owner: sys::user_and_group(),
             direct_io,
-        }
+        });
+        TreeFilesystem { served, requests, only_others }
     }
 
+    /// Has a request answered that may have to look at stored files, which can take long or never end.
+    fn answer<R, W>(&self, request: &Request, reply: R, work: W)
+    where
+        R: Refusable + Send + 'static,
+        W: FnOnce(&Served, R) + Send + 'static,
+    {
+        if self.only_others && sys::is_own_thread(request.pid()) {
+            let refusal = "what is mounted leads back into the mount itself, by a link or as a member of a group";
+            self.served.errors.report("refused", refusal);
+            return reply.refuse(Errno::EIO);
+        }
+        self.requests.handle(&self.served, move |served| work(served, reply));
+    }
+}
+
+impl Served {
     /// Does what a request needs. Errors and panics become an errno, and a line in the log.
     fn attempt<T>(
         &self,
@@ -135,7 +172,12 @@ impl TreeFilesystem {
             Node::Folder(_) => 0,
             Node::File(file) => file.len()?,
         };
-        Ok(self.inodes.insert(&parent, name, &node, size))
+        let inode = self.inodes.insert(&parent, name, &node, size);
+        if self.inodes.is_crowded() {
+            // If it was told already and has not come to it, it need not be told twice.
+            let _ = self.crowded.try_send(());
+        }
+        Ok(inode)
     }
 
     fn attributes(&self, inode: &Inode) -> FileAttr {
@@ -251,6 +293,23 @@ impl From<Error> for Failure {
     }
 }
 
+/// A reply that can be an error.
+trait Refusable {
+    fn refuse(self, errno: Errno);
+}
+
+macro_rules! refusable {
+    ($($reply:ty),*) => {
+        $(impl Refusable for $reply {
+            fn refuse(self, errno: Errno) {
+                self.error(errno);
+            }
+        })*
+    };
+}
+
+refusable!(ReplyData, ReplyEntry, ReplyOpen, ReplyXattr);
+
 /// Replies with an extended attribute or a list of them: its size where the kernel asks for that, else the bytes.
 fn reply_sized(reply: ReplyXattr, size: u32, bytes: &[u8]) {
     match u32::try_from(bytes.len()) {
@@ -278,45 +337,52 @@ impl Filesystem for TreeFilesystem {
         Ok(())
     }
 
-    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let doing = || format!("look-up of {}/{}", self.path_of(parent), name.display());
-        match self.attempt(doing, || self.find(parent, name).map(|inode| self.attributes(&inode))) {
-            Ok(attributes) => reply.entry(&FOREVER, &attributes, Generation(0)),
-            Err(errno) => reply.error(errno),
-        }
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = name.to_owned();
+        self.answer(request, reply, move |served, reply| {
+            let doing = || format!("look-up of {}/{}", served.path_of(parent), name.display());
+            match served.attempt(doing, || served.find(parent, &name).map(|inode| served.attributes(&inode))) {
+                Ok(attributes) => reply.entry(&FOREVER, &attributes, Generation(0)),
+                Err(errno) => reply.error(errno),
+            }
+        });
     }
 
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
         let doing = || format!("forgetting of inode {}", number.0);
         // The kernel expects no answer.
-        let _ = self.attempt(doing, || {
-            self.inodes.forget(number.0, lookups);
+        let _ = self.served.attempt(doing, || {
+            self.served.inodes.forget(number.0, lookups);
             Ok(())
         });
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        let doing = || format!("attributes of {}", self.path_of(number));
-        match self.attempt(doing, || Ok(self.attributes(&*self.inode(number)?))) {
+        let served = &self.served;
+        let doing = || format!("attributes of {}", served.path_of(number));
+        match served.attempt(doing, || Ok(served.attributes(&*served.inode(number)?))) {
             Ok(attributes) => reply.attr(&FOREVER, &attributes),
             Err(errno) => reply.error(errno),
         }
     }
 
-    fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let doing = || format!("open of {}", self.path_of(number));
-        match self.attempt(doing, || self.open_file(number, flags)) {
-            Ok(handle) => {
-                let caching = if self.direct_io { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::FOPEN_KEEP_CACHE };
-                reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH);
+    fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        self.answer(request, reply, move |served, reply| {
+            let doing = || format!("open of {}", served.path_of(number));
+            match served.attempt(doing, || served.open_file(number, flags)) {
+                Ok(handle) => {
+                    let direct = served.direct_io;
+                    let caching = if direct { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::FOPEN_KEEP_CACHE };
+                    reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH);
+                }
+                Err(errno) => reply.error(errno),
             }
-            Err(errno) => reply.error(errno),
-        }
+        });
     }
 
     fn read(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -325,10 +391,14 @@ impl Filesystem for TreeFilesystem {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let doing = || format!("read of {} at {offset}", self.path_of(number));
-        REPLY.with_borrow_mut(|buffer| match self.attempt(doing, || self.read_into(buffer, handle, offset, size)) {
-            Ok(length) => reply.data(buffer.get(..length).unwrap_or_default()),
-            Err(errno) => reply.error(errno),
+        self.answer(request, reply, move |served, reply| {
+            let doing = || format!("read of {} at {offset}", served.path_of(number));
+            REPLY.with_borrow_mut(|buffer| {
+                match served.attempt(doing, || served.read_into(buffer, handle, offset, size)) {
+                    Ok(length) => reply.data(buffer.get(..length).unwrap_or_default()),
+                    Err(errno) => reply.error(errno),
+                }
+            });
         });
     }
 
@@ -342,11 +412,12 @@ impl Filesystem for TreeFilesystem {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        let doing = || format!("close of {}", self.path_of(number));
+        let served = &self.served;
+        let doing = || format!("close of {}", served.path_of(number));
         // The kernel passes no error of a release on.
-        let _ = self.attempt(doing, || {
-            if let Some(file) = self.files.close(handle.0) {
-                self.read_ahead.close(&file.stream);
+        let _ = served.attempt(doing, || {
+            if let Some(file) = served.files.close(handle.0) {
+                served.read_ahead.close(&file.stream);
             }
             Ok(())
         });
@@ -361,19 +432,22 @@ impl Filesystem for TreeFilesystem {
         reply.ok();
     }
 
-    fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let doing = || format!("list of {}", self.path_of(number));
-        match self.attempt(doing, || Ok(self.folders.open(Arc::new(self.list(number)?)))) {
-            Ok(handle) => {
-                reply.opened(FileHandle(handle), FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE);
+    fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        self.answer(request, reply, move |served, reply| {
+            let doing = || format!("list of {}", served.path_of(number));
+            match served.attempt(doing, || Ok(served.folders.open(Arc::new(served.list(number)?)))) {
+                Ok(handle) => {
+                    reply.opened(FileHandle(handle), FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE);
+                }
+                Err(errno) => reply.error(errno),
             }
-            Err(errno) => reply.error(errno),
-        }
+        });
     }
 
     fn readdir(&self, _request: &Request, number: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let doing = || format!("list of {}", self.path_of(number));
-        let listed = self.attempt(doing, || self.folders.get(handle.0).ok_or(Failure::Errno(Errno::EBADF)));
+        let served = &self.served;
+        let doing = || format!("list of {}", served.path_of(number));
+        let listed = served.attempt(doing, || served.folders.get(handle.0).ok_or(Failure::Errno(Errno::EBADF)));
         let listed = match listed {
             Ok(listed) => listed,
             Err(errno) => return reply.error(errno),
@@ -389,7 +463,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.folders.close(handle.0);
+        self.served.folders.close(handle.0);
         reply.ok();
     }
 
@@ -398,40 +472,44 @@ impl Filesystem for TreeFilesystem {
         reply.statfs(0, 0, 0, 0, 0, BLOCK_SIZE, MAX_NAME as u32, BLOCK_SIZE);
     }
 
-    fn getxattr(&self, _request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        let doing = || format!("extended attributes of {}", self.path_of(number));
-        let value = self.attempt(doing, || {
-            // `ls -l` asks every file for access lists and security labels.
-            let name = name.to_str().filter(|name| name.starts_with("user."));
-            let attributes = if name.is_some() { self.extended_attributes(number)? } else { Vec::new() };
-            let found = attributes.into_iter().find(|(known, _)| Some(known.as_str()) == name);
-            found.map(|(_, value)| value).ok_or(Failure::Errno(Errno::NO_XATTR))
+    fn getxattr(&self, request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        // `ls -l` asks every file for access lists and security labels.
+        let Some(name) = name.to_str().filter(|name| name.starts_with("user.")) else {
+            return reply.error(Errno::NO_XATTR);
+        };
+        let name = name.to_owned();
+        self.answer(request, reply, move |served, reply| {
+            let doing = || format!("extended attributes of {}", served.path_of(number));
+            let value = served.attempt(doing, || {
+                let found = served.extended_attributes(number)?.into_iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| value).ok_or(Failure::Errno(Errno::NO_XATTR))
+            });
+            match value {
+                Ok(value) => reply_sized(reply, size, &value),
+                Err(errno) => reply.error(errno),
+            }
         });
-        match value {
-            Ok(value) => reply_sized(reply, size, &value),
-            Err(errno) => reply.error(errno),
-        }
     }
 
-    fn listxattr(&self, _request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let doing = || format!("extended attributes of {}", self.path_of(number));
-        let names = self.attempt(doing, || {
-            let attributes = self.extended_attributes(number)?;
-            Ok(attributes
-                .into_iter()
-                .flat_map(|(name, _)| name.into_bytes().into_iter().chain([0]))
-                .collect::<Vec<u8>>())
+    fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        self.answer(request, reply, move |served, reply| {
+            let doing = || format!("extended attributes of {}", served.path_of(number));
+            let names = served.attempt(doing, || {
+                let names = served.extended_attributes(number)?.into_iter().map(|(name, _)| name + "\0");
+                Ok(names.collect::<String>())
+            });
+            match names {
+                Ok(names) => reply_sized(reply, size, names.as_bytes()),
+                Err(errno) => reply.error(errno),
+            }
         });
-        match names {
-            Ok(names) => reply_sized(reply, size, &names),
-            Err(errno) => reply.error(errno),
-        }
     }
 
     fn access(&self, _request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        let doing = || format!("access to {}", self.path_of(number));
-        let allowed = self.attempt(doing, || {
-            let inode = self.inode(number)?;
+        let served = &self.served;
+        let doing = || format!("access to {}", served.path_of(number));
+        let allowed = served.attempt(doing, || {
+            let inode = served.inode(number)?;
             match inode.kind {
                 _ if mask.contains(AccessFlags::W_OK) => Err(Failure::Errno(Errno::EROFS)),
                 EntryKind::File if mask.contains(AccessFlags::X_OK) => Err(Failure::Errno(Errno::EACCES)),

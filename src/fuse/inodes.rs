@@ -8,7 +8,7 @@
 //! an inode is only a name and what was told of it. Its node lives while somebody has it: its folder, whoever has it
 //! open, or [`Recent`]. After that it is looked up in its folder again when it is wanted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,6 +17,13 @@ use std::time::SystemTime;
 use super::recent::Recent;
 use crate::error::Result;
 use crate::tree::{EntryKind, File, Folder, Node};
+
+/// How much memory the names may take, about, that the kernel remembers. It remembers them for as long as it has
+/// memory, which is more than ours: beyond this it is told to forget those that it was told of first.
+const MOST_BYTES: usize = 12 << 20;
+
+/// What an inode takes besides its name, and what is left of its node.
+const INODE: usize = 450;
 
 /// The number of the root, fixed by the protocol.
 pub const ROOT: u64 = 1;
@@ -109,6 +116,11 @@ impl Inode {
         self.parent() == parent && *self.name == *name
     }
 
+    /// Bytes of memory that this takes, about.
+    fn memory(&self) -> usize {
+        INODE + self.name.len()
+    }
+
     fn weak_node(&self) -> MutexGuard<'_, WeakNode> {
         self.node.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,9 +129,18 @@ impl Inode {
 /// All the inodes that the kernel remembers, and the root.
 pub struct Inodes {
     root: Node,
-    table: Mutex<HashMap<u64, Remembered>>,
+    table: Mutex<Table>,
     recent: Recent,
     hash: Hash,
+}
+
+#[derive(Default)]
+struct Table {
+    inodes: HashMap<u64, Remembered>,
+    /// Bytes of memory that the inodes take, about.
+    bytes: usize,
+    /// The numbers in the order in which they were given, some of them gone since.
+    order: VecDeque<u64>,
 }
 
 struct Remembered {
@@ -140,13 +161,14 @@ impl Inodes {
     fn with_hash(root: Arc<dyn Folder>, hash: Hash) -> Self {
         let root = Node::Folder(root);
         let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0));
-        let table = HashMap::from([(ROOT, Remembered { inode, lookups: 1 })]);
+        let mut table = Table::default();
+        table.inodes.insert(ROOT, Remembered { inode, lookups: 1 });
         Inodes { root, table: Mutex::new(table), recent: Recent::new(), hash }
     }
 
     /// What the kernel means by a number.
     pub fn get(&self, number: u64) -> Option<Arc<Inode>> {
-        self.lock().get(&number).map(|remembered| Arc::clone(&remembered.inode))
+        self.lock().inodes.get(&number).map(|remembered| Arc::clone(&remembered.inode))
     }
 
     /// The node of an inode; `None` where its folder does not have it any more.
@@ -175,22 +197,25 @@ impl Inodes {
     pub fn look_up(&self, parent: u64, name: &str) -> Option<Arc<Inode>> {
         let mut table = self.lock();
         let number = self.number(&table, parent, name);
-        let remembered = table.get_mut(&number)?;
+        let remembered = table.inodes.get_mut(&number)?;
         remembered.lookups += 1;
         Some(Arc::clone(&remembered.inode))
     }
 
     /// Remembers a node; counts as one lookup. Where another thread was faster, its inode is given.
     pub fn insert(&self, parent: &Arc<Inode>, name: &str, node: &Node, size: u64) -> Arc<Inode> {
-        let mut table = self.lock();
-        let number = self.number(&table, parent.number, name);
-        let remembered = table.entry(number).or_insert_with(|| {
+        let mut guard = self.lock();
+        let number = self.number(&guard, parent.number, name);
+        let table = &mut *guard;
+        let remembered = table.inodes.entry(number).or_insert_with(|| {
             let inode = Arc::new(Inode::new(number, Some(Arc::clone(parent)), name, node, size));
+            table.bytes += inode.memory();
+            table.order.push_back(number);
             Remembered { inode, lookups: 0 }
         });
         remembered.lookups += 1;
         let inode = Arc::clone(&remembered.inode);
-        drop(table);
+        drop(guard);
         self.recent.keep(number, node, inode.folders());
         inode
     }
@@ -201,14 +226,43 @@ impl Inodes {
             return;
         }
         let mut table = self.lock();
-        if let Some(remembered) = table.get_mut(&number) {
+        if let Some(remembered) = table.inodes.get_mut(&number) {
             remembered.lookups = remembered.lookups.saturating_sub(lookups);
             if remembered.lookups == 0 {
-                table.remove(&number);
+                table.remove(number);
                 drop(table);
                 self.recent.forget(number);
             }
         }
+    }
+
+    /// Whether the kernel remembers more names than it should.
+    pub fn is_crowded(&self) -> bool {
+        self.lock().bytes > MOST_BYTES
+    }
+
+    /// Names that the kernel should forget, by the numbers of their folders: those it was told of first, so many that
+    /// the others take less than [`MOST_BYTES`]. Folders of which it remembers names stay.
+    pub fn crowd(&self) -> Vec<(u64, Box<str>)> {
+        let mut guard = self.lock();
+        let table = &mut *guard;
+        let goal = MOST_BYTES - MOST_BYTES / 8;
+        let mut left = if table.bytes > MOST_BYTES { table.bytes } else { 0 };
+        let mut crowd = Vec::new();
+        for _ in 0..table.order.len() {
+            if left <= goal {
+                break;
+            }
+            let Some(number) = table.order.pop_front() else { break };
+            let Some(Remembered { inode, .. }) = table.inodes.get(&number) else { continue };
+            // Until the kernel says that it has forgotten it, it is as it was; one that is in use stays longer.
+            table.order.push_back(number);
+            if Arc::strong_count(inode) == 1 {
+                left -= inode.memory();
+                crowd.push((inode.parent(), inode.name.clone()));
+            }
+        }
+        crowd
     }
 
     /// The number that a name has or would get, for listings.
@@ -217,16 +271,29 @@ impl Inodes {
     }
 
     /// The first number, of those this path would try, that is its own or free.
-    fn number(&self, table: &HashMap<u64, Remembered>, parent: u64, name: &str) -> u64 {
+    fn number(&self, table: &Table, parent: u64, name: &str) -> u64 {
         (0..)
             .map(|attempt| (self.hash)(parent, name, attempt))
             .filter(|&number| number > ROOT)
-            .find(|number| table.get(number).is_none_or(|taken| taken.inode.is(parent, name)))
+            .find(|number| table.inodes.get(number).is_none_or(|taken| taken.inode.is(parent, name)))
             .unwrap_or(ROOT)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Remembered>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn remove(&mut self, number: u64) {
+        if let Some(gone) = self.inodes.remove(&number) {
+            self.bytes -= gone.inode.memory();
+        }
+        // The numbers of those that are gone are taken out now and then.
+        if self.order.len() > 2 * self.inodes.len() + 1000 {
+            let inodes = &self.inodes;
+            self.order.retain(|number| inodes.contains_key(number));
+        }
     }
 }
 
@@ -393,13 +460,43 @@ mod tests {
     }
 
     #[test]
+    fn a_crowd_of_names_is_to_be_forgotten_oldest_first() {
+        let (inodes, _) = inodes();
+        let folder = find(&inodes, ROOT, "slice");
+        let name = |number: usize| format!("{number:0850}");
+        let mut told = 0;
+        for number in 0..100_000 {
+            find(&inodes, folder.number, &name(number));
+            if !inodes.is_crowded() {
+                assert!(inodes.crowd().is_empty());
+                continue;
+            }
+            for (parent, forgotten) in inodes.crowd() {
+                assert_eq!((parent, &*forgotten), (folder.number, &*name(told)));
+                inodes.forget(inodes.number_of(parent, &forgotten), 1);
+                told += 1;
+            }
+        }
+        assert!(told > 80_000 && inodes.lock().bytes <= MOST_BYTES);
+        assert!(inodes.look_up(folder.number, &name(99_999)).is_some() && inodes.get(folder.number).is_some());
+        // Whoever uses all of them is asked about each once a time.
+        let (in_use, _) = super::tests::inodes();
+        for number in 0..20_000 {
+            find(&in_use, ROOT, &name(number));
+        }
+        let count = in_use.crowd().len();
+        assert!(count > 0 && count < 20_000 && in_use.lock().order.len() == 20_000);
+    }
+
+    #[test]
     fn a_hundred_thousand_slices_that_are_forgotten_leave_nothing_behind() {
         let (inodes, slices) = inodes();
         for number in 0..100_000 {
             let inode = find(&inodes, ROOT, &number.to_string());
             inodes.forget(inode.number, 1);
         }
-        assert_eq!(inodes.lock().len(), 1);
+        assert_eq!(inodes.lock().inodes.len(), 1);
+        assert!(inodes.lock().order.len() <= 1002 && inodes.lock().bytes == 0);
         assert_eq!(slices.alive.load(Ordering::Relaxed), 0);
     }
 }

@@ -20,7 +20,9 @@ mod mount_table;
 mod mountpoint;
 pub mod read_ahead;
 mod recent;
+mod requests;
 mod serve;
+mod start;
 mod sys;
 
 pub use attach::Access;

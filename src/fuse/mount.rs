@@ -1,19 +1,22 @@
 //! A tree attached to a folder: mounting it, serving it on threads of its own, and taking it away again.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fuser::{Config, Session, SessionACL};
+use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
 use super::filesystem::TreeFilesystem;
+use super::inodes::Inodes;
 use super::read_ahead::{self, ReadAhead};
+use super::requests::Requests;
+use super::start::possible_threads;
 use super::{mount_table, mountpoint};
 use crate::error::{Error, Result};
 use crate::tree::Folder;
@@ -22,6 +25,12 @@ use crate::tree::Folder;
 /// request: more is no faster, since we read ahead ourselves, and makes random reads of mapped files slower, for which
 /// the kernel then fetches this much as well.
 const KERNEL_READ_AHEAD_KIB: u64 = 512;
+
+/// Threads of a session that serve no requests: one waits for those that do, one for the end, one has names forgotten.
+const OTHER_THREADS: usize = 3;
+
+/// One that takes requests and one that does what they need.
+const LEAST_THREADS: usize = 2;
 
 /// How long a dropped mount waits for its threads.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,7 +44,10 @@ pub struct MountOptions {
     pub access: Access,
     /// Have the kernel keep no file contents. Single large reads get faster, everything else slower.
     pub direct_io: bool,
-    /// How many requests are served at the same time.
+    /// Refuse whatever this process itself asks of the mount: where it does nothing but serve, only an array that leads
+    /// back into the mount can make it ask, and wait for itself for ever.
+    pub only_others: bool,
+    /// How many requests are served at the same time; fewer where the system does not let us have the threads.
     pub threads: usize,
     /// How many pieces are read ahead at the same time.
     pub read_ahead_workers: usize,
@@ -51,9 +63,22 @@ impl MountOptions {
             source: source.into(),
             access: Access::Owner,
             direct_io: false,
+            only_others: false,
             threads: default_threads(cores),
             read_ahead_workers: cores.min(16),
             read_ahead_window: read_ahead::MAX_WINDOW,
+        }
+    }
+}
+
+/// Has the kernel forget the names that it was told of first, whenever there are too many; until the session ends.
+///
+/// On a thread of its own: the kernel may wait for requests in the same folder to be answered.
+fn forget_names(inodes: &Inodes, notifier: &Notifier, told: &mpsc::Receiver<()>) {
+    while told.recv().is_ok() {
+        for (folder, name) in inodes.crowd() {
+            // It may have forgotten the name meanwhile, or be using it.
+            let _ = notifier.inval_entry(INodeNo(folder), name.as_ref().as_ref());
         }
     }
 }
@@ -70,6 +95,10 @@ pub struct Mount {
     /// The device number in the mount table; `None` where there is no table to be read.
     device: Option<String>,
     session: Arc<SessionEnd>,
+    requests: Arc<Requests>,
+    /// What breaks the connection with the kernel when it is written to, if there is such a file. Opened beforehand: once
+    /// the connection has ended, another file may be in its place, but this one does nothing.
+    abort: Option<File>,
 }
 
 /// Where the threads of a session say that they have ended.
@@ -87,17 +116,40 @@ impl Mount {
     pub fn new(root: Arc<dyn Folder>, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
         let path = mountpoint::check(mountpoint, &options.source)?;
         let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
+        // One of them only takes requests; see there.
+        let wanted = options.threads.max(1) + 1;
+        let threads = possible_threads(wanted + OTHER_THREADS).saturating_sub(OTHER_THREADS);
+        if threads < LEAST_THREADS {
+            let reason = "the system does not let this process have enough threads; raise its limits of processes \
+                          (`ulimit -u`) and of address space (`ulimit -v`)";
+            return Err(fail(reason.to_owned()));
+        }
+        if threads < wanted {
+            log::warn!("only {} threads instead of {} can be started", threads - 1, wanted - 1);
+        }
         let device = attach::attach(&path, &source_name(&options.source), options.access).map_err(fail)?;
         // From here on every way out unmounts: by the drop of this.
+        let number = mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device);
         let mount = Mount {
-            device: mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device),
+            abort: number.as_deref().and_then(open_abort),
+            device: number,
             mountpoint: path,
             session: Arc::default(),
+            requests: Arc::new(Requests::new(threads)),
         };
         let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
-        let filesystem = TreeFilesystem::new(root, read_ahead, options.direct_io);
+        let (inodes, requests) = (Arc::new(Inodes::new(root)), Arc::clone(&mount.requests));
+        let (crowded, told) = mpsc::sync_channel(1);
+        let filesystem = TreeFilesystem::new(
+            Arc::clone(&inodes),
+            crowded,
+            requests,
+            read_ahead,
+            options.direct_io,
+            options.only_others,
+        );
         let mut config = Config::default();
-        config.n_threads = Some(options.threads.max(1));
+        config.n_threads = Some(threads);
         config.acl = match options.access {
             Access::Owner => SessionACL::Owner,
             Access::OwnerAndRoot => SessionACL::RootAndOwner,
@@ -107,6 +159,9 @@ impl Mount {
         let session = Session::from_fd(filesystem, device, acl, config)
             .map_err(|error| fail(format!("the kernel does not answer: {error}")))?;
         let end = Arc::clone(&mount.session);
+        let notifier = session.notifier();
+        // Without this thread the kernel forgets names when it wants to, and only memory is lost.
+        let _ = thread::Builder::new().name("forget".into()).spawn(move || forget_names(&inodes, &notifier, &told));
         let started = thread::Builder::new().name("mount".into()).spawn(move || end.set(ended(session.run())));
         if let Err(error) = started {
             mount.session.set(Ok(()));
@@ -141,7 +196,7 @@ impl Mount {
     fn is_attached(&self) -> bool {
         match &self.device {
             Some(device) => mount_table::holds(&self.mountpoint, device),
-            None => !self.session.is_reached(),
+            None => self.session.result().is_none(),
         }
     }
 
@@ -152,8 +207,27 @@ impl Mount {
     pub(super) fn detach(&self, how: Detach) -> std::result::Result<(), Refusal> {
         // Once the session has ended the kernel gives its device number to the next file system, which may be a new
         // mount on this same folder. Of ours only a dead name can be left, where the connection was aborted.
-        let ours = self.is_attached() && (!self.session.is_reached() || mountpoint::is_dead(&self.mountpoint));
+        // Whose threads failed it is still ours.
+        let ours = self.is_attached()
+            && match self.session.result() {
+                None | Some(Err(_)) => true,
+                Some(Ok(())) => mountpoint::is_dead(&self.mountpoint),
+            };
         if ours { detach::detach(&self.mountpoint, how) } else { Ok(()) }
+    }
+
+    /// For how long a request has been under way, as [`Requests::oldest`].
+    pub(super) fn oldest_request(&self) -> Duration {
+        self.requests.oldest()
+    }
+
+    /// Breaks the connection with the kernel: everybody who waits for an answer gets an error, threads of this process
+    /// too. Where the system does not let us, the end of this process does that.
+    pub(super) fn abort(&self) {
+        if let Some(mut abort) = self.abort.as_ref() {
+            // Then the end of this process has to do.
+            let _ = abort.write_all(b"1");
+        }
     }
 
     pub(super) fn error(&self, reason: String) -> Error {
@@ -178,8 +252,9 @@ impl SessionEnd {
         self.reached.notify_all();
     }
 
-    fn is_reached(&self) -> bool {
-        self.result.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    /// How it ended, if it has.
+    fn result(&self) -> Option<std::result::Result<(), String>> {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn wait_for(&self, patience: Duration) {
@@ -193,6 +268,12 @@ impl SessionEnd {
             result = self.reached.wait_timeout(result, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
+}
+
+/// What breaks the connection of the mount with this device number.
+fn open_abort(device: &str) -> Option<File> {
+    let (_, minor) = device.split_once(':')?;
+    File::options().write(true).open(format!("/sys/fs/fuse/connections/{minor}/abort")).ok()
 }
 
 /// How a session ended. A request that was just being taken when the kernel tore the connection down gives an error

@@ -3,9 +3,17 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::mount_table;
+use super::sys::{self, Answer};
 use crate::error::{Error, Result};
+
+/// Links to links beyond this are taken for a circle, as the kernel does.
+const MOST_LINKS: usize = 40;
+
+/// What has not answered by then does not.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The mount point as an absolute path without links, if one can mount there. `source` is what will be mounted.
 ///
@@ -20,12 +28,18 @@ pub fn check(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
     // Before anything touches the folder itself: where a server died, every touch is an error.
     if let Some(mounted) = mount_table::at(&path) {
         let command = unmount_command(mounted.is_tilefs(), &path);
-        return refuse(if is_dead(&path) {
-            format!("a mount whose process has died is still here; clean it up with `{command}`")
-        } else if mounted.is_tilefs() {
-            format!("{} is mounted here already; unmount it with `{command}`", mounted.source)
-        } else {
-            format!("a file system of type {} is mounted here already; unmount it with `{command}`", mounted.kind)
+        return refuse(match sys::ask(&path, PATIENCE) {
+            Ok(Answer::Refused(libc::ENOTCONN | libc::ECONNABORTED)) => {
+                format!("a mount whose process has died is still here; clean it up with `{command}`")
+            }
+            Ok(Answer::Silence) => {
+                let lazily = if mounted.is_tilefs() { "--lazy" } else { "-l" };
+                format!("a mount that does not answer is still here; take it away with `{command} {lazily}`")
+            }
+            _ if mounted.is_tilefs() => {
+                format!("{} is mounted here already; unmount it with `{command}`", mounted.source)
+            }
+            _ => format!("a file system of type {} is mounted here already; unmount it with `{command}`", mounted.kind),
         });
     }
     match fs::metadata(&path) {
@@ -48,25 +62,34 @@ pub fn check(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The absolute path without links, found without touching the last part of it, which may be a dead mount.
+/// The absolute path without links, found without touching what is mounted there, which may be dead or never answer:
+/// the mount table is asked.
 ///
 /// # Errors
 /// Where a folder on the way is missing or closed.
 pub fn absolute(mountpoint: &Path) -> io::Result<PathBuf> {
-    match (mountpoint.parent(), mountpoint.file_name()) {
-        (Some(parent), Some(name)) if !mountpoint.is_symlink() => {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            Ok(fs::canonicalize(parent)?.join(name))
+    let mut path = std::path::absolute(mountpoint)?;
+    for _ in 0..MOST_LINKS {
+        if mount_table::at(&path).is_some() {
+            return Ok(path);
         }
-        _ => fs::canonicalize(mountpoint),
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return fs::canonicalize(path) };
+        path = fs::canonicalize(parent)?.join(name);
+        if mount_table::at(&path).is_some() {
+            return Ok(path);
+        }
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
+            Err(_) => return Ok(path),
+        }
     }
+    Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
 /// Whether the process behind the FUSE mount at this path is gone. Asks for something that the kernel does not know
 /// without it.
 pub fn is_dead(path: &Path) -> bool {
-    let errno = fs::read_dir(path).err().and_then(|error| error.raw_os_error());
-    matches!(errno, Some(libc::ENOTCONN | libc::ECONNABORTED))
+    matches!(sys::ask(path, PATIENCE), Ok(Answer::Refused(libc::ENOTCONN | libc::ECONNABORTED)))
 }
 
 fn unusable(error: &io::Error, mountpoint: &Path) -> String {

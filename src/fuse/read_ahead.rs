@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::export::Content;
 
@@ -40,6 +40,9 @@ const URGENT: u64 = 2 << 20;
 
 /// How often the worker that rests looks whether something has become urgent.
 const LOOK: Duration = Duration::from_millis(1);
+
+/// How long to wait for the workers at the end.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many bytes a run must have before anything is queued, so that looking at a header queues nothing.
 const START_AFTER: u64 = 256 << 10;
@@ -163,9 +166,10 @@ impl Drop for ReadAhead {
             waiting.pieces.clear();
         }
         self.queue.changed.notify_all();
-        for worker in self.workers.drain(..) {
-            // A worker catches every panic, and there is nobody left to tell.
-            let _ = worker.join();
+        // One that never comes back from the disk is left behind.
+        let deadline = Instant::now() + PATIENCE;
+        while self.workers.iter().any(|worker| !worker.is_finished()) && Instant::now() < deadline {
+            thread::sleep(LOOK);
         }
     }
 }
@@ -279,7 +283,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::error::Result;
-    use std::time::Instant;
 
     /// Remembers what was prepared; the first piece may be held back.
     struct Watched {

@@ -10,6 +10,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The user that started this process, and their group.
 pub fn user_and_group() -> (u32, u32) {
@@ -21,6 +23,68 @@ pub fn user_and_group() -> (u32, u32) {
 pub fn is_root() -> bool {
     // SAFETY: as above.
     unsafe { libc::geteuid() == 0 }
+}
+
+/// Whether a thread, by the number that the kernel gives it, is one of this process.
+pub fn is_own_thread(thread: u32) -> bool {
+    let Ok(thread) = libc::pid_t::try_from(thread) else { return false };
+    // SAFETY: getpid takes nothing and cannot fail; signal 0 is sent to nobody, the kernel only looks for the thread.
+    thread > 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } == 0
+}
+
+/// What a file system says when it is asked to open a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// It opened it, or refused to with this number.
+    Opened,
+    Refused(c_int),
+    /// Nothing, for as long as was waited.
+    Silence,
+}
+
+/// Opens a folder in a process of its own and closes it: that process may hang, this one does not.
+///
+/// # Errors
+/// Where there can be no other process; `InvalidInput` where the path holds a NUL byte.
+pub fn ask(folder: &Path, patience: Duration) -> io::Result<Answer> {
+    let folder = CString::new(folder.as_os_str().as_bytes())?;
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: the child, in which other threads and their locks may be lost, only makes system calls: open and
+    // _exit. The string was made before and is its own copy.
+    let child = unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let opened = libc::open(folder.as_ptr(), flags);
+            let errno = if opened == -1 { *libc::__errno_location() } else { 0 };
+            libc::_exit(errno.clamp(0, 255));
+        }
+        child
+    };
+    if child == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    let deadline = Instant::now() + patience;
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place to write to, and the child is ours and was not waited for.
+        match unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } {
+            0 if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+            0 => {
+                // SAFETY: the child was not waited for, so that nobody else has its number. It may not die before its
+                // file system does; nobody waits for it.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+                return Ok(Answer::Silence);
+            }
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            -1 => return Err(io::Error::last_os_error()),
+            _ => {
+                return Ok(match libc::WEXITSTATUS(status) {
+                    0 if libc::WIFEXITED(status) => Answer::Opened,
+                    errno => Answer::Refused(errno),
+                });
+            }
+        }
+    }
 }
 
 /// Attaches a file system: mount(2).
@@ -180,6 +244,22 @@ mod tests {
         let (user, _) = user_and_group();
         assert_eq!(process.uid() == 0, is_root());
         assert_eq!(process.uid(), user);
+    }
+
+    #[test]
+    fn threads_of_this_process_are_known() {
+        assert!(is_own_thread(std::process::id()));
+        // SAFETY: the call takes nothing and cannot fail.
+        let other = std::thread::spawn(|| unsafe { libc::gettid() }).join().unwrap();
+        assert!(is_own_thread(unsafe { libc::gettid() } as u32));
+        assert!(!is_own_thread(0) && !is_own_thread(1) && !is_own_thread(u32::MAX));
+        assert!(!is_own_thread(other as u32), "it has ended");
+    }
+
+    #[test]
+    fn another_process_asks() {
+        let ask = |path: &str| ask(Path::new(path), Duration::from_secs(10)).unwrap();
+        assert_eq!([ask("/"), ask("/none")], [Answer::Opened, Answer::Refused(libc::ENOENT)]);
     }
 
     #[test]

@@ -7,8 +7,12 @@ use crate::error::{Error, Locate, Result};
 
 mod descriptors;
 pub mod local;
+mod paths;
+mod secret;
 
 pub use local::LocalStorage;
+pub use paths::Links;
+pub use secret::read_secret;
 
 /// One name in a stored folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,17 +23,24 @@ pub struct Listed {
 
 /// A place that holds stored files: list, size, read ranges.
 pub trait Storage: Send + Sync {
+    /// Says that an array or a group in this folder was asked for, so that what is below may be read. A storage whose
+    /// links may lead anywhere need not know.
+    fn allow(&self, folder: &Path) {
+        let _ = folder;
+    }
+
     /// The names in a folder in byte order. A folder that is not there is an empty one, as object
     /// stores have no empty folders. Names that are not UTF-8 are none of TileDB's and are left out.
     ///
     /// # Errors
-    /// [`Error::Io`] when the folder is there and cannot be listed.
+    /// [`Error::Io`] when the folder is there and cannot be listed, or is a link that leads nowhere.
     fn list(&self, folder: &Path) -> Result<Vec<Listed>>;
 
     /// Opens a file for reading at any offset.
     ///
     /// # Errors
-    /// [`Error::Io`] when it is missing or unreadable.
+    /// [`Error::Io`] when it is missing or unreadable, [`Error::Damaged`] when it is no file but a folder, a FIFO, a
+    /// socket or a device.
     fn open(&self, file: &Path) -> Result<Arc<dyn StoredFile>>;
 
     /// The last bytes of a file, `most` or as many as it has, and its length. For files that are looked at once: nothing

@@ -1,5 +1,6 @@
 //! README.txt, schema.json, schema.txt and fragments.tsv in an array's folder.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +14,7 @@ use super::texts::{
     AxisShown, CellsShown, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
 };
 use crate::array::Array;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// So many warnings are shown.
 const MOST_WARNINGS: usize = 100;
@@ -41,12 +42,15 @@ impl Explained {
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
             let this = explained.clone();
-            let file = MadeFile::text(fields.modified, move || Ok(write(&this.description())));
+            let file = MadeFile::passing_text(fields.modified, move || {
+                let (description, lasts) = this.description();
+                Ok((write(&description), lasts))
+            });
             builder.add(name, Format::Explanation, None, file);
         }
         if explained.selection.is_none() {
             let array = fields.shown.array().clone();
-            let file = MadeFile::text(fields.modified, move || fragments_text(&array));
+            let file = MadeFile::passing_text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
         }
         explained
@@ -58,10 +62,15 @@ impl Explained {
         let _ = self.files.set(files);
     }
 
-    fn description(&self) -> Description<'_> {
+    /// What the texts tell, and whether it lasts: what could not be read may be the next time.
+    fn description(&self) -> (Description<'_>, bool) {
         let array = self.fields.shown.array();
         let schema = array.schema();
-        let mut warnings = Vec::new();
+        let (mut warnings, mut lasts) = (Vec::new(), true);
+        let mut warn = |error: Error| {
+            lasts &= !error.is_passing();
+            warnings.push(error.to_string());
+        };
         let mut enumerations = Vec::new();
         let mut known = HashSet::new();
         for (number, attribute) in schema.attributes.iter().enumerate() {
@@ -70,7 +79,7 @@ impl Explained {
             }
             match enums::labels(array, number) {
                 Ok(labels) => enumerations.extend(labels),
-                Err(error) => warnings.push(error.to_string()),
+                Err(error) => warn(error),
             }
         }
         let metadata = match array.metadata() {
@@ -79,7 +88,7 @@ impl Explained {
                 meta::for_formats(&metadata)
             }
             Err(error) => {
-                warnings.push(error.to_string());
+                warn(error);
                 Vec::new()
             }
         };
@@ -99,7 +108,7 @@ impl Explained {
             },
         };
         let FileList { files, not_listed } = self.files.get().cloned().unwrap_or_default();
-        Description {
+        let description = Description {
             path: array.path().display().to_string(),
             schema,
             cells,
@@ -114,16 +123,25 @@ impl Explained {
             warnings,
             has_slices: self.selection.is_none(),
             has_history: self.selection.is_none(),
-        }
+        };
+        (description, lasts)
     }
 }
 
-/// A line for each visible fragment, oldest first.
-fn fragments_text(array: &Array) -> Result<String> {
+/// A line for each visible fragment, oldest first; and whether that lasts.
+fn fragments_text(array: &Array) -> Result<(String, bool)> {
     let mut outlines = Vec::with_capacity(array.fragment_count());
     for fragment in 0..array.fragment_count() {
         outlines.push(array.outline(fragment)?);
     }
+    let lasts = Cell::new(true);
+    let known = |number: Result<u64>| match number {
+        Ok(number) => Some(number),
+        Err(error) => {
+            lasts.set(lasts.get() && !error.is_passing());
+            None
+        }
+    };
     let facts = outlines.iter().enumerate().map(|(fragment, outline)| {
         let facts = &outline.facts;
         let name = array.fragment_name(fragment);
@@ -134,10 +152,11 @@ fn fragments_text(array: &Array) -> Result<String> {
             end: times.map_or(0, |times| times.t2),
             format_version: facts.version,
             dense: facts.dense,
-            cells: array.fragment_cells(fragment).ok(),
-            bytes: array.fragment_bytes(fragment).ok(),
+            cells: known(array.fragment_cells(fragment)),
+            bytes: known(array.fragment_bytes(fragment)),
             non_empty: facts.non_empty_domain.as_deref(),
         }
     });
-    Ok(fragments_tsv(array.schema(), facts))
+    let text = fragments_tsv(array.schema(), facts);
+    Ok((text, lasts.get()))
 }

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
-use super::made::MadeFile;
+use super::made::{FixedFolder, MadeFile, MadeFolder};
 use super::names::escape;
 use super::shown::{FieldId, Shown};
 use super::texts::Format;
@@ -33,6 +33,20 @@ pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemT
             folder.add(name, Format::Original, Some(CONTENTS), file);
         }),
         Ok(None) => {}
+        // It may be read the next time.
+        Err(error) if error.is_passing() => {
+            let array = array.clone();
+            builder.folder.add_folder(
+                CONTENTS,
+                MadeFolder::new(modified, move || {
+                    let mut folder = FixedFolder::new(modified);
+                    if let Some((name, file)) = original(&array, modified)? {
+                        folder.add_file(name, file);
+                    }
+                    Ok(folder)
+                }),
+            );
+        }
         Err(error) => builder.leave_out(CONTENTS, error),
     }
 }

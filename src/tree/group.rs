@@ -35,7 +35,8 @@ pub struct GroupFolder {
     /// Milliseconds since 1970.
     last_commit: Option<u64>,
     modified: SystemTime,
-    members: OnceLock<Arc<NamedMembers>>,
+    /// The names of the members as they were looked at last.
+    members: Mutex<Option<Arc<NamedMembers>>>,
     kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
 }
 
@@ -49,26 +50,30 @@ impl GroupFolder {
         let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= end);
         let modified = UNIX_EPOCH + Duration::from_millis(last_commit.unwrap_or(0));
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        Ok(GroupFolder { group: Arc::new(group), options, last_commit, modified, members: OnceLock::new(), kept })
+        Ok(GroupFolder { group: Arc::new(group), options, last_commit, modified, members: Mutex::default(), kept })
     }
 
     fn members(&self) -> Result<Arc<NamedMembers>> {
-        if let Some(members) = self.members.get() {
-            return Ok(members.clone());
+        let members = self.group.members()?;
+        let mut known = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| Arc::ptr_eq(&known.members, &members)) {
+            return Ok(known.clone());
         }
-        let members = Arc::new(NamedMembers::new(self.group.members()?));
-        Ok(self.members.get_or_init(|| members).clone())
+        let named = Arc::new(NamedMembers::new(members));
+        *known = Some(named.clone());
+        Ok(named)
     }
 
     fn member(&self, name: &str) -> Result<Option<Node>> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = kept().get(name) {
-            return Ok(Some(Node::Folder(folder.clone())));
-        }
         let members = self.members()?;
         let Some(path) = members.by_name.get(name).and_then(|&number| members.members.get(number)?.place.path()) else {
             return Ok(None);
         };
+        // Where it is may have become known only now.
+        if let Some(folder) = kept().get(name).filter(|folder| folder.path == path) {
+            return Ok(Some(Node::Folder(folder.clone())));
+        }
         let folder = Arc::new(MemberFolder {
             path: path.to_owned(),
             group: self.group.clone(),
@@ -84,9 +89,9 @@ impl GroupFolder {
     fn about(&self) -> FixedFolder {
         let mut folder = FixedFolder::new(self.modified);
         let group = self.group.clone();
-        folder.add_file("members.tsv", MadeFile::text(self.modified, move || members_tsv(&group)));
+        folder.add_file("members.tsv", MadeFile::passing_text(self.modified, move || members_tsv(&group)));
         let group = self.group.clone();
-        folder.add_file("group.json", MadeFile::text(self.modified, move || group_json(&group)));
+        folder.add_file("group.json", MadeFile::passing_text(self.modified, move || group_json(&group)));
         let group = self.group.clone();
         meta::add_to(&mut folder, self.modified, move || group.metadata());
         folder
@@ -256,7 +261,7 @@ mod tests {
     }
 
     fn table(group: &GroupFolder) -> Vec<(String, String, String)> {
-        let text = members_tsv(&group.group).unwrap();
+        let (text, _) = members_tsv(&group.group).unwrap();
         let cells = |line: &str| line.split('\t').map(str::to_owned).collect::<Vec<_>>();
         text.lines().skip(1).map(cells).map(|line| (line[0].clone(), line[1].clone(), line[4].clone())).collect()
     }

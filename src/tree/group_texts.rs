@@ -49,6 +49,8 @@ struct Row {
     path: String,
     /// `ok`, or what is wrong.
     state: String,
+    /// Whether it stays like this; not where the folder could not be looked at.
+    lasts: bool,
 }
 
 /// Looks at every member's folder, without opening any.
@@ -75,25 +77,29 @@ fn rows(group: &Group) -> Result<Vec<Row>> {
                 (MemberPlace::Moved(_), _) => "ok: found by the end of its URI".to_owned(),
                 (MemberPlace::Stored(_), _) => "ok".to_owned(),
             },
+            lasts: kind.is_ok(),
         }
     };
     Ok(members.members.iter().zip(&members.names).map(row).collect())
 }
 
 /// One line for each member: its folder in the tree (what that would be where it is missing), what it is, its URI as
-/// stored, the folder it was found in, and `ok` or what is wrong.
-pub fn members_tsv(group: &Group) -> Result<String> {
-    let mut lines = "name\ttype\turi\tpath\tstate\n".to_owned();
+/// stored, the folder it was found in, and `ok` or what is wrong. Also whether that lasts.
+pub fn members_tsv(group: &Group) -> Result<(String, bool)> {
+    let (mut lines, mut lasts) = ("name\ttype\turi\tpath\tstate\n".to_owned(), true);
     for row in rows(group)? {
+        lasts &= row.lasts;
         lines += &[&row.name, row.kind, &row.uri, &row.path, &row.state].map(in_line).join("\t");
         lines.push('\n');
     }
-    Ok(lines)
+    Ok((lines, lasts))
 }
 
-/// All that is known of the group itself, for machines.
-pub fn group_json(group: &Group) -> Result<String> {
-    let members = rows(group)?
+/// All that is known of the group itself, for machines; and whether that lasts.
+pub fn group_json(group: &Group) -> Result<(String, bool)> {
+    let rows = rows(group)?;
+    let lasts = rows.iter().all(|row| row.lasts);
+    let members = rows
         .into_iter()
         .map(|row| json!({"name": row.name, "type": row.kind, "uri": row.uri, "path": row.path, "state": row.state}));
     let mut room = meta::MOST_JSON;
@@ -113,7 +119,7 @@ pub fn group_json(group: &Group) -> Result<String> {
         "members": members.collect::<Vec<_>>(),
         "metadata": metadata,
     });
-    Ok(serde_json::to_string_pretty(&all).unwrap_or_default() + "\n")
+    Ok((serde_json::to_string_pretty(&all).unwrap_or_default() + "\n", lasts))
 }
 
 /// README.txt: what this folder is, and what one can do with it.

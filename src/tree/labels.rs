@@ -29,25 +29,31 @@ pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&S
         return;
     }
     let (array, selection) = (array.clone(), selection.cloned());
-    let make = move || Ok(files(&array, selection.as_ref(), modified));
+    let make = move || files(&array, selection.as_ref(), modified);
     folder.add_folder("labels", MadeFolder::new(modified, make));
 }
 
-/// The files of all labels. What is wrong with one of them is told by its own files.
-fn files(array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) -> FixedFolder {
+/// The files of all labels. What is wrong with the stored bytes of one of them is told by its own files.
+///
+/// # Errors
+/// What could not be read, and may be the next time.
+fn files(array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) -> Result<FixedFolder> {
     let mut builder = FolderBuilder::new(modified);
     let mut names = FileNames::new(&[]);
     for label in &array.schema().labels {
         let values = format!(".{}", of_datatype(label.datatype));
         let stem = names.give(&label.name, &[&values, ".offsets.u64", ".valid.u8", ".txt", ""]);
         if let Err(error) = add_values(&mut builder, array, label, &stem, selection, modified) {
+            if error.is_passing() {
+                return Err(error);
+            }
             builder.folder.add_file(format!("{stem}{values}"), MadeFile::new(modified, move || Err(error.clone())));
         }
         let (array, label) = (array.clone(), label.clone());
         let whole = move || array_folder(array.label(&label)?.array, Arc::new(OpenOptions::default()));
         builder.folder.add_folder(stem, MadeFolder::new(modified, whole));
     }
-    builder.folder
+    Ok(builder.folder)
 }
 
 fn add_values(

@@ -9,7 +9,13 @@ use super::xattrs::ExtendedAttributes;
 use crate::error::Result;
 use crate::export::Content;
 
-type Make = Box<dyn Fn() -> Result<Arc<dyn Content>> + Send + Sync>;
+type Make = Box<dyn Fn() -> Result<Made> + Send + Sync>;
+
+/// A content, and whether it may be kept.
+struct Made {
+    content: Arc<dyn Content>,
+    lasts: bool,
+}
 
 /// Extended attributes are made when somebody asks for them.
 type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
@@ -27,7 +33,10 @@ pub struct MadeFile {
 
 impl MadeFile {
     pub fn new(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> Self {
-        let make: Make = Box::new(make);
+        Self::of(modified, Box::new(move || Ok(Made { content: make()?, lasts: true })))
+    }
+
+    fn of(modified: SystemTime, make: Make) -> Self {
         MadeFile { make, content: OnceLock::new(), length: None, modified, describe: None }
     }
 
@@ -40,6 +49,19 @@ impl MadeFile {
     /// A file of a generated text.
     pub fn text(modified: SystemTime, make: impl Fn() -> Result<String> + Send + Sync + 'static) -> Self {
         Self::new(modified, move || Ok(Arc::new(make()?.into_bytes())))
+    }
+
+    /// A file of a generated text that may tell of something that could not be read: `make` also says whether the text
+    /// lasts, as it does unless that may be read the next time. One that does not is made again for each who asks.
+    pub fn passing_text(
+        modified: SystemTime,
+        make: impl Fn() -> Result<(String, bool)> + Send + Sync + 'static,
+    ) -> Self {
+        let make = move || {
+            let (text, lasts) = make()?;
+            Ok(Made { content: Arc::new(text.into_bytes()), lasts })
+        };
+        Self::of(modified, Box::new(make))
     }
 
     /// The length, where it is known before the content is made.
@@ -67,7 +89,7 @@ impl File for MadeFile {
             return Ok(content.clone());
         }
         let made = (self.make)()?;
-        Ok(self.content.get_or_init(|| made).clone())
+        Ok(if made.lasts { self.content.get_or_init(|| made.content).clone() } else { made.content })
     }
 
     fn modified(&self) -> SystemTime {
@@ -221,6 +243,16 @@ mod tests {
         assert_eq!(file.len().unwrap(), 5);
         assert_eq!(file.open().unwrap().len(), 5);
         assert_eq!(CALLS.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn texts_that_pass_are_made_again() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        let file = MadeFile::passing_text(SystemTime::UNIX_EPOCH, || {
+            let call = CALLS.fetch_add(1, Ordering::SeqCst);
+            Ok(("x".repeat(call), call == 2))
+        });
+        assert_eq!([file.len().unwrap(), file.len().unwrap(), file.len().unwrap(), file.len().unwrap()], [0, 1, 2, 2]);
     }
 
     #[test]

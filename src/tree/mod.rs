@@ -32,4 +32,4 @@ pub mod xattrs;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};
 pub use open::{Stored, open, open_array, open_stored};
-pub use options::{Extent, OpenOptions};
+pub use options::{Extent, Links, OpenOptions};

@@ -14,10 +14,10 @@ use crate::error::{Error, Result};
 use crate::filter::Key;
 use crate::format::folder::KEY_VALUE_SCHEMA;
 use crate::format::fragment::FRAGMENT_METADATA;
-use crate::storage::{Listed, LocalStorage, Storage};
+use crate::storage::{Listed, LocalStorage, Storage, read_secret};
 
 /// A key file is 32 bytes or 64 digits; more than this is something else.
-const MOST_KEY_FILE: u64 = 1024;
+const MOST_KEY_FILE: usize = 1024;
 
 /// Opens an array or a group: its folder as of the options' time.
 ///
@@ -44,6 +44,7 @@ pub enum Stored {
 pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let context = context(options)?;
+    context.storage.allow(path);
     let window = window(options);
     Ok(match expect_object(&*context.storage, path)? {
         ObjectKind::Array => Stored::Array(Arc::new(Array::open(Arc::new(ArrayFolder::open(context, path)?), window)?)),
@@ -64,9 +65,9 @@ pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
 
 /// What everything that is opened together shares.
 fn context(options: &OpenOptions) -> Result<Arc<Context>> {
-    let storage = LocalStorage::new();
+    let storage = LocalStorage::with_links(options.links);
     let key = match &options.key_file {
-        Some(file) => Some(Arc::new(Key::parse(&storage.read(file, MOST_KEY_FILE)?)?)),
+        Some(file) => Some(Arc::new(Key::parse(&read_secret(file, MOST_KEY_FILE)?)?)),
         None => None,
     };
     let cache = Arc::new(Cache::new(usize::try_from(options.cache_size).unwrap_or(usize::MAX)));

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+pub use crate::storage::Links;
+
 /// How to open an array or a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenOptions {
@@ -9,7 +11,7 @@ pub struct OpenOptions {
     pub at: Option<u64>,
     /// Ignore what was written before this time (milliseconds since 1970, included).
     pub from: Option<u64>,
-    /// The file that holds the encryption key.
+    /// The file, or the pipe, that holds the encryption key.
     pub key_file: Option<PathBuf>,
     /// The budget of everything that is kept in memory to be read again, in bytes.
     pub cache_size: u64,
@@ -19,6 +21,8 @@ pub struct OpenOptions {
     pub extent: Extent,
     /// Whether the rows of sparse arrays are sorted by coordinates, instead of in the array's own order.
     pub row_order: bool,
+    /// What links in arrays and groups may lead to.
+    pub links: Links,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
 }
@@ -43,6 +47,7 @@ impl Default for OpenOptions {
             threads: std::thread::available_parallelism().map_or(2, usize::from),
             extent: Extent::default(),
             row_order: false,
+            links: Links::Anywhere,
             slices: Vec::new(),
         }
     }

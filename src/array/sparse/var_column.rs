@@ -1,7 +1,7 @@
 //! A variable-size column of a sparse array: the values of all rows end to end, and where each row starts.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::cells::TileCells;
 use super::files::VarFile;
@@ -10,6 +10,7 @@ use super::parallel::for_all;
 use super::rows::{RowMap, Rows, Segment};
 use super::var_files::{Value, VarField, VarFiles, too_long};
 use super::view::SparseView;
+use crate::array::once::Once;
 use crate::cache::Key;
 use crate::error::{Error, Result};
 
@@ -22,7 +23,7 @@ pub struct VarColumn {
     field: VarField,
     /// Of what is kept in the cache: for every run of whole tiles the bytes before each.
     source: u64,
-    index: OnceLock<Result<Index>>,
+    index: Once<Index>,
 }
 
 /// Where the values of rows start, now and then. Memory: 16 bytes for each block of rows that are not consecutive in
@@ -77,7 +78,7 @@ impl VarColumn {
 
     fn new(view: Arc<SparseView>, field: VarField) -> Self {
         let source = view.array().context().cache.new_source();
-        VarColumn { view, field, source, index: OnceLock::new() }
+        VarColumn { view, field, source, index: Once::new() }
     }
 
     /// How many rows there are.
@@ -209,7 +210,7 @@ impl VarColumn {
     }
 
     fn index(&self) -> Result<&Index> {
-        self.index.get_or_init(|| self.build_index()).as_ref().map_err(Error::clone)
+        self.index.get_or_make(|| self.build_index())
     }
 
     fn build_index(&self) -> Result<Index> {

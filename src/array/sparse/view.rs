@@ -1,6 +1,6 @@
 //! The rows of a sparse array as of one window of time.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::build::Basis;
 use super::cells::FragmentCells;
@@ -10,6 +10,7 @@ use super::rows::RowMap;
 use super::selection::{CoordinateRange, Selection, Share};
 use super::sort::sort_rows;
 use crate::array::Array;
+use crate::array::once::Once;
 use crate::error::{Error, Locate, Result};
 
 /// Which cells are rows, in one order for all columns: the global order of the array with one row for each
@@ -23,7 +24,7 @@ pub struct SparseView {
     basis: Arc<Basis>,
     /// The view whose rows these are in another order.
     stored: Option<Arc<SparseView>>,
-    map: OnceLock<Result<Arc<RowMap>>>,
+    map: Once<Arc<RowMap>>,
 }
 
 impl SparseView {
@@ -50,7 +51,7 @@ impl SparseView {
     }
 
     fn of(basis: Basis) -> Self {
-        SparseView { basis: Arc::new(basis), stored: None, map: OnceLock::new() }
+        SparseView { basis: Arc::new(basis), stored: None, map: Once::new() }
     }
 
     pub fn array(&self) -> &Arc<Array> {
@@ -95,13 +96,13 @@ impl SparseView {
     /// coordinates stay in the order they had.
     pub fn by_row_order(self: &Arc<Self>) -> Self {
         let stored = self.stored.clone().unwrap_or_else(|| self.clone());
-        SparseView { basis: self.basis.clone(), stored: Some(stored), map: OnceLock::new() }
+        SparseView { basis: self.basis.clone(), stored: Some(stored), map: Once::new() }
     }
 
     /// Bytes of memory that this holds at present, about.
     pub fn memory(&self) -> usize {
         let stored = self.stored.as_ref().map_or(0, |stored| stored.memory());
-        let map = self.map.get().and_then(|map| map.as_ref().ok()).map_or(0, |map| map.memory());
+        let map = self.map.get().map_or(0, |map| map.memory());
         stored + map + self.basis.cells.len() * size_of::<FragmentCells>()
     }
 
@@ -111,12 +112,11 @@ impl SparseView {
 
     /// Which cell each row is.
     pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
-        let map = self.map.get_or_init(|| match &self.stored {
+        self.map.get_or_make(|| match &self.stored {
             None => self.basis.build().map(Arc::new),
             Some(stored) if self.basis.is_row_major() => stored.map().cloned(),
             Some(stored) => sort_rows(stored).map(Arc::new),
-        });
-        map.as_ref().map_err(Error::clone)
+        })
     }
 }
 

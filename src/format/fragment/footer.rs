@@ -68,7 +68,7 @@ pub fn footer_range(
         None => (u64::from_le_bytes(last_8), file_size.checked_sub(8)),
     };
     end.and_then(|end| Some(end.checked_sub(size)?..end)).filter(|_| size > 0 && size <= MOST_FOOTER).ok_or_else(|| {
-        Error::damaged(format!("footer of {size} bytes in a file of {file_size}")).in_field("footer size")
+        Error::damaged(format!("no footer of that size in a file of {file_size} bytes")).in_field("footer size")
     })
 }
 

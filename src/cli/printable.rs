@@ -1,0 +1,45 @@
+//! Stored names on their way to a terminal or a log: what could steer it is written as an escape.
+
+use std::borrow::Cow;
+
+/// A line without control characters: they become escapes as `\n` and `\u{1b}`.
+pub fn line(text: &str) -> Cow<'_, str> {
+    escaped(text, char::is_control, |character, out| out.extend(character.escape_debug()))
+}
+
+/// A text in lines, whose line breaks and tabs stay.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    let steers = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    escaped(text, steers, |character, out| out.extend(character.escape_debug()))
+}
+
+/// JSON, in which control characters are only in strings: they become the escapes of JSON.
+pub fn json(text: &str) -> Cow<'_, str> {
+    let steers = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    escaped(text, steers, |character, out| *out += &format!("\\u{:04x}", u32::from(character)))
+}
+
+fn escaped(text: &str, steers: impl Fn(char) -> bool, escape: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    if !text.contains(&steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if steers(character) { escape(character, &mut out) } else { out.push(character) }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_steers_a_terminal_is_left() {
+        let text = "größe\t\x1b[2J\u{9b}1m\n\x07\x7f";
+        assert_eq!(line(text), "größe\\t\\u{1b}[2J\\u{9b}1m\\n\\u{7}\\u{7f}");
+        assert_eq!(lines(text), "größe\t\\u{1b}[2J\\u{9b}1m\n\\u{7}\\u{7f}");
+        assert_eq!(json("{\n\"a\": \"\u{9b}\x7f\"}"), "{\n\"a\": \"\\u009b\\u007f\"}");
+        assert!(matches!(lines("plain\n"), Cow::Borrowed(_)));
+    }
+}

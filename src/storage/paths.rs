@@ -1,0 +1,154 @@
+//! Opening by path: without ever waiting, and where that is wanted without following a link that leads elsewhere.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, open, openat2};
+use rustix::io::Errno;
+
+/// What symbolic links in an array or a group may lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// Anything: people link arrays together from several disks.
+    Anywhere,
+    /// What is in the same array or group, and nothing else: whoever wrote the array could otherwise have this process
+    /// read for others what only this process may.
+    Within,
+}
+
+/// How often a folder that others rename meanwhile is looked for.
+const ATTEMPTS: usize = 8;
+
+/// Opens what is below the folders that somebody named. Memory: the paths of those, where links stay within.
+pub struct Paths {
+    links: Links,
+    /// Where links stay within: the arrays and groups that may be read.
+    roots: RwLock<BTreeSet<PathBuf>>,
+}
+
+impl Paths {
+    pub fn new(links: Links) -> Self {
+        Paths { links, roots: RwLock::default() }
+    }
+
+    /// Lets everything below this folder be opened; the folder itself may be a link.
+    pub fn allow(&self, folder: &Path) {
+        if self.links == Links::Within {
+            let mut roots = self.roots.write().unwrap_or_else(PoisonError::into_inner);
+            // Those of groups are found by both of their paths.
+            roots.extend(fs::canonicalize(folder));
+            roots.insert(folder.to_owned());
+        }
+    }
+
+    /// Opens for reading, with further flags. Nothing that is opened makes this wait, whatever it is: a FIFO without a
+    /// writer is as open as a file.
+    ///
+    /// # Errors
+    /// What open(2) says; `PermissionDenied` with a reason of its own for links that lead out of what is allowed.
+    pub fn open(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        match self.links {
+            Links::Anywhere => Ok(open(path, flags, Mode::empty())?),
+            Links::Within => {
+                let root = self.root_of(path).ok_or_else(leads_out)?;
+                match open_below(&root, path, flags, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
+                    // A link of an absolute path may still lead to what is below; and kernels before 5.6 cannot tell.
+                    Err(Errno::XDEV | Errno::NOSYS | Errno::PERM) => open_canonical(&root, path, flags),
+                    opened => Ok(opened?),
+                }
+            }
+        }
+    }
+
+    /// The innermost allowed folder that a path is in by its text.
+    fn root_of(&self, path: &Path) -> Option<PathBuf> {
+        let roots = self.roots.read().unwrap_or_else(PoisonError::into_inner);
+        path.ancestors().find(|folder| roots.contains(*folder)).map(Path::to_owned)
+    }
+}
+
+/// Opens a path below `root`, whose own links are followed.
+fn open_below(root: &Path, path: &Path, flags: OFlags, resolve: ResolveFlags) -> rustix::io::Result<OwnedFd> {
+    let within = path.strip_prefix(root).unwrap_or(path);
+    if within.as_os_str().is_empty() {
+        return open(path, flags, Mode::empty());
+    }
+    let folder = open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut opened = Err(Errno::AGAIN);
+    for _ in 0..ATTEMPTS {
+        opened = openat2(&folder, within, flags, Mode::empty(), resolve);
+        // Something on the way was renamed at the same moment.
+        if !matches!(opened, Err(Errno::AGAIN)) {
+            break;
+        }
+    }
+    opened
+}
+
+/// As [`open_below`] for paths whose links have been followed already, if they are still below.
+fn open_canonical(root: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let (root, path) = (fs::canonicalize(root)?, fs::canonicalize(path)?);
+    if !path.starts_with(&root) {
+        return Err(leads_out());
+    }
+    match open_below(&root, &path, flags, ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOSYS | Errno::PERM) => Ok(rustix::fs::openat(CWD, &path, flags | OFlags::NOFOLLOW, Mode::empty())?),
+        Err(Errno::XDEV | Errno::LOOP) => Err(leads_out()),
+        opened => Ok(opened?),
+    }
+}
+
+fn leads_out() -> io::Error {
+    let reason = "a symbolic link leads out of the array or group, which only --follow-links allows";
+    io::Error::new(io::ErrorKind::PermissionDenied, reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    fn read(paths: &Paths, path: &Path) -> io::Result<String> {
+        let mut text = String::new();
+        fs::File::from(paths.open(path, OFlags::empty())?).read_to_string(&mut text).map(|_| text)
+    }
+
+    #[test]
+    fn links_stay_within_where_they_must() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("array/inner")).unwrap();
+        fs::create_dir(at("outside")).unwrap();
+        fs::write(at("outside/secret"), "secret").unwrap();
+        fs::write(at("array/inner/file"), "file").unwrap();
+        symlink("inner/file", at("array/relative")).unwrap();
+        symlink(at("array/inner/file"), at("array/absolute")).unwrap();
+        symlink("../outside/secret", at("array/out")).unwrap();
+        symlink(at("outside"), at("array/folder")).unwrap();
+        symlink(at("outside/secret"), at("array/out2")).unwrap();
+        symlink("/proc/self/cwd", at("array/magic")).unwrap();
+        symlink("array", at("link")).unwrap();
+        let (free, confined) = (Paths::new(Links::Anywhere), Paths::new(Links::Within));
+        assert!(read(&confined, &at("array/inner/file")).is_err(), "nothing is allowed yet");
+        confined.allow(&at("array"));
+        confined.allow(&at("link"));
+        for name in ["array/inner/file", "array/relative", "array/absolute", "link/relative", "link/absolute"] {
+            assert_eq!(read(&confined, &at(name)).unwrap(), "file", "{name}");
+            assert_eq!(read(&free, &at(name)).unwrap(), "file", "{name}");
+        }
+        for name in ["array/out", "array/out2", "array/folder/secret", "array/../outside/secret", "link/out"] {
+            let error = read(&confined, &at(name)).unwrap_err();
+            assert!(error.to_string().contains("--follow-links"), "{name}: {error}");
+            assert_eq!(read(&free, &at(name)).unwrap(), "secret", "{name}");
+        }
+        assert!(confined.open(&at("array/magic"), OFlags::DIRECTORY).is_err());
+        assert_eq!(read(&confined, &at("array/none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(confined.open(&at("link"), OFlags::DIRECTORY).is_ok());
+    }
+}
