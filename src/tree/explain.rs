@@ -11,8 +11,8 @@ use super::meta;
 use super::texts::{
     AxisShown, CellsShown, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
 };
-use crate::array::Array;
-use crate::error::Result;
+use crate::array::{Array, undecodable_fields};
+use crate::error::{Error, Result};
 use crate::export::Labels;
 
 /// Writes one of the explaining texts.
@@ -58,7 +58,8 @@ impl Explained {
     fn description(&self) -> Description<'_> {
         let array = self.fields.shown.array();
         let schema = array.schema();
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = undecodable_fields(schema).iter().map(Error::to_string).collect();
+        warnings.extend_from_slice(array.folder().directory().warnings());
         let mut enumerations = Vec::new();
         for number in 0..schema.attributes.len() {
             match enums::labels(array, number) {
