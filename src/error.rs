@@ -60,6 +60,15 @@ impl fmt::Display for OneLine<'_> {
     }
 }
 
+/// A place in parentheses behind a reason, if anything of it is known.
+struct InPlace<'a>(&'a Place);
+
+impl fmt::Display for InPlace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self.0 == Place::default() { Ok(()) } else { write!(f, " ({})", self.0) }
+    }
+}
+
 /// Everything that can fail in tilefs. Cloneable, so that all readers waiting for one decode get it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -83,9 +92,9 @@ pub enum Error {
     #[error("cannot read: {} ({place})", OneLine(.reason))]
     Io { place: Box<Place>, kind: io::ErrorKind, reason: String },
 
-    /// The encryption key is missing, malformed or wrong.
-    #[error("{reason}")]
-    Key { reason: String },
+    /// The encryption key is missing, malformed or wrong, or what is stored is not encrypted though there is a key.
+    #[error("{reason}{}", InPlace(place))]
+    Key { place: Box<Place>, reason: String },
 
     /// An option, time or selection that does not parse or does not fit the array.
     #[error("{reason}")]
@@ -107,6 +116,11 @@ impl Error {
         Error::Unsupported { place: Box::default(), what: what.into() }
     }
 
+    /// The key does not fit what is stored; the place is added by [`Locate`].
+    pub fn key(reason: impl Into<String>) -> Self {
+        Error::Key { place: Box::default(), reason: reason.into() }
+    }
+
     /// A failed system call on stored data.
     pub fn io(error: &io::Error) -> Self {
         Error::Io { place: Box::default(), kind: error.kind(), reason: error.to_string() }
@@ -120,14 +134,20 @@ impl Error {
     /// The place, where this kind of error has one.
     pub fn place(&self) -> Option<&Place> {
         match self {
-            Error::Damaged { place, .. } | Error::Unsupported { place, .. } | Error::Io { place, .. } => Some(place),
+            Error::Damaged { place, .. }
+            | Error::Unsupported { place, .. }
+            | Error::Io { place, .. }
+            | Error::Key { place, .. } => Some(place),
             _ => None,
         }
     }
 
     fn place_mut(&mut self) -> Option<&mut Place> {
         match self {
-            Error::Damaged { place, .. } | Error::Unsupported { place, .. } | Error::Io { place, .. } => Some(place),
+            Error::Damaged { place, .. }
+            | Error::Unsupported { place, .. }
+            | Error::Io { place, .. }
+            | Error::Key { place, .. } => Some(place),
             _ => None,
         }
     }
@@ -212,6 +232,12 @@ mod tests {
     fn stored_names_cannot_break_the_line() {
         let error = Error::damaged("the schema a\nb").in_field("new\x1b[2Jline").in_file("größe");
         assert_eq!(error.to_string(), "damaged data: the schema a\\nb (file größe, field new\\u{1b}[2Jline)");
+    }
+
+    #[test]
+    fn keys_without_a_place_need_no_parentheses() {
+        assert_eq!(Error::key("no key").to_string(), "no key");
+        assert_eq!(Error::key("no key").in_file("a0.tdb").to_string(), "no key (file a0.tdb)");
     }
 
     #[test]

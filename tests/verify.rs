@@ -1,58 +1,40 @@
 //! `tilefs verify`: what it says of arrays and groups, whole and damaged, and its exit status.
 
+mod support;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-/// A copy of an array or group of the fixtures.
-struct Copy(tempfile::TempDir);
+use support::stored::{Copy, alter, make_filter_unknown};
+use tilefs::array::verify::Progress;
+use tilefs::format::fragment::parse_consolidated_footers;
+use tilefs::tree::{self, OpenOptions};
 
-impl Copy {
-    fn of(fixture: &str) -> Self {
-        let copy = Copy(tempfile::tempdir().unwrap());
-        let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays").join(fixture);
-        copy_folder(&stored, &copy.path());
-        copy
-    }
+/// The exit status and the lines of the output.
+fn verify(array: &Path, options: &[&str]) -> (Option<i32>, Vec<String>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tilefs")).arg("verify").arg(array).args(options).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (output.status.code(), text.lines().map(str::to_owned).collect())
+}
 
-    fn path(&self) -> PathBuf {
-        self.0.path().join("stored")
-    }
-
-    /// The exit status and the lines of the output.
-    fn verify(&self) -> (Option<i32>, Vec<String>) {
-        let tilefs = env!("CARGO_BIN_EXE_tilefs");
-        let output = Command::new(tilefs).arg("verify").arg(self.path()).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        (output.status.code(), text.lines().map(str::to_owned).collect())
-    }
+trait Verify {
+    fn verify(&self) -> (Option<i32>, Vec<String>);
 
     /// Cuts a file to half its length: the first one below a folder that ends like this.
+    fn halve(&self, folder: &str, end: &str);
+}
+
+impl Verify for Copy {
+    fn verify(&self) -> (Option<i32>, Vec<String>) {
+        verify(&self.path(), &[])
+    }
+
     fn halve(&self, folder: &str, end: &str) {
-        let file = file_below(&self.path().join(folder), end).unwrap();
+        let file = self.file(folder, end);
         let bytes = fs::read(&file).unwrap();
         fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
     }
-}
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        match entry.file_type().unwrap().is_dir() {
-            true => copy_folder(&entry.path(), &to.join(entry.file_name())),
-            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
-        }
-    }
-}
-
-fn file_below(folder: &Path, end: &str) -> Option<PathBuf> {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    entries.sort();
-    entries.iter().find_map(|path| match path.is_dir() {
-        true => file_below(path, end),
-        false => path.to_str().filter(|path| path.ends_with(end)).map(|_| path.clone()),
-    })
 }
 
 /// The line that begins like this.
@@ -153,7 +135,8 @@ fn damage_of_groups_themselves() {
 fn what_can_be_reached_twice_is_checked_once() {
     let copy = Copy::of("groups/experiment");
     // A group of old releases: its members are what is in its folder.
-    let root = copy.0.path();
+    let root = copy.path();
+    let root = root.parent().unwrap();
     fs::write(root.join("__tiledb_group.tdb"), b"").unwrap();
     std::os::unix::fs::symlink(copy.path(), root.join("again")).unwrap();
     std::os::unix::fs::symlink(copy.path().join("raw"), root.join("raw")).unwrap();
@@ -161,6 +144,170 @@ fn what_can_be_reached_twice_is_checked_once() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
     assert!(text.contains("in all 3 arrays: ") && text.contains("again/raw: "), "{text}");
+}
+
+#[test]
+fn what_is_the_same_is_one_place() {
+    let copy = Copy::of("dense/dims_2");
+    fs::remove_file(copy.file("__fragments", "a0.tdb")).unwrap();
+    let (status, lines) = copy.verify();
+    assert_eq!((status, lines.len()), (Some(1), 2), "{lines:#?}");
+    assert!(lines[0].contains("a0.tdb") && lines[0].ends_with(" tiles"), "{lines:#?}");
+    let tiles: u64 = lines[0].split(' ').rev().nth(1).unwrap().parse().unwrap();
+    assert!(tiles > 1 && lines[1].ends_with("; 1 damaged places"), "{lines:#?}");
+
+    let copy = Copy::of("dense/dims_2");
+    copy.halve("__fragments", "a0.tdb");
+    let (status, lines) = copy.verify();
+    assert_eq!((status, lines.len()), (Some(1), 2), "{lines:#?}");
+    assert!(lines[0].contains("the file ends at"), "{lines:#?}");
+}
+
+#[test]
+fn statuses_tell_damage_from_what_could_not_be_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(verify(folder.path(), &[]).0, Some(2));
+    assert_eq!(verify(&folder.path().join("none"), &[]).0, Some(2));
+    let encrypted = Copy::of("sparse/encrypted");
+    assert_eq!(encrypted.verify().0, Some(2));
+    let key = encrypted.beside("key", b"abcdefghijklmnopqrstuvwxyz012345");
+    let options = ["--key-file", key.to_str().unwrap()];
+    let (status, lines) = verify(&encrypted.path(), &options);
+    assert_eq!(status, Some(0), "{lines:#?}");
+
+    // A file that is damaged under the right key is named with its array and fragment.
+    let file = encrypted.file("__fragments", "a0.tdb");
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let (status, lines) = verify(&encrypted.path(), &options);
+    assert_eq!(status, Some(1), "{lines:#?}");
+    assert!(["array ", "fragment __", "a0.tdb"].iter().all(|part| lines[0].contains(part)), "{lines:#?}");
+
+    let unknown = Copy::of("dense/filters_float32");
+    alter(&unknown.file("__schema", ""), |schema| _ = make_filter_unknown(schema, "lz4"));
+    let (status, lines) = unknown.verify();
+    assert_eq!(status, Some(2), "{lines:#?}");
+    assert!(lines[0].contains("filter type 99") && lines[0].contains("field lz4"), "{lines:#?}");
+    assert!(lines[lines.len() - 1].ends_with("; 0 damaged places; 2 places could not be looked at"), "{lines:#?}");
+    fs::remove_file(unknown.file("__fragments", "a0.tdb")).unwrap();
+    assert_eq!(unknown.verify().0, Some(1));
+}
+
+#[test]
+fn replaced_fragments_are_checked_for_the_history_that_shows_them() {
+    let copy = Copy::of("sparse/consolidated");
+    let (status, lines) = copy.verify();
+    assert_eq!((status, lines.len()), (Some(0), 1), "{lines:#?}");
+    assert!(lines[0].starts_with("5 fragments, "), "{lines:#?}");
+    let replaced = copy.file("__commits", ".wrt");
+    let replaced = replaced.file_stem().unwrap().to_str().unwrap();
+    assert!(replaced.starts_with("__1600000001000_1600000001000_"), "{replaced}");
+    copy.halve(&format!("__fragments/{replaced}"), "a0.tdb");
+    let (status, lines) = copy.verify();
+    assert_eq!(status, Some(1), "{lines:#?}");
+    assert!(lines[0].contains(replaced), "{lines:#?}");
+}
+
+#[test]
+fn a_fragment_that_lost_its_commit_is_a_warning() {
+    let copy = Copy::of("sparse/overlap");
+    let mark = copy.file("__commits", ".wrt");
+    fs::remove_file(&mark).unwrap();
+    let (status, lines) = copy.verify();
+    assert_eq!((status, lines.len()), (Some(0), 2), "{lines:#?}");
+    let name = mark.file_stem().unwrap().to_str().unwrap();
+    assert!(lines[0].starts_with("warning: ") && lines[0].contains(name), "{lines:#?}");
+    assert!(lines[1].ends_with("; 0 damaged places; 1 warnings"), "{lines:#?}");
+    // One that was never finished is none.
+    fs::remove_file(copy.path().join("__fragments").join(name).join("__fragment_metadata.tdb")).unwrap();
+    assert_eq!(copy.verify().1.len(), 1);
+}
+
+/// Coordinates that are altered so that they still decode. Those that stay in the box of their tile and in order look
+/// like any others.
+#[test]
+fn no_coordinate_is_shown_outside_the_domain_and_what_reading_finds_is_found() {
+    let (mut refused, mut other, mut found) = (0, 0, 0);
+    let copy = Copy::of("sparse/dim_integers");
+    let options = OpenOptions { threads: 1, ..OpenOptions::default() };
+    for (number, dimension, size, most) in [("d1.tdb", "uint8.u8", 1, 200), ("d3.tdb", "uint16.u16", 2, 60000)] {
+        let file = copy.file("__fragments", number);
+        let whole = fs::read(&file).unwrap();
+        let coordinates = || -> tilefs::error::Result<Vec<u8>> {
+            let root = tree::open(&copy.path(), &options)?;
+            support::shown::file(&*support::shown::subfolder(&*root, "dims")?, dimension, "")
+        };
+        let damage = || {
+            let array = tree::open_array(&copy.path(), &options).unwrap();
+            tilefs::array::verify::verify(&array, &Progress::default()).places
+        };
+        let before = coordinates().unwrap();
+        assert!(damage().is_empty());
+        for (place, bits) in (0..whole.len()).flat_map(|place| [(place, 1), (place, 0x10), (place, 0xc0)]) {
+            let mut altered = whole.clone();
+            altered[place] ^= bits;
+            fs::write(&file, &altered).unwrap();
+            match coordinates() {
+                Err(error) => {
+                    refused += 1;
+                    assert!(!damage().is_empty(), "{number}, byte {place}: {error}");
+                }
+                Ok(after) => {
+                    for bytes in after.chunks_exact(size) {
+                        let value = bytes.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+                        assert!(value <= most, "{number}, byte {place}: {value}");
+                    }
+                    if after != before {
+                        other += 1;
+                        found += usize::from(!damage().is_empty());
+                    }
+                }
+            }
+        }
+        fs::write(&file, &whole).unwrap();
+    }
+    println!("{refused} alterations refused, {other} show others, of which verification finds {found}");
+    assert!(refused > 0 && other > 0 && found > 0, "{refused} {other} {found}");
+}
+
+#[test]
+fn a_copy_of_a_footer_that_hides_cells_is_found() {
+    let copy = Copy::of("dense/consolidated");
+    let file = copy.file("__fragment_meta", ".meta");
+    alter(&file, |bytes| {
+        let copies = parse_consolidated_footers(bytes).unwrap();
+        let first = copies[0].footer.as_ptr() as usize - bytes.as_ptr() as usize;
+        // Behind version, name of the schema and two flags comes the non-empty domain: rows 0 to 9, say.
+        let name = u64::from_le_bytes(bytes[first + 4..first + 12].try_into().unwrap()) as usize;
+        let domain = first + 12 + name + 2;
+        let low = i32::from_le_bytes(bytes[domain..domain + 4].try_into().unwrap());
+        let high = i32::from_le_bytes(bytes[domain + 4..domain + 8].try_into().unwrap());
+        assert!(low < high, "{low} to {high}");
+        bytes[domain + 4..domain + 8].copy_from_slice(&low.to_le_bytes());
+    });
+    let (status, lines) = copy.verify();
+    assert_eq!((status, lines.len()), (Some(1), 2), "{lines:#?}");
+    let parts = ["the copy of a footer", ".meta", "fragment __", "array "];
+    assert!(parts.iter().all(|part| lines[0].contains(part)), "{lines:#?}");
+    // Untouched, but written once more, it is sound.
+    let copy = Copy::of("dense/consolidated");
+    alter(&copy.file("__fragment_meta", ".meta"), |_| {});
+    assert_eq!(copy.verify().0, Some(0));
+}
+
+#[test]
+fn metadata_and_schemas_of_any_time_are_checked() {
+    for (fixture, folder) in [("dense/metadata_consolidated", "__meta"), ("dense/evolution", "__schema")] {
+        let copy = Copy::of(fixture);
+        assert_eq!(copy.verify().0, Some(0), "{fixture}");
+        // The oldest file.
+        copy.halve(folder, "");
+        let (status, lines) = copy.verify();
+        assert_eq!(status, Some(1), "{fixture}: {lines:#?}");
+        assert!(lines[0].contains(folder), "{fixture}: {lines:#?}");
+    }
 }
 
 #[test]

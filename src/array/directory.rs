@@ -1,16 +1,20 @@
 //! What is in an array's folder: which fragments, schemas and commit files there are, in every layout
 //! that releases have used, and which of them count in a window of time.
 //!
-//! Only names, and the few small text files of the commits folder, are read here.
+//! Only names, and the few small text files of the commits folder, are read here. What these files say is held against
+//! the folders that are there: they have no checksum, and a fragment whose name is wrong in them would not be missed.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use super::timed_files::names_in;
 use super::window::TimeWindow;
-use crate::error::{Error, Locate, Result};
+use crate::error::{Error, Locate, Place, Result};
 use crate::format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
 use crate::format::folder::{
-    COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, RootFragment, SCHEMAS, commit_file, root_fragment, timestamped_file,
+    COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, RootFragment, SCHEMAS, commit_file, root_fragment,
+    timestamped_file,
 };
 use crate::format::fragment::FRAGMENT_METADATA;
 use crate::format::name::{NameForm, TimestampedName};
@@ -23,6 +27,9 @@ const MOST_COMMIT_FILE: u64 = 32 << 20;
 /// Format version since which a sparse fragment counts when its time range touches the window; older
 /// ones, and those of dense arrays, must lie within it.
 const PARTIAL_OVERLAP_SINCE: u32 = 15;
+
+/// So many folders that nothing names are looked into; those of writers that were interrupted can be many.
+const MOST_UNNAMED: usize = 64;
 
 /// A fragment by its folder. Nothing of it has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +96,36 @@ pub struct Directory {
     conditions: Vec<ConditionEntry>,
     /// Files of consolidated fragment metadata may be there.
     has_consolidated_metadata: bool,
+    warnings: Vec<String>,
+}
+
+/// The names in the folders where fragments lie.
+struct FragmentFolders<'a> {
+    /// The array's own folder, which has those of format versions before 12.
+    top: &'a [Listed],
+    /// The folder of fragments.
+    inner: Vec<Listed>,
+}
+
+impl FragmentFolders<'_> {
+    /// Whether something of a fragment's name is there.
+    fn has(&self, path: &str) -> bool {
+        let (names, name) = match path.strip_prefix(FRAGMENTS).and_then(|path| path.strip_prefix('/')) {
+            Some(name) => (self.inner.as_slice(), name),
+            None => (self.top, path),
+        };
+        // Listings are in byte order.
+        names.binary_search_by(|one| one.name.as_str().cmp(name)).is_ok()
+    }
+
+    /// The paths of all folders that only a commit makes a fragment.
+    fn paths(&self) -> impl Iterator<Item = String> + '_ {
+        let is_marked = |one: &&Listed| matches!(root_fragment(&one.name), Ok(Some(RootFragment::Marked(_))));
+        let outer = self.top.iter().filter(is_marked).filter(|one| one.is_folder).map(|one| one.name.clone());
+        let is_fragment = |one: &&Listed| matches!(TimestampedName::parse(&one.name), Ok(Some(_)));
+        let inner = self.inner.iter().filter(is_fragment).filter(|one| one.is_folder);
+        outer.chain(inner.map(|one| format!("{FRAGMENTS}/{}", one.name)))
+    }
 }
 
 impl Directory {
@@ -96,8 +133,16 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::NotAnArray`] when there is no schema, [`Error::Io`] where a listing or a commit file
-    /// cannot be read, [`Error::Damaged`] for commit files that do not parse.
+    /// cannot be read, [`Error::Damaged`] for commit files that do not parse or name fragments that are not there.
     pub fn read(storage: &dyn Storage, root: &Path) -> Result<Self> {
+        match Self::list(storage, root) {
+            // A vacuum may have taken fragments away between two listings. It says so before it does.
+            Err(Error::Damaged { .. }) => Self::list(storage, root),
+            listed => listed,
+        }
+    }
+
+    fn list(storage: &dyn Storage, root: &Path) -> Result<Self> {
         let top = storage.list(root)?;
         let mut directory = Directory {
             root: root.to_owned(),
@@ -106,6 +151,7 @@ impl Directory {
             schemas: Vec::new(),
             conditions: Vec::new(),
             has_consolidated_metadata: top.iter().any(|one| one.name == FRAGMENT_METADATA_CACHE),
+            warnings: Vec::new(),
         };
         directory.find_schemas(storage, &top)?;
         if directory.schemas.is_empty() {
@@ -114,42 +160,50 @@ impl Directory {
                 reason: "not a TileDB array: it has no schema".into(),
             });
         }
-        let commits_folder = root.join(COMMITS);
-        let commits = match top.iter().any(|one| one.name == COMMITS) {
-            true => storage.list(&commits_folder)?,
-            false => Vec::new(),
+        let names = |folder: &str| match top.iter().any(|one| one.name == folder) {
+            true => names_in(storage, &root.join(folder)),
+            false => Ok(Vec::new()),
         };
+        // The fragments first: one that is written meanwhile is then no fragment without a commit.
+        let folders = FragmentFolders { top: &top, inner: names(FRAGMENTS)? };
+        let (commits, commits_folder) = (names(COMMITS)?, root.join(COMMITS));
         let commits = commits_of(&commits)?;
-        let consolidated = Consolidated::read(storage, &commits_folder, &commits)?;
+        let consolidated = Consolidated::read(storage, &commits_folder, &commits, &folders)?;
         directory.find_root_fragments(storage, &top, &consolidated)?;
-        directory.find_committed(&commits, consolidated)?;
+        let ignored = directory.find_committed(&commits, consolidated)?;
         directory.fragments.shrink_to_fit();
         directory.find_vacuums(storage, root, &commits_of(&top)?)?;
         directory.find_vacuums(storage, &commits_folder, &commits)?;
+        directory.find_unnamed(storage, &folders, &ignored)?;
         Ok(directory)
+    }
+
+    /// What is there though nothing explains it, or the reverse, in lines for people. The fragments that are shown are
+    /// what the rules say; but a commit that was lost or a name that was damaged would look the same.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The fragments that count in `window`, as numbers in [`Directory::fragments`], oldest first: by
     /// start time, ties in the order of that list.
     pub fn visible_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
-        let counts = |times: &TimestampedName| {
-            let touching = is_sparse && times.form == NameForm::Three && times.version >= PARTIAL_OVERLAP_SINCE;
-            if touching { window.touches(times) } else { window.contains(times) }
-        };
         let replaced: HashSet<&str> = self
             .vacuums
             .iter()
-            .filter(|vacuum| counts(&vacuum.times))
+            .filter(|vacuum| counts(&vacuum.times, window, is_sparse))
             .flat_map(|vacuum| vacuum.replaced.iter().map(String::as_str))
             .collect();
-        let mut visible: Vec<usize> = (0..self.fragments.len())
-            .filter(|&number| {
-                let fragment = &self.fragments[number];
-                counts(&fragment.times) && !replaced.contains(&*fragment.path)
-            })
-            .collect();
-        visible.sort_by_key(|&number| self.fragments[number].times.t1);
+        let mut visible = self.committed_fragments(window, is_sparse);
+        visible.retain(|&number| !replaced.contains(&*self.fragments[number].path));
         visible
+    }
+
+    /// As [`Directory::visible_fragments`], with those that another one replaces.
+    pub fn committed_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
+        let is_counted = |number: &usize| counts(&self.fragments[*number].times, window, is_sparse);
+        let mut counted: Vec<usize> = (0..self.fragments.len()).filter(is_counted).collect();
+        counted.sort_by_key(|&number| self.fragments[number].times.t1);
+        counted
     }
 
     /// All fragments that were committed, vacuumed or not, at any time.
@@ -171,7 +225,7 @@ impl Directory {
             return Ok(Vec::new());
         }
         let folder = self.root.join(FRAGMENT_METADATA_CACHE);
-        let files = storage.list(&folder)?;
+        let files = names_in(storage, &folder)?;
         let caches = commits_of(&files)?.into_iter().filter(|(_, kind, _)| *kind == CommitFile::FragmentMetadataCache);
         Ok(caches.map(|(name, _, _)| folder.join(name)).collect())
     }
@@ -217,9 +271,9 @@ impl Directory {
             let file = self.root.join(FIRST_SCHEMA);
             self.schemas.push(SchemaEntry { name: FIRST_SCHEMA.into(), file, times: None });
         }
-        if top.iter().any(|one| one.name == SCHEMAS && one.is_folder) {
+        if top.iter().any(|one| one.name == SCHEMAS) {
             let folder = self.root.join(SCHEMAS);
-            for one in storage.list(&folder)?.into_iter().filter(|one| !one.is_folder) {
+            for one in names_in(storage, &folder)?.into_iter().filter(|one| !one.is_folder) {
                 if let Some(times) = timestamped_file(&one.name)? {
                     self.schemas.push(SchemaEntry { file: folder.join(&one.name), name: one.name, times: Some(times) });
                 }
@@ -232,8 +286,12 @@ impl Directory {
     fn find_root_fragments(&mut self, storage: &dyn Storage, top: &[Listed], commits: &Consolidated) -> Result<()> {
         let marks: HashSet<&str> =
             top.iter().map(|one| one.name.as_str()).filter(|name| name.ends_with(".ok")).collect();
-        for one in top.iter().filter(|one| one.is_folder) {
+        for one in top {
             let Some(candidate) = root_fragment(&one.name)? else { continue };
+            if !one.is_folder {
+                let reason = "a fragment that is no folder, or a link to nowhere";
+                return Err(Error::damaged(reason).in_file(self.root.join(&one.name)));
+            }
             let mark = format!("{}.ok", one.name);
             let is_marked = marks.contains(mark.as_str()) || commits.fragments.contains(&one.name);
             let (times, is_fragment) = match candidate {
@@ -254,15 +312,25 @@ impl Directory {
     }
 
     /// Fragments of format version 12 and later, and delete and update commits. Consolidated ones come
-    /// first, which decides between fragments of the same time.
-    fn find_committed(&mut self, commits: &[Commit<'_>], consolidated: Consolidated) -> Result<()> {
+    /// first, which decides between fragments of the same time. Gives the fragments that are to be ignored.
+    fn find_committed(&mut self, commits: &[Commit<'_>], consolidated: Consolidated) -> Result<HashSet<String>> {
         let mut inline: Vec<&String> = consolidated.fragments.iter().filter(|name| name.contains('/')).collect();
         inline.sort_unstable();
         for path in inline {
             self.add_committed(Some(path))?;
         }
-        let mut conditions: BTreeMap<String, ConditionBytes> =
-            consolidated.deletes.into_iter().map(|(mark, bytes)| (mark, ConditionBytes::Inline(bytes))).collect();
+        let mut conditions: BTreeMap<String, ConditionBytes> = BTreeMap::new();
+        for (mark, bytes) in consolidated.deletes {
+            let stored = ConditionBytes::Inline(bytes);
+            match conditions.entry(mark) {
+                Entry::Vacant(new) => drop(new.insert(stored)),
+                Entry::Occupied(same) if *same.get() == stored => {}
+                Entry::Occupied(other) => {
+                    let reason = "two files of consolidated commits have different copies of it";
+                    return Err(Error::damaged(reason).in_file(self.root.join(other.key())));
+                }
+            }
+        }
         for &(name, kind, _) in commits {
             let mark = || format!("{COMMITS}/{name}");
             match kind {
@@ -282,7 +350,7 @@ impl Directory {
                 self.conditions.push(ConditionEntry { marker, times, stored });
             }
         }
-        Ok(())
+        Ok(consolidated.ignored)
     }
 
     fn add_committed(&mut self, path: Option<&str>) -> Result<()> {
@@ -302,6 +370,57 @@ impl Directory {
         }
         Ok(())
     }
+
+    /// Warns of fragments that are complete though nothing names them, and of names of fragments that are not there.
+    ///
+    /// Without its metadata a fragment was never finished, and one that a vacuum was about to take away is named by the
+    /// vacuum file or an ignore file: nothing is to be said of those.
+    fn find_unnamed(
+        &mut self,
+        storage: &dyn Storage,
+        folders: &FragmentFolders<'_>,
+        ignored: &HashSet<String>,
+    ) -> Result<()> {
+        let replaced = self.vacuums.iter().flat_map(|vacuum| vacuum.replaced.iter().map(String::as_str));
+        let mut named: HashSet<&str> = self.fragments.iter().map(|fragment| &*fragment.path).collect();
+        named.extend(ignored.iter().map(String::as_str));
+        let gone: Vec<&str> = replaced.clone().filter(|path| !folders.has(path)).collect();
+        named.extend(replaced);
+        let unnamed: Vec<String> = folders.paths().filter(|path| !named.contains(path.as_str())).collect();
+        let mut warnings = Vec::new();
+        if let Some(first) = gone.first() {
+            let reason = format!(
+                "{} fragments to be vacuumed are not there: a vacuum that was interrupted, or a damaged vacuum file",
+                gone.len()
+            );
+            warnings.push(self.warning(first, &reason));
+        }
+        for path in unnamed.iter().take(MOST_UNNAMED) {
+            if storage.list(&self.root.join(path))?.iter().any(|file| file.name == FRAGMENT_METADATA) {
+                let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
+                              its commit is lost";
+                warnings.push(self.warning(path, reason));
+            }
+        }
+        if unnamed.len() > MOST_UNNAMED {
+            let reason =
+                format!("{} fragments that no commit names were not looked into", unnamed.len() - MOST_UNNAMED);
+            warnings.push(self.warning(FRAGMENTS, &reason));
+        }
+        self.warnings = warnings;
+        Ok(())
+    }
+
+    fn warning(&self, file: &str, reason: &str) -> String {
+        let (array, file) = (Some(self.root.display().to_string()), Some(file.to_owned()));
+        format!("{reason} ({})", Place { array, file, ..Place::default() })
+    }
+}
+
+/// Whether a fragment or vacuum file of these times counts in a window.
+fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool {
+    let touching = is_sparse && times.form == NameForm::Three && times.version >= PARTIAL_OVERLAP_SINCE;
+    if touching { window.touches(times) } else { window.contains(times) }
 }
 
 /// The files among the names of a folder that say something of commits.
@@ -317,33 +436,67 @@ fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
 /// What all files of consolidated commits say together, without what the ignore files take back.
 #[derive(Default)]
 struct Consolidated {
-    /// Paths of fragments in the array.
+    /// Paths of fragments in the array. They are there.
     fragments: HashSet<String>,
+    /// Paths of fragments that were taken back.
+    ignored: HashSet<String>,
     /// Marks of deletes with their bytes.
     deletes: Vec<(String, Vec<u8>)>,
 }
 
 impl Consolidated {
-    fn read(storage: &dyn Storage, folder: &Path, commits: &[Commit<'_>]) -> Result<Self> {
+    fn read(
+        storage: &dyn Storage,
+        folder: &Path,
+        commits: &[Commit<'_>],
+        folders: &FragmentFolders<'_>,
+    ) -> Result<Self> {
         let of_kind = |wanted: CommitFile| -> Result<Vec<(PathBuf, Vec<u8>)>> {
             let files = commits.iter().filter(|(_, kind, _)| *kind == wanted).map(|(name, _, _)| folder.join(name));
             files.map(|file| storage.read(&file, MOST_COMMIT_FILE).map(|bytes| (file, bytes))).collect()
         };
-        let mut ignored = HashSet::new();
-        for (file, text) in of_kind(CommitFile::Ignored)? {
-            ignored.extend(parse_ignored_commits(&text).in_file(&file)?.into_iter().map(str::to_owned));
-        }
         let mut all = Consolidated::default();
+        for (file, text) in of_kind(CommitFile::Ignored)? {
+            // What is taken back besides fragments are deletes, and libtiledb applies its copies of them all the same.
+            all.ignored.extend(parse_ignored_commits(&text).in_file(&file)?.into_iter().filter_map(fragment_of_mark));
+        }
         for (file, bytes) in of_kind(CommitFile::Consolidated)? {
             for commit in parse_consolidated_commits(&bytes).in_file(&file)? {
-                if let Some(delete) = commit.delete {
-                    // An ignore file does not take back a delete: libtiledb applies its copy all the same.
-                    all.deletes.push((commit.mark.to_owned(), delete.to_owned()));
-                } else if !ignored.contains(commit.mark) {
-                    all.fragments.extend(fragment_of_mark(commit.mark));
+                match commit.delete {
+                    Some(delete) => {
+                        check_delete(commit.mark).in_file(&file)?;
+                        all.deletes.push((commit.mark.to_owned(), delete.to_owned()));
+                    }
+                    None => {
+                        let path = fragment_of_mark(commit.mark);
+                        let path = path.filter(|path| matches!(TimestampedName::parse(path), Ok(Some(_))));
+                        let path = path.ok_or_else(|| names_nothing(commit.mark)).in_file(&file)?;
+                        if all.ignored.contains(&path) {
+                            continue;
+                        }
+                        // Whatever its time: the name may be damaged, and then the time is too.
+                        if !folders.has(&path) {
+                            let reason = format!("it commits {path:?}, which is not there");
+                            return Err(Error::damaged(reason).in_file(&file));
+                        }
+                        all.fragments.insert(path);
+                    }
                 }
             }
         }
         Ok(all)
     }
+}
+
+/// A delete lies in the folder of commits, and happens at one time.
+fn check_delete(mark: &str) -> Result<()> {
+    let name = mark.strip_prefix(COMMITS).and_then(|mark| mark.strip_prefix('/')).filter(|name| !name.contains('/'));
+    match name.map(TimestampedName::parse) {
+        Some(Ok(Some(times))) if times.form == NameForm::Three && times.t1 == times.t2 => Ok(()),
+        _ => Err(names_nothing(mark)),
+    }
+}
+
+fn names_nothing(mark: &str) -> Error {
+    Error::damaged(format!("{mark:?} is no commit"))
 }

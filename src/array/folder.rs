@@ -74,6 +74,7 @@ impl ArrayFolder {
     /// As [`Directory::read`].
     pub fn open(context: Arc<Context>, path: &Path) -> Result<Self> {
         let directory = Directory::read(&*context.storage, path).in_array(path)?;
+        directory.warnings().iter().for_each(|warning| log::warn!("{warning}"));
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_source = context.cache.new_sources(SOURCES_PER_FRAGMENT * outlines.len() as u64);
         Ok(ArrayFolder {

@@ -1,15 +1,19 @@
 //! Copies of fragments' footers in the array's files of consolidated fragment metadata, so that not every fragment has
 //! to be opened.
 //!
-//! They are a cache: what is missing in them, or does not parse, is read from the fragment itself.
+//! They are a cache: what is missing in them, or does not parse, is read from the fragment itself. What they say is held
+//! against the fragment's own footer before a cell of it is read. A copy that hides a fragment's cells keeps anybody from
+//! asking for them, so that only [`compare_copies`] finds it.
 
 use std::collections::HashMap;
 use std::path::Path;
 
+use rayon::prelude::*;
+
 use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, Outline};
 use super::generic::{read_generic_tile, read_header};
-use crate::error::{Locate, Result};
+use crate::error::{Error, Locate, Result};
 use crate::format::fragment::{FragmentFooter, parse_consolidated_footers, schema_name};
 
 /// Files of more bytes, decoded, than this or the cache may hold are left alone: they are held as a whole while footers
@@ -19,6 +23,54 @@ const MOST_PAYLOAD: u64 = 16 << 20;
 /// Fragments of earlier versions are not looked up: their footers need not name the schema, and some releases wrote
 /// copies of them that are not what the fragment has.
 const COPIED_SINCE: u32 = 10;
+
+/// Reads all copies, and compares them with the footers of the fragments that are there; what is wrong with copies or
+/// files of them. A fragment whose own footer cannot be read is passed over.
+pub(super) fn compare_copies(folder: &ArrayFolder) -> Vec<Error> {
+    let storage = &*folder.context.storage;
+    let files = match folder.directory().consolidated_metadata(storage) {
+        Ok(files) => files,
+        Err(error) => return vec![error],
+    };
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let names = folder.directory().fragments().iter().enumerate();
+    let numbers: HashMap<&str, usize> = names.map(|(number, entry)| (entry.name(), number)).collect();
+    let mut wrong = Vec::new();
+    for file in files {
+        let key = folder.context.key.as_deref();
+        let payload = match read_generic_tile(storage, &file, 0, key) {
+            Ok(payload) => payload,
+            Err(error) => {
+                wrong.push(error);
+                continue;
+            }
+        };
+        match parse_consolidated_footers(&payload).in_file(&file) {
+            Ok(copies) => wrong.par_extend(copies.par_iter().filter_map(|copy| {
+                let number = *numbers.get(copy.name)?;
+                is_copy(folder, number, copy.footer).in_fragment(copy.name).in_file(&file).err()
+            })),
+            Err(error) => wrong.push(error),
+        }
+    }
+    wrong
+}
+
+/// Fails if a footer is not that of the fragment.
+fn is_copy(folder: &ArrayFolder, number: usize, footer: &[u8]) -> Result<()> {
+    let (Some(entry), Ok(own)) = (folder.fragment(number), folder.read_outline(number)) else { return Ok(()) };
+    if entry.times.version < COPIED_SINCE {
+        return Ok(());
+    }
+    let schema = folder.schema(schema_name(footer)?)?;
+    let facts = FragmentFooter::parse(footer, entry.times.version, &schema)?.facts;
+    if facts != own.facts || schema != own.schema {
+        return Err(Error::damaged("the copy of a footer is not what the fragment has"));
+    }
+    Ok(())
+}
 
 /// The payloads of files of consolidated fragment metadata.
 #[derive(Debug, Default)]

@@ -96,6 +96,13 @@ impl From<MetadataValue> for Value {
     }
 }
 
+/// What was read so far: bytes that are stored, and bytes in memory made of them.
+#[derive(Default)]
+struct Held {
+    stored: u64,
+    used: u64,
+}
+
 impl Metadata {
     /// Reads what is in force in a window of the array or group in the folder `root`. Without `__meta`, as before
     /// format version 4, there is nothing.
@@ -108,27 +115,41 @@ impl Metadata {
     }
 
     fn read_files(context: &Context, root: &Path, window: TimeWindow) -> Result<Self> {
-        let mut metadata = Metadata::default();
-        let (mut stored, mut used) = (0u64, 0u64);
+        let (mut metadata, mut held) = (Metadata::default(), Held::default());
         for one in files_in_force(&*context.storage, &root.join(METADATA), window)? {
-            let tile = Arc::new(GenericTile::open(context, &one.file)?);
-            stored = stored.saturating_add(tile.stored());
-            let most = most_decoded(stored);
-            let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
-            let entries = parse_entries(tile.size(), read, |entry| {
-                let EntryHead { key, value } = entry;
-                let length = value.map_or(0, |head| head.length);
-                let in_memory = length <= ALWAYS_IN_MEMORY || (length <= MOST_IN_MEMORY && used + length <= most / 2);
-                used += ENTRY_OVERHEAD + key.len() as u64 + if in_memory { length } else { 0 };
-                if used > most {
-                    return Err(Error::unsupported(format!("more than {most} bytes of keys and small values")));
-                }
-                metadata.apply(key, value.map(|head| value_of(&tile, head, in_memory)).transpose()?);
-                Ok(())
-            });
-            entries.in_file(&one.file)?;
+            metadata.add_file(context, &one.file, &mut held)?;
         }
         Ok(metadata)
+    }
+
+    /// Applies the entries of a file.
+    fn add_file(&mut self, context: &Context, file: &Path, held: &mut Held) -> Result<()> {
+        let tile = Arc::new(GenericTile::open(context, file)?);
+        held.stored = held.stored.saturating_add(tile.stored());
+        let most = most_decoded(held.stored);
+        let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
+        let entries = parse_entries(tile.size(), read, |entry| {
+            let EntryHead { key, value } = entry;
+            let length = value.map_or(0, |head| head.length);
+            let in_memory = length <= ALWAYS_IN_MEMORY || (length <= MOST_IN_MEMORY && held.used + length <= most / 2);
+            held.used += ENTRY_OVERHEAD + key.len() as u64 + if in_memory { length } else { 0 };
+            if held.used > most {
+                return Err(Error::unsupported(format!("more than {most} bytes of keys and small values")));
+            }
+            self.apply(key, value.map(|head| value_of(&tile, head, in_memory)).transpose()?);
+            Ok(())
+        });
+        entries.in_file(file)
+    }
+
+    /// Decodes all of one file of metadata, whether or not it counts.
+    ///
+    /// # Errors
+    /// The first damage in it.
+    pub(super) fn verify_file(context: &Context, file: &Path) -> Result<()> {
+        let mut metadata = Metadata::default();
+        metadata.add_file(context, file, &mut Held::default())?;
+        metadata.verify()
     }
 
     /// What one entry does to its key.
@@ -143,7 +164,7 @@ impl Metadata {
     ///
     /// # Errors
     /// The first damage in it.
-    pub fn verify(&self) -> Result<()> {
+    fn verify(&self) -> Result<()> {
         let mut part = vec![0; MOST_IN_MEMORY as usize];
         for value in self.values.values().filter(|value| value.bytes().is_none()) {
             let mut at = 0;

@@ -17,6 +17,7 @@ mod once;
 pub mod sparse;
 pub mod tiles;
 pub mod timed_files;
+mod undecodable;
 pub mod var_tiles;
 pub mod verify;
 pub mod window;
@@ -36,6 +37,7 @@ pub use member_places::MemberPlace;
 pub use metadata::Metadata;
 pub use object::ObjectKind;
 use tiles::Tiles;
+pub use undecodable::undecodable_fields;
 pub use window::TimeWindow;
 
 /// An array as seen through a window of time: the schema in force at its end and the fragments that
@@ -58,14 +60,27 @@ impl Array {
     /// When the schema cannot be read: [`Error::Damaged`], [`Error::Unsupported`], or [`Error::Key`] for an
     /// encrypted array without its key.
     pub fn open(folder: Arc<ArrayFolder>, window: TimeWindow) -> Result<Self> {
-        let directory = folder.directory();
-        let schema = directory
-            .schema_at(window)
-            .ok_or_else(|| Error::damaged("the array has no schema").in_array(folder.path()))?;
-        let schema = folder.schema(&schema.name)?;
+        let schema = folder.directory().schema_at(window);
+        let schema = schema.ok_or_else(|| Error::damaged("the array has no schema").in_array(folder.path()))?;
+        let name = schema.name.clone();
+        Self::open_with(folder, window, &name)
+    }
+
+    /// As [`Array::open`], under the schema of a certain name.
+    fn open_with(folder: Arc<ArrayFolder>, window: TimeWindow, schema: &str) -> Result<Self> {
+        let (directory, schema) = (folder.directory(), folder.schema(schema)?);
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let fragments = directory.visible_fragments(window, is_sparse);
         Ok(Array { folder, window, schema, fragments, metadata: OnceLock::new(), around: Vec::new() })
+    }
+
+    /// The same array with the fragments that others have replaced. They are seen at earlier times: together with the
+    /// others they would give old cells.
+    fn with_replaced(&self) -> Self {
+        let is_sparse = self.schema.array_type == ArrayType::Sparse;
+        let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
+        let (folder, schema) = (self.folder.clone(), self.schema.clone());
+        Array { folder, window: self.window, schema, fragments, metadata: OnceLock::new() }
     }
 
     pub fn folder(&self) -> &Arc<ArrayFolder> {

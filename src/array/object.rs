@@ -25,11 +25,11 @@ impl ObjectKind {
     /// What a folder with these entries is. An array may not also be a group, so arrays are looked for first, as
     /// libtiledb does.
     pub fn of_entries(entries: &[Listed]) -> Option<Self> {
-        let has =
-            |name: &str, is_folder: bool| entries.iter().any(|one| one.name == name && one.is_folder == is_folder);
-        if has(SCHEMAS, true) || has(FIRST_SCHEMA, false) {
+        let has = |name: &str| entries.iter().any(|one| one.name == name);
+        // What has such a name and is something else, as a link to nowhere, is for those to refuse who look into it.
+        if has(SCHEMAS) || has(FIRST_SCHEMA) {
             Some(ObjectKind::Array)
-        } else if has(GROUP_DETAILS, true) || has(GROUP_MARKER, false) {
+        } else if has(GROUP_DETAILS) || has(GROUP_MARKER) {
             Some(ObjectKind::Group)
         } else {
             None

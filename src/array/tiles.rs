@@ -135,6 +135,20 @@ impl Tiles {
         self.offsets.len() as u64
     }
 
+    /// How many bytes the file has, as recorded.
+    pub(super) fn file_size(&self) -> u64 {
+        self.file_size
+    }
+
+    /// How many tiles at the start of the file end within its first `length` bytes.
+    pub(super) fn count_within(&self, length: u64) -> u64 {
+        if self.file_size <= length {
+            return self.count();
+        }
+        // The last tile ends with the file.
+        self.offsets.iter().skip(1).take_while(|end| **end <= length).count() as u64
+    }
+
     /// The pipeline of this file.
     pub fn decoder(&self) -> &Decoder {
         &self.decoder

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::window::TimeWindow;
-use crate::error::{Locate, Result};
+use crate::error::{Error, Locate, Result};
 use crate::format::commit::parse_vacuum;
 use crate::format::folder::{CommitFile, commit_file, timestamped_file};
 use crate::format::name::TimestampedName;
-use crate::storage::Storage;
+use crate::storage::{Listed, Storage};
 
 /// A vacuum file larger than this is not plausible: it would name a hundred thousand files.
 const MOST_VACUUM: u64 = 8 << 20;
@@ -20,14 +20,30 @@ pub struct TimedFile {
     pub file: PathBuf,
 }
 
+/// The names in a folder of an array or a group. Where there is no such folder there are none; but what has its name
+/// must be one, as a link to nowhere hides all that is in it.
+///
+/// # Errors
+/// [`Error::Io`] where the folder cannot be listed, [`Error::Damaged`] where it is something else.
+pub(super) fn names_in(storage: &dyn Storage, folder: &Path) -> Result<Vec<Listed>> {
+    let names = storage.list(folder)?;
+    if names.is_empty()
+        && let (Some(parent), Some(name)) = (folder.parent(), folder.file_name())
+        && storage.list(parent)?.iter().any(|one| *one.name == *name && !one.is_folder)
+    {
+        return Err(Error::damaged("it is no folder, or a link to nowhere").in_file(folder));
+    }
+    Ok(names)
+}
+
 /// The files of a folder that lie within a window, without those that a consolidated one within the window has
 /// replaced. In the order in which they apply: by start time, ties by name.
 ///
 /// # Errors
-/// [`Error::Io`](crate::error::Error::Io) where the folder or a vacuum file cannot be read,
-/// [`Error::Damaged`](crate::error::Error::Damaged) for names and vacuum files that contradict themselves.
+/// [`Error::Io`] where the folder or a vacuum file cannot be read, [`Error::Damaged`] for names and vacuum files that
+/// contradict themselves.
 pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) -> Result<Vec<TimedFile>> {
-    let names = storage.list(folder)?;
+    let names = names_in(storage, folder)?;
     let mut replaced = HashSet::new();
     for one in names.iter().filter(|one| !one.is_folder) {
         if let Some((CommitFile::Vacuum, times)) = commit_file(&one.name).in_file(folder)?
@@ -51,16 +67,25 @@ pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) 
     Ok(files)
 }
 
+/// All files of a folder, in force or not, by name.
+///
+/// # Errors
+/// As [`files_in_force`].
+pub fn timed_files(storage: &dyn Storage, folder: &Path) -> Result<Vec<TimedFile>> {
+    let mut files = Vec::new();
+    for one in names_in(storage, folder)?.iter().filter(|one| !one.is_folder) {
+        let times = timestamped_file(&one.name).in_file(folder)?;
+        files.extend(times.map(|times| TimedFile { times, file: folder.join(&one.name) }));
+    }
+    Ok(files)
+}
+
 /// The ends of all files of a folder, in force or not.
 ///
 /// # Errors
 /// As [`files_in_force`].
 pub fn commit_times(storage: &dyn Storage, folder: &Path) -> Result<Vec<u64>> {
-    let mut times = Vec::new();
-    for one in storage.list(folder)?.iter().filter(|one| !one.is_folder) {
-        times.extend(timestamped_file(&one.name).in_file(folder)?.map(|name| name.t2));
-    }
-    Ok(times)
+    Ok(timed_files(storage, folder)?.iter().map(|one| one.times.t2).collect())
 }
 
 #[cfg(test)]
@@ -91,6 +116,19 @@ mod tests {
         assert_eq!(in_force(folder.path(), 10, 99), [&*names[0]]);
         assert_eq!(commit_times(&LocalStorage::new(), folder.path()).unwrap(), [100, 10, 9, 9]);
         assert!(in_force(&folder.path().join("none"), 0, 9).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_folder_does_not_pass_for_an_empty_one() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
+        fs::write(folder.path().join("file"), []).unwrap();
+        for name in ["link", "file"] {
+            let error = commit_times(&LocalStorage::new(), &folder.path().join(name)).unwrap_err();
+            assert!(matches!(&error, Error::Damaged { .. }) && error.to_string().contains(name), "{error}");
+        }
+        fs::create_dir(folder.path().join("nowhere")).unwrap();
+        assert!(commit_times(&LocalStorage::new(), &folder.path().join("link")).unwrap().is_empty());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use clap::Args;
 use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::{output, pool};
-use tilefs::array::verify::{Progress, verify};
+use tilefs::array::verify::{Finding, Findings, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Group};
 use tilefs::error::{Error, Result};
 use tilefs::tree::below::{Found, arrays_below};
@@ -26,9 +26,19 @@ const BAR: usize = 40;
 /// How often the bar is drawn.
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// Read everything that is stored in an array, or in all arrays of a group, and check it; exit status 1 if anything is
-/// damaged
+/// The exit status when anything is damaged.
+const DAMAGED: u8 = 1;
+
+/// The exit status when something could not be looked at, and what could be is sound.
+const COULD_NOT_LOOK: u8 = 2;
+
+const STATUSES: &str = "\
+The exit status is 0 where everything is sound, 1 where anything is damaged, and 2 where nothing is but something could
+not be looked at: there is no array, it may not be read, its key is missing, it has a filter that is not supported.";
+
+/// Read everything that is stored in an array, or in all arrays of a group, and check it
 #[derive(Debug, Args)]
+#[command(after_help = STATUSES)]
 pub struct Verify {
     /// The folder of the array or group
     array: PathBuf,
@@ -43,17 +53,36 @@ pub struct Verify {
 impl Verify {
     pub fn run(&self) -> std::result::Result<(), Failure> {
         self.logging.start();
+        let tally = self.check().map_err(|failure| match failure.status {
+            // Nobody wants to see more.
+            0 => failure,
+            _ => Failure { status: COULD_NOT_LOOK, ..failure },
+        })?;
+        match (tally.damaged, tally.unseen) {
+            (0, 0) => Ok(()),
+            (0, _) => Err(Failure { status: COULD_NOT_LOOK, message: String::new() }),
+            _ => Err(Failure { status: DAMAGED, message: String::new() }),
+        }
+    }
+
+    fn check(&self) -> std::result::Result<Tally, Failure> {
         let options = self.opening.options(&[])?;
         pool::start(options.threads, false)?;
-        let tally = match tree::open_stored(&self.array, &options)? {
-            Stored::Array(array) => {
-                let (damage, tally) = check(&array);
-                output::print(&format!("{}{tally}\n", sorted_lines(&damage)))?;
-                tally
+        match tree::open_stored(&self.array, &options) {
+            Ok(Stored::Array(array)) => {
+                let (findings, tally) = check(&array);
+                output::print(&format!("{}{tally}\n", lines(&findings)))?;
+                Ok(tally)
             }
-            Stored::Group(group) => check_group(&group)?,
-        };
-        if tally.damaged == 0 { Ok(()) } else { Err(Failure::told()) }
+            Ok(Stored::Group(group)) => check_group(&group),
+            // Not even opened, as its schema or its commits are damaged.
+            Err(error @ Error::Damaged { .. }) => {
+                let (findings, tally) = not_opened(error);
+                output::print(&format!("{}{tally}\n", lines(&findings)))?;
+                Ok(tally)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -64,7 +93,11 @@ struct Tally {
     tiles: u64,
     bytes: u64,
     checked_tiles: u64,
+    /// Places.
     damaged: usize,
+    /// Places that could not be looked at.
+    unseen: usize,
+    warnings: usize,
 }
 
 impl Tally {
@@ -74,33 +107,58 @@ impl Tally {
         self.bytes += other.bytes;
         self.checked_tiles += other.checked_tiles;
         self.damaged += other.damaged;
+        self.unseen += other.unseen;
+        self.warnings += other.warnings;
+    }
+
+    fn add_findings(&mut self, findings: &Findings) {
+        let damaged = findings.places.iter().filter(|place| place.is_damage()).count();
+        self.damaged += damaged;
+        self.unseen += findings.places.len() - damaged;
+        self.warnings += findings.warnings.len();
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally { fragments, tiles, bytes, checked_tiles, damaged } = self;
+        let Tally { fragments, tiles, bytes, checked_tiles, damaged, unseen, warnings } = self;
         write!(
             f,
             "{fragments} fragments, {tiles} tiles, {bytes} bytes decoded; {checked_tiles} tiles with checksums; \
              {damaged} damaged places"
-        )
+        )?;
+        if *unseen > 0 {
+            write!(f, "; {unseen} places could not be looked at")?;
+        }
+        if *warnings > 0 {
+            write!(f, "; {warnings} warnings")?;
+        }
+        Ok(())
     }
 }
 
-/// Checks one array, with a bar meanwhile; gives the damage and what was checked.
-fn check(array: &Array) -> (Vec<Error>, Tally) {
+/// Checks one array, with a bar meanwhile; gives what was found and what was checked.
+fn check(array: &Array) -> (Findings, Tally) {
     let progress = Progress::default();
-    let damage = with_progress_bar(&progress, array.fragment_count() as u64, || verify(array, &progress));
+    let findings = with_progress_bar(&progress, || verify(array, &progress));
     let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-    let tally = Tally {
+    let mut tally = Tally {
         fragments: count(&progress.fragments),
         tiles: count(&progress.tiles),
         bytes: count(&progress.bytes),
         checked_tiles: count(&progress.checked_tiles),
-        damaged: damage.len(),
+        ..Tally::default()
     };
-    (damage, tally)
+    tally.add_findings(&findings);
+    (findings, tally)
+}
+
+/// What is to be said of an array that cannot be opened.
+fn not_opened(error: Error) -> (Findings, Tally) {
+    let findings = Findings { places: vec![Finding { error, tiles: 0 }], warnings: Vec::new() };
+    let mut tally = Tally::default();
+    tally.add_findings(&findings);
+    (findings, tally)
 }
 
 /// Checks the arrays below a group, and prints what is found as it is found. Members that are gone are named; they are
@@ -123,11 +181,11 @@ fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
                 open(&folder)
             }
         };
-        let (damage, tally) = match &opened {
-            Ok(array) => check(array),
-            Err(error) => (vec![error.clone()], Tally { damaged: 1, ..Tally::default() }),
+        let (findings, tally) = match opened {
+            Ok(array) => check(&array),
+            Err(error) => not_opened(error),
         };
-        let lines = sorted_lines(&damage);
+        let lines = lines(&findings);
         let name = if below.path.is_empty() { "the group itself" } else { &below.path };
         output::print(&format!("{lines}{name}: {tally}\n"))?;
         total.add(&tally);
@@ -136,15 +194,15 @@ fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
     Ok(total)
 }
 
-fn sorted_lines(damage: &[Error]) -> String {
-    let mut lines: Vec<String> = damage.iter().map(|error| format!("{error}\n")).collect();
-    lines.sort_unstable();
-    lines.concat()
+/// A line for each finding, and for each warning.
+fn lines(findings: &Findings) -> String {
+    let places = findings.places.iter().map(|place| format!("{place}\n"));
+    places.chain(findings.warnings.iter().map(|warning| format!("warning: {warning}\n"))).collect()
 }
 
-/// Runs `work` while a bar on standard error shows how many of `fragments` are done. None is shown where
-/// standard error is no terminal.
-fn with_progress_bar<T>(progress: &Progress, fragments: u64, work: impl FnOnce() -> T) -> T {
+/// Runs `work` while a bar on standard error shows how many of the tiles are done. None is shown where standard error
+/// is no terminal.
+fn with_progress_bar<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();
     }
@@ -152,8 +210,8 @@ fn with_progress_bar<T>(progress: &Progress, fragments: u64, work: impl FnOnce()
     thread::scope(|scope| {
         let draw = move || {
             loop {
-                // Those of labels count too.
-                let fraction = (progress.fragments.load(Ordering::Relaxed) as f64 / fragments.max(1) as f64).min(1.0);
+                let count = |number: &AtomicU64| number.load(Ordering::Relaxed) as f64;
+                let fraction = (count(&progress.done) / count(&progress.due).max(1.0)).min(1.0);
                 let filled = (fraction * BAR as f64) as usize;
                 let megabytes = progress.bytes.load(Ordering::Relaxed) / 1_000_000;
                 let bar = format!("{}{}", "#".repeat(filled), "-".repeat(BAR - filled.min(BAR)));

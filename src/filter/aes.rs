@@ -36,7 +36,7 @@ impl Cipher {
             .map_err(|_| Error::damaged(format!("an encrypted part of {} bytes for {} bytes", lengths.0, lengths.1)))?;
         self.0
             .decrypt_inout_detached(nonce.into(), &[], buffer, tag.into())
-            .map_err(|_| Error::Key { reason: "the key does not fit, or the encrypted data is damaged".to_owned() })
+            .map_err(|_| Error::key("the key does not fit, or the encrypted data is damaged"))
     }
 }
 

@@ -49,7 +49,8 @@ pub fn decode_generic_chunk(decoder: &Decoder, metadata: &[u8], data: &[u8], out
 /// What undoes the filters of a generic tile.
 ///
 /// # Errors
-/// [`Error::Key`] if the key is missing, [`Error::Unsupported`] for a filter that no generic tile has.
+/// [`Error::Key`] if the key is missing, or there is one and the tile is not encrypted, which libtiledb refuses too;
+/// [`Error::Unsupported`] for a filter that no generic tile has.
 pub fn generic_tile_decoder(pipeline: &Pipeline, encrypted: bool, key: Option<&Key>) -> Result<Decoder> {
     for filter in &pipeline.filters {
         if !matches!(filter, Filter::Noop | Filter::Gzip { .. } | Filter::Aes256Gcm) {
@@ -58,9 +59,11 @@ pub fn generic_tile_decoder(pipeline: &Pipeline, encrypted: bool, key: Option<&K
     }
     let encrypted = encrypted || pipeline.filters.contains(&Filter::Aes256Gcm);
     let key = match (encrypted, key) {
-        (true, None) => return Err(Error::Key { reason: "the array is encrypted and no key was given".to_owned() }),
+        (true, None) => return Err(Error::key("the array is encrypted and no key was given")),
         (true, Some(key)) => Some(Arc::new(key.clone())),
-        (false, _) => None,
+        // Anyone can write such a file beside those that only the owner of the key can write.
+        (false, Some(_)) => return Err(Error::key("a key was given, but this is not encrypted")),
+        (false, None) => None,
     };
     let context = TileContext { datatype: Datatype::Char, cell_size: 1, format_version: 0, writer_version: None, key };
     Decoder::new(pipeline, &context)
@@ -138,6 +141,10 @@ mod tests {
     fn keys_are_wanted_and_other_filters_refused() {
         let stored = tile(&[b"x"]);
         assert!(matches!(decode_generic_tile(&gzip(), true, 1, &stored, None), Err(Error::Key { .. })));
+        let key = Key::parse(&[1; 32]).unwrap();
+        assert!(decode_generic_tile(&gzip(), false, 1, &stored, None).is_ok());
+        assert!(matches!(decode_generic_tile(&gzip(), false, 1, &stored, Some(&key)), Err(Error::Key { .. })));
+        assert!(decode_generic_tile(&gzip(), true, 1, &stored, Some(&key)).is_err());
         let other = Pipeline { max_chunk_size: 65536, filters: vec![Filter::Zstd { level: 1 }] };
         assert!(matches!(decode_generic_tile(&other, false, 1, &stored, None), Err(Error::Unsupported { .. })));
     }

@@ -27,7 +27,7 @@ impl Key {
         if let Ok(key) = line.try_into() {
             return Ok(Key(key));
         }
-        let wrong = || Error::Key { reason: "the key must be 32 bytes, or 64 hexadecimal digits".to_owned() };
+        let wrong = || Error::key("the key must be 32 bytes, or 64 hexadecimal digits");
         if line.len() != 2 * Key::BYTES {
             return Err(wrong());
         }

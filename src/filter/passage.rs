@@ -111,7 +111,7 @@ impl<'a, 's> Passage<'a, 's> {
                 self.decode(8, out, |codecs, _, encoded, out| decode(encoder, codecs, encoded, out))
             }
             Step::Aes => {
-                let missing = || Error::Key { reason: "the data is encrypted and no key was given".to_owned() };
+                let missing = || Error::key("the data is encrypted and no key was given");
                 let cipher = self.outside.cipher.ok_or_else(missing)?;
                 let entry_bytes = 8 + aes::EXTRA_BYTES;
                 self.decode(entry_bytes, out, |_, extra, encoded, out| cipher.decrypt(extra, encoded, out))

@@ -56,11 +56,12 @@ impl Decoder {
         let mut filters: Vec<Filter> = pipeline.filters.iter().copied().filter(|f| *f != Filter::Noop).collect();
         let lists_encryption = filters.contains(&Filter::Aes256Gcm);
         let cipher = context.key.as_deref().map(Cipher::new);
-        if cipher.is_some() && !lists_encryption {
+        // Whatever the list says, what was written last under a key is encrypted.
+        if cipher.is_some() && filters.last() != Some(&Filter::Aes256Gcm) {
             filters.push(Filter::Aes256Gcm);
         }
         if lists_encryption && cipher.is_none() {
-            return Err(Error::Key { reason: "the data is encrypted and no key was given".to_owned() });
+            return Err(Error::key("the data is encrypted and no key was given"));
         }
         if filters.iter().filter(|filter| **filter == Filter::Bitsort).count() > 1 {
             return Err(Error::unsupported("filter BITSORT twice in one pipeline"));
@@ -301,9 +302,10 @@ mod tests {
     #[test]
     fn filters_that_cannot_be_undone_are_refused_by_name() {
         let refused = |filter: Filter, datatype| match decoder(&[filter], &context(datatype, 22)) {
-            Err(Error::Unsupported { what, .. }) => assert!(what.contains(filter.name()), "{what}"),
+            Err(Error::Unsupported { what, .. }) => assert!(what.contains(&*filter.name()), "{what}"),
             _ => panic!("{filter:?} on {datatype:?} is not refused"),
         };
+        refused(Filter::Unknown { number: 20 }, Datatype::Int32);
         refused(Filter::DoubleDelta { level: 1, reinterpret: None }, Datatype::Float32);
         refused(Filter::Delta { level: 1, reinterpret: Some(Datatype::Float64) }, Datatype::Int64);
         refused(Filter::Dictionary { level: 1 }, Datatype::Int32);
@@ -315,6 +317,21 @@ mod tests {
         let no_cells = TileContext { cell_size: 0, ..context(Datatype::Int8, 22) };
         assert!(decoder(&[Filter::Rle { level: 1 }], &no_cells).is_err());
         assert!(matches!(decoder(&[Filter::Aes256Gcm], &context(Datatype::Int8, 22)), Err(Error::Key { .. })));
+    }
+
+    #[test]
+    fn with_a_key_nothing_is_taken_that_is_not_encrypted() {
+        let key = Some(Arc::new(Key::parse(&[1; 32]).unwrap()));
+        let context = TileContext { key, ..context(Datatype::UInt8, 22) };
+        for filters in [&[][..], &[Filter::Aes256Gcm], &[Filter::Aes256Gcm, Filter::Noop], &[Filter::ChecksumMd5]] {
+            let decoder = decoder(filters, &context).unwrap();
+            assert!(!decoder.is_plain());
+            // As it is without encryption, and as parts of which none is encrypted.
+            for metadata in [le(&[]), le(&[0, 0]), le(&[0, 1, 4, 4])] {
+                let mut out = [0; 4];
+                assert!(decoder.undo(&metadata, &[1, 2, 3, 4], &mut out, &mut Scratch::new()).is_err(), "{filters:?}");
+            }
+        }
     }
 
     #[test]

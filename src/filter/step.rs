@@ -107,6 +107,7 @@ impl Step {
             }
             Filter::Bitsort if cell_size != width.bytes() => return refuse("on cells of several values"),
             Filter::Bitsort => return Ok(Some(Step::Bitsort(width))),
+            Filter::Unknown { .. } => return refuse("is not known, or has an option that is not"),
         };
         Ok(Some(Step::Encoder(encoder)))
     }

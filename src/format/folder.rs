@@ -65,7 +65,8 @@ pub enum CommitFile {
     FragmentMetadataCache,
 }
 
-/// What a file of commits is and the time in its name; `None` for other files.
+/// What a file of commits is and the time in its name; `None` for other files. What lists other commits has no time of
+/// its own: libraries name it after the first and the last in the list.
 ///
 /// # Errors
 /// [`Error::Damaged`](crate::error::Error::Damaged) for a name whose time range ends before it starts.
@@ -81,7 +82,11 @@ pub fn commit_file(file: &str) -> Result<Option<(CommitFile, TimestampedName)>> 
         "meta" => CommitFile::FragmentMetadataCache,
         _ => return Ok(None),
     };
-    Ok(TimestampedName::parse(file)?.map(|name| (kind, name)))
+    let name = match kind {
+        CommitFile::Consolidated | CommitFile::Ignored => TimestampedName::parse_of_list(file),
+        _ => TimestampedName::parse(file)?,
+    };
+    Ok(name.map(|name| (kind, name)))
 }
 
 /// The times of a file in `__schema`, `__meta` or `__group`; `None` for everything else there: vacuum files, folders,
@@ -126,6 +131,10 @@ mod tests {
         assert_eq!(kind("meta"), Some((CommitFile::FragmentMetadataCache, 2)));
         assert_eq!(kind("tmp"), None);
         assert_eq!(commit_file("notes.vac").unwrap(), None);
+        let backwards = |extension: &str| commit_file(&format!("__9_2_{UUID}_13.{extension}"));
+        assert!(matches!(backwards("con"), Ok(Some((CommitFile::Consolidated, name))) if name.t1 == 2 && name.t2 == 9));
+        assert!(matches!(backwards("ign"), Ok(Some((CommitFile::Ignored, _)))));
+        assert!(backwards("wrt").is_err() && backwards("vac").is_err());
         assert_eq!(commit_file("__lock.tdb").unwrap(), None);
     }
 

@@ -25,6 +25,13 @@ pub struct TimestampedName {
 }
 
 impl TimestampedName {
+    /// As [`TimestampedName::parse`], for the names of files that list commits. Their times are those of the first and
+    /// the last commit in the list, which need not be in the order of time: they are given in that order here.
+    pub fn parse_of_list(name: &str) -> Option<Self> {
+        let parsed = split(stem(name))?;
+        Some(TimestampedName { t1: parsed.t1.min(parsed.t2), t2: parsed.t1.max(parsed.t2), ..parsed })
+    }
+
     /// Reads the last component of `name`, whatever its extension. `None` when it is no timestamped name.
     ///
     /// # Errors
@@ -121,6 +128,8 @@ mod tests {
     fn backward_ranges_are_damage() {
         assert!(TimestampedName::parse(&format!("__2_1_{UUID}_5")).is_err());
         assert!(TimestampedName::parse(&format!("__2_1_{UUID}")).is_err());
+        let of_list = TimestampedName::parse_of_list(&format!("__2_1_{UUID}_5.con"));
+        assert_eq!(of_list.map(|name| (name.t1, name.t2, name.version)), Some((1, 2, 5)));
     }
 
     proptest! {

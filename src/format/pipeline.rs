@@ -1,6 +1,8 @@
 //! Filter pipelines as they are stored (the format's "Filter Pipeline" page): which filters, in which
 //! order, with which options. Undoing them is the business of [`crate::filter`].
 
+use std::borrow::Cow;
+
 use super::cursor::Cursor;
 use super::datatype::Datatype;
 use crate::error::{Error, Locate, Result};
@@ -70,6 +72,12 @@ pub enum Filter {
         level: i32,
         reinterpret: Option<Datatype>,
     },
+    /// One that is not known, or has an option that is not. What went through it cannot be read; all else of an array
+    /// can, so it is no reason to refuse a schema.
+    Unknown {
+        /// The number of the filter's type in the format.
+        number: u8,
+    },
 }
 
 /// How the WebP filter lays out the pixels it decodes.
@@ -83,9 +91,9 @@ pub enum WebpFormat {
 }
 
 impl Filter {
-    /// Its name in TileDB's C API, without the prefix.
-    pub fn name(&self) -> &'static str {
-        match self {
+    /// Its name in TileDB's C API, without the prefix; `type 99` for one that is not known.
+    pub fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Filter::Noop => "NOOP",
             Filter::Gzip { .. } => "GZIP",
             Filter::Zstd { .. } => "ZSTD",
@@ -106,17 +114,17 @@ impl Filter {
             Filter::Bitsort => "BITSORT",
             Filter::Webp { .. } => "WEBP",
             Filter::Delta { .. } => "DELTA",
-        }
+            Filter::Unknown { number } => return Cow::Owned(format!("type {number}")),
+        })
     }
 }
 
 impl Pipeline {
     /// Reads a pipeline at the cursor. The length of a filter's options decides which of them are
-    /// present, so no format version is needed.
+    /// present, so no format version is needed, and which bytes are those of a [`Filter::Unknown`].
     ///
     /// # Errors
-    /// [`Error::Damaged`] where the list does not fit its bytes, [`Error::Unsupported`] for an unknown
-    /// filter type.
+    /// [`Error::Damaged`] where the list does not fit its bytes.
     pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let max_chunk_size = cursor.u32("max chunk size")?;
         let count = cursor.u32("number of filters")?;
@@ -135,7 +143,10 @@ fn parse_filter(cursor: &mut Cursor<'_>) -> Result<Filter> {
     let start = cursor.position() as u64;
     let number = cursor.u8("filter type")?;
     let options = cursor.str32("filter options")?;
-    filter_with_options(number, &mut Cursor::new(options)).in_field("filter options").at(start)
+    match filter_with_options(number, &mut Cursor::new(options)) {
+        Err(Error::Unsupported { .. }) => Ok(Filter::Unknown { number }),
+        filter => filter.in_field("filter options").at(start),
+    }
 }
 
 fn filter_with_options(number: u8, options: &mut Cursor<'_>) -> Result<Filter> {
@@ -232,6 +243,24 @@ mod tests {
     fn damage_is_an_error() {
         assert!(parse(&[0, 0, 1, 0, 255, 255, 255, 255]).is_err());
         assert!(parse(&[0, 0, 1, 0, 1, 0, 0, 0, 1, 255, 255, 255, 255]).is_err());
-        assert!(matches!(parse(&[0, 0, 1, 0, 1, 0, 0, 0, 99, 0, 0, 0, 0]), Err(Error::Unsupported { .. })));
+    }
+
+    #[test]
+    fn what_is_not_known_is_passed_over_by_its_length() {
+        let number_of = |filter: &[u8]| {
+            let gzip = [1, 5, 0, 0, 0, 1, 1, 0, 0, 0];
+            let pipeline = parse(&[&[0, 0, 1, 0, 2, 0, 0, 0], filter, &gzip].concat()).unwrap();
+            let [Filter::Unknown { number }, Filter::Gzip { level: 1 }] = pipeline.filters[..] else {
+                panic!("{pipeline:?}");
+            };
+            assert_eq!(pipeline.filters[0].name(), format!("type {number}"));
+            number
+        };
+        assert_eq!(number_of(&[99, 0, 0, 0, 0]), 99);
+        assert_eq!(number_of(&[20, 3, 0, 0, 0, 7, 7, 7]), 20);
+        // A compressor, a pixel format and a type of later libraries.
+        assert_eq!(number_of(&[2, 5, 0, 0, 0, 9, 1, 0, 0, 0]), 2);
+        assert_eq!(number_of(&[18, 6, 0, 0, 0, 0, 0, 0, 0, 9, 0]), 18);
+        assert_eq!(number_of(&[19, 6, 0, 0, 0, 8, 255, 255, 255, 255, 250]), 19);
     }
 }

@@ -13,7 +13,7 @@ use super::meta;
 use super::texts::{
     AxisShown, CellsShown, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
 };
-use crate::array::Array;
+use crate::array::{Array, undecodable_fields};
 use crate::error::{Error, Result};
 
 /// So many warnings are shown.
@@ -66,7 +66,9 @@ impl Explained {
     fn description(&self) -> (Description<'_>, bool) {
         let array = self.fields.shown.array();
         let schema = array.schema();
-        let (mut warnings, mut lasts) = (Vec::new(), true);
+        let mut warnings: Vec<String> = undecodable_fields(schema).iter().map(Error::to_string).collect();
+        warnings.extend_from_slice(array.folder().directory().warnings());
+        let mut lasts = true;
         let mut warn = |error: Error| {
             lasts &= !error.is_passing();
             warnings.push(error.to_string());

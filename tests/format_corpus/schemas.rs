@@ -195,7 +195,7 @@ fn pipeline(pipeline: &Pipeline) -> Value {
 }
 
 fn filter(filter: &Filter) -> Value {
-    let name = if matches!(filter, Filter::Noop) { "NONE" } else { filter.name() };
+    let name = if matches!(filter, Filter::Noop) { "NONE".into() } else { filter.name() };
     let mut entry = json!({ "type": name });
     let reinterpret = |datatype: &Option<Datatype>| json!(datatype.map_or("ANY", Datatype::name));
     match filter {

@@ -6,6 +6,7 @@
 //! * [`check`]: one object against its manifest entry
 //! * [`parallel`]: on all cores
 //! * [`report`]: failures and counts, printed
+//! * [`stored`]: copies of stored arrays to be altered, and what is in their generic tiles
 
 #![allow(dead_code)] // each test program uses a part
 
@@ -15,3 +16,4 @@ pub mod manifest;
 pub mod parallel;
 pub mod report;
 pub mod shown;
+pub mod stored;

@@ -176,6 +176,27 @@ impl Axis {
         Ok(())
     }
 
+    /// Whether all of some coordinates, given as little-endian bytes, lie in the domain; the number of one that does not.
+    pub fn find_outside(&self, bytes: &[u8]) -> Option<usize> {
+        let (low, last) = match self.scale {
+            Scale::Integer { low, last, .. } => (low, last),
+            Scale::Float { low_bits, last, .. } => (low_bits, last),
+            Scale::Text => return None,
+        };
+        match (self.datatype.kind(), self.datatype.size()) {
+            (Kind::Float, 4) => outside(bytes, low, last, |b| sortable_f32(f32::from_le_bytes(b)).into()),
+            (Kind::Float, _) => outside(bytes, low, last, |b| sortable_f64(f64::from_le_bytes(b))),
+            (Kind::Signed, 1) => outside(bytes, low, last, |b| sortable(i8::from_le_bytes(b).into())),
+            (Kind::Signed, 2) => outside(bytes, low, last, |b| sortable(i16::from_le_bytes(b).into())),
+            (Kind::Signed, 4) => outside(bytes, low, last, |b| sortable(i32::from_le_bytes(b).into())),
+            (Kind::Signed, _) => outside(bytes, low, last, |b| sortable(i64::from_le_bytes(b))),
+            (_, 1) => outside(bytes, low, last, |b: [u8; 1]| b[0].into()),
+            (_, 2) => outside(bytes, low, last, |b| u16::from_le_bytes(b).into()),
+            (_, 4) => outside(bytes, low, last, |b| u32::from_le_bytes(b).into()),
+            (..) => outside(bytes, low, last, u64::from_le_bytes),
+        }
+    }
+
     /// The coordinate of a position as a double, as it enters the computation of Hilbert values and of tiles of
     /// 64-bit floats. Exact for floats, rounded for integers beyond 2^53.
     pub fn number(&self, position: u64) -> f64 {
@@ -253,6 +274,17 @@ fn scale(dimension: &Dimension) -> Option<Scale> {
 fn append<const SIZE: usize>(bytes: &[u8], low: u64, positions: &mut Vec<u64>, parse: impl Fn([u8; SIZE]) -> u64) {
     let (values, _) = bytes.as_chunks();
     positions.extend(values.iter().map(|value| parse(*value).wrapping_sub(low)));
+}
+
+/// The first value whose position is beyond the last.
+fn outside<const SIZE: usize>(bytes: &[u8], low: u64, last: u64, parse: impl Fn([u8; SIZE]) -> u64) -> Option<usize> {
+    let (values, _) = bytes.as_chunks();
+    let position = |value: &[u8; SIZE]| parse(*value).wrapping_sub(low);
+    // Without a way out early this takes several values at a time.
+    if values.iter().fold(0, |most, value| position(value).max(most)) <= last {
+        return None;
+    }
+    values.iter().position(|value| position(value) > last)
 }
 
 fn sortable(value: i64) -> u64 {

@@ -143,12 +143,25 @@ impl<'a> Files<'a> {
 
     /// Fills `out` with consecutive cells of a fragment.
     fn read(&mut self, fragment: u32, position: u64, cells: u64, out: &mut [u8]) -> Result<()> {
-        let (view, size, array) = (&self.column.view, self.column.cell_size, self.array);
+        let (column, size, array) = (self.column, self.column.cell_size, self.array);
+        let view = &column.view;
         let file = self.get(fragment)?;
         let all = &view.basis().cells[fragment as usize];
+        let axis = match &column.kind {
+            Kind::Dimension(dimension) => view.basis().plan.axes.get(*dimension),
+            Kind::Attribute(..) => None,
+        };
         let read = all.for_each_tile(position, cells, |before, cells| {
             let start = before as usize * size;
-            file.read(cells, &mut out[start..start + cells.count as usize * size])
+            let out = &mut out[start..start + cells.count as usize * size];
+            file.read(cells, out)?;
+            match axis.and_then(|axis| Some((axis, axis.find_outside(out)?))) {
+                Some((axis, cell)) => {
+                    let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
+                    Err(Error::damaged(format!("{place}: a coordinate outside the domain")).in_field(&axis.name))
+                }
+                None => Ok(()),
+            }
         });
         read.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
     }

@@ -7,6 +7,7 @@ mod axis;
 mod build;
 mod cells;
 mod column;
+mod coordinates;
 mod deletes;
 mod distinct;
 mod files;
@@ -31,6 +32,7 @@ mod view;
 mod visible;
 
 pub use column::FixedColumn;
+pub(super) use coordinates::CoordinateCheck;
 pub(super) use deletes::visible_deletes;
 pub use files::coordinates_of_tile;
 pub(super) use key::{AxisColumn, CellOrder, KeyPlan};

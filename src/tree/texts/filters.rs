@@ -15,7 +15,7 @@ pub fn filter_text(filter: &Filter) -> String {
         })
         .collect();
     match options.is_empty() {
-        true => filter.name().to_owned(),
+        true => filter.name().into_owned(),
         false => format!("{}({})", filter.name(), options.join(", ")),
     }
 }
@@ -50,7 +50,8 @@ fn options(filter: &Filter) -> Vec<(&'static str, Value)> {
         | Filter::ChecksumMd5
         | Filter::ChecksumSha256
         | Filter::Xor
-        | Filter::Bitsort => Vec::new(),
+        | Filter::Bitsort
+        | Filter::Unknown { .. } => Vec::new(),
         Filter::Gzip { level }
         | Filter::Zstd { level }
         | Filter::Lz4 { level }
@@ -95,6 +96,7 @@ mod tests {
     fn options_are_named() {
         for (filter, text, json) in [
             (Filter::Byteshuffle, "BYTESHUFFLE", r#"{"name":"BYTESHUFFLE"}"#),
+            (Filter::Unknown { number: 20 }, "type 20", r#"{"name":"type 20"}"#),
             (Filter::Zstd { level: -1 }, "ZSTD(level=-1)", r#"{"name":"ZSTD","level":-1}"#),
             (
                 Filter::Delta { level: -1, reinterpret: Some(Datatype::Int32) },

@@ -1,0 +1,111 @@
+//! Copies of stored arrays to be altered, and what is in their generic tiles.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tilefs::filter::{Key, decode_generic_tile};
+use tilefs::format::generic_tile::GenericTileHeader;
+
+/// A copy of an array or group of the fixtures.
+pub struct Copy(TempDir);
+
+impl Copy {
+    pub fn of(fixture: &str) -> Self {
+        let copy = Copy(tempfile::tempdir().expect("a temporary folder"));
+        copy_folder(&stored(fixture), &copy.path());
+        copy
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.0.path().join("stored")
+    }
+
+    /// A file that is beside the copy.
+    pub fn beside(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, bytes).expect("a file is written");
+        path
+    }
+
+    /// The first file below a folder whose name ends like this.
+    pub fn file(&self, folder: &str, end: &str) -> PathBuf {
+        file_below(&self.path().join(folder), end).unwrap_or_else(|| panic!("no {end} in {folder}"))
+    }
+}
+
+/// Where an array or group of the fixtures is.
+pub fn stored(fixture: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays").join(fixture)
+}
+
+/// Copies a folder and all in it.
+pub fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder is made");
+    for entry in fs::read_dir(from).expect("a folder is listed") {
+        let entry = entry.expect("a folder is listed");
+        match entry.file_type().expect("an entry has a type").is_dir() {
+            true => copy_folder(&entry.path(), &to.join(entry.file_name())),
+            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).expect("a file is copied")),
+        }
+    }
+}
+
+/// The first file in or below a folder, in the order of names, whose path ends like this.
+pub fn file_below(folder: &Path, end: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder is listed");
+    let mut entries: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder is listed").path()).collect();
+    entries.sort();
+    entries.iter().find_map(|path| match path.is_dir() {
+        true => file_below(path, end),
+        false => path.to_str().filter(|path| path.ends_with(end)).map(|_| path.clone()),
+    })
+}
+
+/// What is in a file that is one generic tile.
+pub fn payload(file: &Path, key: Option<&Key>) -> Vec<u8> {
+    let bytes = fs::read(file).expect("a file is read");
+    let header = GenericTileHeader::parse(&bytes).expect("a generic tile");
+    let persisted = &bytes[header.header_size..];
+    decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, persisted, key).expect("a whole tile")
+}
+
+/// A generic tile that is compressed and not encrypted, as every library writes it.
+pub fn generic_tile(payload: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(payload).expect("compressed in memory");
+    let data = encoder.finish().expect("compressed in memory");
+    let mut chunk = 1u64.to_le_bytes().to_vec();
+    for number in [payload.len(), data.len(), 16, 0, 1, payload.len(), data.len()] {
+        chunk.extend((number as u32).to_le_bytes());
+    }
+    chunk.extend(data);
+    let mut tile = 22u32.to_le_bytes().to_vec();
+    tile.extend((chunk.len() as u64).to_le_bytes());
+    tile.extend((payload.len() as u64).to_le_bytes());
+    // Char of one byte, not encrypted, and a pipeline of one filter: GZIP.
+    tile.extend([4, 1, 0, 0, 0, 0, 0, 0, 0, 0, 18, 0, 0, 0]);
+    tile.extend([0, 0, 1, 0, 1, 0, 0, 0, 1, 5, 0, 0, 0, 1, 1, 0, 0, 0]);
+    tile.extend(chunk);
+    tile
+}
+
+/// Alters what is in a file that is one generic tile.
+pub fn alter(file: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut payload = payload(file, None);
+    change(&mut payload);
+    fs::write(file, generic_tile(&payload)).expect("a file is written");
+}
+
+/// In the payload of a schema, makes the first filter of an attribute or dimension one that does not exist; where that
+/// is.
+pub fn make_filter_unknown(schema: &mut [u8], field: &str) -> usize {
+    let stored = [&(field.len() as u32).to_le_bytes(), field.as_bytes()].concat();
+    let name = schema.windows(stored.len()).position(|window| window == stored).expect("the field is there");
+    // Behind the name: type, values per cell, chunk size, number of filters.
+    let filters = name + stored.len() + 1 + 4 + 4;
+    assert_ne!(schema[filters..filters + 4], [0; 4], "{field} has a filter");
+    schema[filters + 4] = 99;
+    filters + 4
+}
