@@ -80,7 +80,7 @@ impl Array {
         let is_sparse = self.schema.array_type == ArrayType::Sparse;
         let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
         let (folder, schema) = (self.folder.clone(), self.schema.clone());
-        Array { folder, window: self.window, schema, fragments, metadata: OnceLock::new() }
+        Array { folder, window: self.window, schema, fragments, metadata: OnceLock::new(), around: self.around.clone() }
     }
 
     pub fn folder(&self) -> &Arc<ArrayFolder> {

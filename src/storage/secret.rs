@@ -35,7 +35,7 @@ pub fn read_secret(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>> {
         }
     }
     if length > most {
-        return Err(Error::Key { reason: format!("{} has more than {most} bytes, which is no key", path.display()) });
+        return Err(Error::key(format!("{} has more than {most} bytes, which is no key", path.display())));
     }
     let mode = metadata.permissions().mode();
     if metadata.is_file() && mode & 0o077 != 0 {
