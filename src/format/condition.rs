@@ -61,6 +61,8 @@ pub struct ValueCondition {
     value: Vec<u8>,
     /// Where each member of the set starts in `value`; only for [`Operator::In`] and [`Operator::NotIn`].
     starts: Vec<u64>,
+    /// The numbers of the members, sorted by their bytes.
+    sorted: Vec<u32>,
 }
 
 impl ValueCondition {
@@ -72,10 +74,32 @@ impl ValueCondition {
 
     /// The members of the set of [`Operator::In`] and [`Operator::NotIn`], in stored order.
     pub fn members(&self) -> impl Iterator<Item = &[u8]> {
-        let position = |start: u64| usize::try_from(start).unwrap_or(usize::MAX);
-        let ends = self.starts.iter().skip(1).copied().map(position).chain([self.value.len()]);
-        let starts = self.starts.iter().copied().map(position);
-        starts.zip(ends).map_while(|(start, end)| self.value.get(start..end))
+        (0..self.starts.len()).map(|number| self.member(number))
+    }
+
+    /// Whether these bytes are those of a member of the set. Takes time with the logarithm of its size.
+    pub fn has_member(&self, bytes: &[u8]) -> bool {
+        self.sorted.binary_search_by(|number| self.member(*number as usize).cmp(bytes)).is_ok()
+    }
+
+    /// A member by its number in stored order.
+    fn member(&self, number: usize) -> &[u8] {
+        let position = |number: usize| self.starts.get(number).and_then(|start| usize::try_from(*start).ok());
+        let range = position(number).unwrap_or(usize::MAX)..position(number + 1).unwrap_or(self.value.len());
+        self.value.get(range).unwrap_or_default()
+    }
+
+    /// Sorts the members.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for more members than 32 bits count.
+    fn with_sorted_members(mut self) -> Result<Self> {
+        let count = u32::try_from(self.starts.len());
+        let count = count.map_err(|_| Error::unsupported("a condition on a set of more than 2^32 members"))?;
+        let mut sorted: Vec<u32> = (0..count).collect();
+        sorted.sort_unstable_by(|a, b| self.member(*a as usize).cmp(self.member(*b as usize)));
+        self.sorted = sorted;
+        Ok(self)
     }
 }
 
@@ -198,7 +222,9 @@ fn parse_value(cursor: &mut Cursor<'_>) -> Result<ValueCondition> {
         }
         _ => Vec::new(),
     };
-    Ok(ValueCondition { field: field.to_owned(), operator, value: value.to_vec(), starts })
+    let condition =
+        ValueCondition { field: field.to_owned(), operator, value: value.to_vec(), starts, sorted: Vec::new() };
+    condition.with_sorted_members()
 }
 
 #[cfg(test)]
@@ -289,6 +315,26 @@ mod tests {
         };
         assert!(members(&value(6, "b", b"", Some(&[]))).is_empty());
         assert_eq!(members(&value(6, "b", b"x", Some(&[0, 0, 1]))), [b"".to_vec(), b"x".to_vec(), b"".to_vec()]);
+    }
+
+    proptest! {
+        #[test]
+        fn members_are_found(
+            members in prop::collection::vec(prop::collection::vec(0u8..3, 0..3), 0..20),
+            other in prop::collection::vec(0u8..3, 0..3),
+        ) {
+            let mut starts = vec![0];
+            starts.extend(members.iter().scan(0, |end, member| {
+                *end += member.len() as u64;
+                Some(*end)
+            }));
+            starts.truncate(members.len());
+            let parsed = Condition::parse(&value(6, "b", &members.concat(), Some(&starts))).unwrap();
+            let Condition::Value(set) = parsed else { panic!() };
+            prop_assert!(set.members().eq(&members));
+            prop_assert!(members.iter().all(|member| set.has_member(member)));
+            prop_assert_eq!(set.has_member(&other), members.contains(&other));
+        }
     }
 
     #[test]

@@ -227,22 +227,46 @@ enum Column {
 
 impl Column {
     fn test(&self, condition: &ValueCondition, datatype: Datatype) -> Result<Vec<bool>> {
-        match self {
-            Column::Fixed(bytes, size) if datatype.kind() != Kind::Bytes => {
-                if *size != datatype.size() {
-                    return Err(Error::unsupported("a delete condition on cells of several numbers"));
-                }
-                Ok(test_numbers(bytes, condition, datatype))
-            }
-            Column::Fixed(bytes, size) => {
-                let cells = bytes.chunks_exact((*size).max(1));
-                Ok(cells.map(|cell| holds(condition, |value| Some(cell.cmp(value)))).collect())
-            }
-            Column::Var(column) => {
-                let cells = 0..column.offsets.len().saturating_sub(1);
-                Ok(cells.map(|cell| holds(condition, |value| Some(column.text(cell).cmp(value)))).collect())
-            }
+        if let Column::Fixed(_, size) = self
+            && datatype.kind() != Kind::Bytes
+            && *size != datatype.size()
+        {
+            return Err(Error::unsupported("a delete condition on cells of several numbers"));
         }
+        if matches!(condition.operator, Operator::In | Operator::NotIn) {
+            let is_wanted = condition.operator == Operator::In;
+            return Ok(self.cells().map(|cell| is_member(condition, cell, datatype) == is_wanted).collect());
+        }
+        match self {
+            Column::Fixed(bytes, _) if datatype.kind() != Kind::Bytes => Ok(test_numbers(bytes, condition, datatype)),
+            _ => Ok(self.cells().map(|cell| holds(condition, |value| Some(cell.cmp(value)))).collect()),
+        }
+    }
+
+    /// The bytes of each cell.
+    fn cells(&self) -> Box<dyn Iterator<Item = &[u8]> + '_> {
+        match self {
+            Column::Fixed(bytes, size) => Box::new(bytes.chunks_exact((*size).max(1))),
+            Column::Var(column) => Box::new((0..column.offsets.len().saturating_sub(1)).map(|cell| column.text(cell))),
+        }
+    }
+}
+
+/// Whether a cell is a member of a condition's set. Two zeros are one number, and NaN is none.
+fn is_member(condition: &ValueCondition, cell: &[u8], datatype: Datatype) -> bool {
+    let number = match (datatype.kind(), cell) {
+        (Kind::Float, [a, b, c, d]) => Some(f32::from_le_bytes([*a, *b, *c, *d]).into()),
+        (Kind::Float, [a, b, c, d, e, f, g, h]) => Some(f64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h])),
+        _ => None,
+    };
+    match number {
+        Some(number) if number.is_nan() => false,
+        Some(0.0) => {
+            let mut zeros = [[0; 8]; 2];
+            zeros[1][cell.len() - 1] = 0x80;
+            zeros.iter().any(|zero| condition.has_member(&zero[..cell.len()]))
+        }
+        _ => condition.has_member(cell),
     }
 }
 
@@ -272,11 +296,10 @@ fn test<const SIZE: usize, T: PartialOrd>(
     cells.iter().map(|cell| parse(*cell)).map(|cell| holds(condition, |value| compare(&cell, value))).collect()
 }
 
-/// Whether a condition holds of a cell, which `compare` compares with the values of the condition. Nothing but
-/// "not equal" holds of what has no order.
+/// Whether a condition on a single value holds of a cell, which `compare` compares with that. Nothing but "not equal"
+/// holds of what has no order.
 fn holds(condition: &ValueCondition, compare: impl Fn(&[u8]) -> Option<Ordering>) -> bool {
     let single = || compare(condition.value());
-    let is_member = || condition.members().any(|member| compare(member) == Some(Ordering::Equal));
     match condition.operator {
         Operator::Less => single().is_some_and(Ordering::is_lt),
         Operator::LessOrEqual => single().is_some_and(Ordering::is_le),
@@ -284,8 +307,8 @@ fn holds(condition: &ValueCondition, compare: impl Fn(&[u8]) -> Option<Ordering>
         Operator::GreaterOrEqual => single().is_some_and(Ordering::is_ge),
         Operator::Equal => single() == Some(Ordering::Equal),
         Operator::NotEqual => single() != Some(Ordering::Equal),
-        Operator::In => is_member(),
-        Operator::NotIn => !is_member(),
+        // Sets have no single value.
+        Operator::In | Operator::NotIn => false,
         Operator::AlwaysTrue => true,
         Operator::AlwaysFalse => false,
     }

@@ -84,3 +84,129 @@ impl CellSink for Newest<'_, '_> {
         if part.is_shown() { self.add_row(part.position()) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::sparse::key::{CellOrder, KeyPlan};
+    use crate::array::sparse::merge::merge;
+    use crate::array::sparse::rows::{RowMap, Rows, Segment};
+    use crate::array::sparse::store::Store;
+    use crate::array::sparse::stream::{Batch, StreamBuffers};
+    use crate::format::schema::fixture;
+
+    /// Cells of one fragment: a coordinate, a time, and whether the cell is shown.
+    type Cells = Vec<(u64, u64, bool)>;
+
+    /// Gives them in batches of three.
+    struct Listed {
+        cells: Cells,
+        age: usize,
+        has_versions: bool,
+        next: usize,
+    }
+
+    impl CellStream for Listed {
+        fn read(&mut self, batch: &mut Batch, _: &mut StreamBuffers) -> Merged<bool> {
+            let cells = &self.cells[self.next..self.cells.len().min(self.next + 3)];
+            batch.position = 100 + self.next as u64;
+            batch.count = cells.len();
+            batch.keys = cells.iter().map(|cell| cell.0).collect();
+            batch.marks.times = if self.has_versions { cells.iter().map(|cell| cell.1).collect() } else { Vec::new() };
+            batch.marks.shown = cells.iter().map(|cell| cell.2).collect();
+            self.next += cells.len();
+            Ok(!cells.is_empty())
+        }
+
+        fn time(&self) -> u64 {
+            5
+        }
+
+        fn age(&self) -> usize {
+            self.age
+        }
+
+        fn has_versions(&self) -> bool {
+            self.has_versions
+        }
+    }
+
+    fn plan() -> KeyPlan {
+        let mut schema = fixture::sparse();
+        schema.dimensions = vec![fixture::dimension("x", 0, 9, 10)];
+        KeyPlan::new(&schema, CellOrder::Global).unwrap()
+    }
+
+    /// The (fragment, position) of each row.
+    fn rows_of(fragments: &[(Cells, bool)]) -> Vec<(u32, u64)> {
+        let store = std::sync::Arc::new(Store::new(usize::MAX));
+        let starts: Vec<(u32, u64)> = (0..fragments.len() as u32).map(|number| (number, 100)).collect();
+        let mut writer = MixedWriter::new(&store, &starts);
+        let mut newest = Newest::new(&mut writer, starts.iter().map(|start| start.1));
+        let listed = |(age, (cells, has_versions)): (usize, &(Cells, bool))| Listed {
+            cells: cells.clone(),
+            age,
+            has_versions: *has_versions,
+            next: 0,
+        };
+        let streams = fragments.iter().enumerate().map(listed).collect();
+        assert!(merge(&plan(), streams, &mut newest).and_then(|()| newest.finish()).is_ok());
+        let map = RowMap::new(vec![Segment::Mixed(writer.finish().unwrap())], store);
+        let mut rows = Vec::new();
+        map.for_each(0, map.count(), |some| {
+            let Rows::Mixed(mixed) = some else { panic!("no merge") };
+            let mut next: Vec<u64> = mixed.parts.iter().map(|part| part.position).collect();
+            for code in &mixed.codes {
+                let part = usize::from(code >> 1);
+                if code & 1 == 0 {
+                    rows.push((mixed.parts[part].fragment, next[part]));
+                }
+                next[part] += 1;
+            }
+            Ok(())
+        })
+        .unwrap();
+        rows
+    }
+
+    #[test]
+    fn what_a_fragment_holds_twice_is_two_rows() {
+        let twice = vec![(1, 5, true), (3, 5, true), (3, 5, true)];
+        assert_eq!(rows_of(&[(twice.clone(), false)]), [(0, 100), (0, 101), (0, 102)]);
+        assert_eq!(rows_of(&[(twice.clone(), true)]), [(0, 100), (0, 101)]);
+        assert_eq!(rows_of(&[(twice, false), (vec![(3, 5, true)], false)]), [(0, 100), (1, 100)]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_newest_is_the_row_whatever_the_order(
+            fragments in prop::collection::vec(
+                (prop::collection::vec((0u64..5, 0u64..10, any::<bool>()), 0..12), any::<bool>()), 1..4),
+        ) {
+            let mut fragments = fragments;
+            for (cells, _) in &mut fragments {
+                // Stable: the times stay in no order.
+                cells.sort_by_key(|cell| cell.0);
+            }
+            let mut expected = Vec::new();
+            for coordinate in 0..5 {
+                let mut found = Vec::new();
+                for (age, (cells, has_versions)) in fragments.iter().enumerate() {
+                    for (position, cell) in (100..).zip(cells).filter(|(_, cell)| cell.0 == coordinate) {
+                        let time = if *has_versions { cell.1 } else { 5 };
+                        found.push(((time, age), position, cell.2, *has_versions));
+                    }
+                }
+                let Some(newest) = found.iter().map(|one| one.0).max() else { continue };
+                let mut rows: Vec<_> = found.into_iter().filter(|one| one.0 == newest).collect();
+                if rows[0].3 {
+                    rows.truncate(1);
+                }
+                expected.extend(rows.iter().filter(|one| one.2).map(|one| (newest.1 as u32, one.1)));
+            }
+            prop_assert_eq!(rows_of(&fragments), expected);
+        }
+    }
+}

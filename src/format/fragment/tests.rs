@@ -357,6 +357,31 @@ fn rtrees_without_levels_and_wrong_ones() {
 }
 
 #[test]
+fn bounds_of_times_taken_for_unsigned_say_nothing() {
+    let mut schema = fixture::sparse();
+    for dimension in &mut schema.dimensions {
+        dimension.datatype = crate::format::datatype::Datatype::DateTimeDay;
+        dimension.domain = Some(Range { low: Scalar::Signed(-100), high: Scalar::Signed(100) });
+    }
+    let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
+    let leaves = vec![vec![range(3, -7), range(-9, 8)], vec![range(-4, -2), range(0, -1)]];
+    let bytes = write_rtree(std::slice::from_ref(&leaves), 4, &schema);
+    let list = MbrList::parse_rtree(&bytes, 4, &schema).unwrap();
+    let found = |tile, dimension| list.range(tile, dimension).unwrap();
+    assert_eq!([found(0, 0), found(0, 1)], [range(-100, 100), range(-9, 8)]);
+    assert_eq!([found(1, 0), found(1, 1)], [range(-4, -2), range(-100, 100)]);
+
+    let parse = |leaf: Range, version| {
+        let leaves = vec![vec![leaf, range(0, 1)]];
+        MbrList::parse_rtree(&write_rtree(&[leaves], version, &schema), version, &schema)
+    };
+    assert!(parse(range(3, -7), 5).is_err(), "later libraries compare signed numbers");
+    for wrong in [range(3, 2), range(-2, -3), range(3, -101), range(101, -7)] {
+        assert!(parse(wrong, 4).is_err());
+    }
+}
+
+#[test]
 fn mbrs_take_little_memory() {
     let schema = fixture::sparse();
     let leaves: Vec<_> = (0..10_000).map(|number| mbr(number, false)).collect();

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Makes tests/fixtures/writers: sparse arrays that older libraries wrote in ways of their own, and what was written.
+
+usage: scripts/make_writer_fixtures.py [--venvs FOLDER] [--venv FOLDER] [--out FOLDER]
+
+Needs the interpreters named below in the PATH, to make an environment of each writer under --venvs (default: writer-venvs in the temporary
+folder), and the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. Names on disk and the
+times that TileDB 1.7 writes at are new in each run, everything else comes out the same.
+
+What is expected is what was written: of each coordinate the newest cell up to a time. It is recorded by way of arrays of one fragment each, as
+libtiledb itself drops or doubles cells of some of the arrays, or fails: then the read has its number of rows as "libtiledb_cells", or its error. Of arrays
+with coordinates that are twice in one fragment what libtiledb reads is recorded.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from make_fixtures import PACKAGES, remove_empty_folders, rerun_in, report, write_manifest
+
+# Name of the folder, interpreter, packages, and how many arrays of which kinds.
+WRITERS = [
+    ("1.6", "python3.7", ["tiledb==0.4.4", "numpy<1.20"], {"twice": 2}),
+    ("1.7", "python3.7", ["tiledb==0.5.9", "numpy<1.20"], {"times": 4}),
+    ("2.9", "python3.9", ["tiledb==0.15.6", "numpy<2"], {"versions": 2}),
+    ("2.10", "python3.9", ["tiledb==0.16.5", "numpy<2"], {"versions": 3}),
+    ("2.11", "python3.9", ["tiledb==0.17.6", "numpy<2"], {"versions": 8}),
+    ("2.12", "python3.9", ["tiledb==0.18.3", "numpy<2"], {"versions": 2}),
+    ("2.14", "python3.9", ["tiledb==0.20.0", "numpy<2"], {"versions": 1, "hilbert": 4}),
+    ("2.15", "python3.9", ["tiledb==0.21.6", "numpy<2"], {"versions": 1}),
+    ("2.30", "python3.11", PACKAGES, {"hilbert": 2}),
+]
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--venvs", default=os.path.join(tempfile.gettempdir(), "writer-venvs"))
+    parser.add_argument("--venv")
+    parser.add_argument("--out", default=os.path.join(HERE, "../tests/fixtures/writers"))
+    options = parser.parse_args()
+    if options.venv:
+        rerun_in(options.venv, PACKAGES, ["--venvs", options.venvs, "--out", options.out])
+    from fixtures.capi import version
+    from fixtures.expect_written import WrittenRecorder
+
+    root = os.path.abspath(options.out)
+    shutil.rmtree(root, ignore_errors=True)
+    recorder = WrittenRecorder(root, version())
+    for name, interpreter, packages, kinds in WRITERS:
+        python = os.path.join(options.venvs, name, "bin/python")
+        if not os.path.exists(python):
+            subprocess.run([interpreter, "-m", "venv", os.path.join(options.venvs, name)], check=True)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
+        for kind, count in kinds.items():
+            subprocess.run([python, f"{HERE}/fixtures/cases_writers.py", f"{root}/arrays/{name}", kind, str(count)], check=True)
+            for number in range(count):
+                path = f"arrays/{name}/{kind}_{number}"
+                with open(f"{root}/{path}.json") as file:
+                    writes = json.load(file)
+                os.remove(f"{root}/{path}.json")
+                if writes:
+                    recorder.written(path, writes, tags=["sparse", "writers", kind])
+                else:
+                    recorder.array(path, boxes=[[(4, 11)], [(20, 25)]], tags=["sparse", "writers", kind])
+    remove_empty_folders(root)
+    write_manifest(root, recorder)
+    report(root, recorder)
+
+
+if __name__ == "__main__":
+    main()
