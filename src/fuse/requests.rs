@@ -122,7 +122,8 @@ mod tests {
         });
         let numbers: Vec<_> = done.try_iter().map(|(number, id)| (number, id == thread::current().id())).collect();
         assert_eq!(numbers, [(0, false), (1, false), (2, false)]);
-        assert_eq!((requests.lock().before, requests.lock().after), (0, 0));
+        let state = requests.lock();
+        assert_eq!((state.before, state.after, state.waiting.len()), (0, 0, 0));
     }
 
     #[test]

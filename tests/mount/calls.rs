@@ -66,3 +66,28 @@ pub fn drop_names(mountpoint: &Path) {
     let result = unsafe { libc::mount(c"none".as_ptr(), path.as_ptr(), none, flags, none.cast()) };
     assert_eq!(result, 0, "{}", io::Error::last_os_error());
 }
+
+/// A terminal: its other end, and what a program gets as its own.
+pub fn open_terminal() -> (File, File) {
+    // SAFETY: the descriptor is new, and nobody else's; the name is copied before another call can change it.
+    let (master, name) = unsafe {
+        let master = libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC);
+        assert!(master >= 0 && libc::grantpt(master) == 0 && libc::unlockpt(master) == 0);
+        let mut name: [libc::c_char; 64] = [0; 64];
+        assert_eq!(libc::ptsname_r(master, name.as_mut_ptr(), name.len()), 0);
+        let name = std::ffi::CStr::from_ptr(name.as_ptr()).to_str().unwrap().to_owned();
+        (std::os::fd::FromRawFd::from_raw_fd(master), name)
+    };
+    (master, File::options().read(true).write(true).open(name).unwrap())
+}
+
+/// What programs wrote to a terminal until all of them closed it.
+pub fn read_terminal(mut master: &File) -> String {
+    use std::io::Read;
+    let (mut drawn, mut part) = (Vec::new(), [0; 4096]);
+    // The end is an error.
+    while let Ok(length @ 1..) = master.read(&mut part) {
+        drawn.extend_from_slice(&part[..length]);
+    }
+    String::from_utf8(drawn).unwrap()
+}

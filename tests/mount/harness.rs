@@ -1,5 +1,6 @@
 //! Mounts for the length of a test, and a watchdog over each test.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -107,6 +108,90 @@ impl Drop for Server {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// The sample array.
+pub fn demo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo")
+}
+
+/// A copy of the sample array beside a mount point.
+pub fn copy_of_demo(place: &Place) -> PathBuf {
+    let copy = place.beside().join("demo");
+    assert!(Command::new("cp").arg("-r").args([&demo(), &copy]).status().unwrap().success());
+    copy
+}
+
+/// Runs `tilefs`.
+pub fn tilefs(arguments: &[&OsStr]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tilefs")).args(arguments).output().unwrap()
+}
+
+/// An array mounted by the real program, which serves it in the background and writes a log; killed at the end.
+pub struct Daemon {
+    place: Place,
+    process: u32,
+    log: PathBuf,
+}
+
+impl Daemon {
+    pub fn start(place: Place, array: &Path, options: &[&str]) -> Daemon {
+        let log = place.beside().join("log");
+        let mut mount = Command::new(env!("CARGO_BIN_EXE_tilefs"));
+        mount.args(["mount".as_ref(), array, place.path()]).args(options).arg("--log-file").arg(&log);
+        let output = mount.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let processes = processes_with_argument(place.path());
+        assert_eq!(processes.len(), 1, "{processes:?}");
+        Daemon { place, process: processes[0], log }
+    }
+
+    /// Where it is mounted.
+    pub fn place(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// A path in the mount.
+    pub fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() { self.place().to_owned() } else { self.place().join(name) }
+    }
+
+    pub fn log_file(&self) -> &Path {
+        &self.log
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub fn is_alive(&self) -> bool {
+        processes_with_argument(self.place()).contains(&self.process)
+    }
+
+    /// Ends it as systemd would; it has 5 s.
+    pub fn ends_by_sigterm(self) {
+        let start = Instant::now();
+        signal(self.process, "-TERM");
+        eventually("the daemon ends", || !self.is_alive());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(!is_mounted(self.place()));
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if self.is_alive() {
+            // Its name is taken away after that.
+            let _ = Command::new("kill").args(["-KILL", &self.process.to_string()]).status();
+        }
+    }
+}
+
+/// Bytes of memory that a process has now, not counting its program.
+pub fn memory_of(process: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
 }
 
 /// The lines of the mount table for a path.

@@ -11,10 +11,16 @@ mod toy;
 #[path = "../support/skip.rs"]
 mod skip;
 
+#[path = "../support/manifest.rs"]
+#[allow(dead_code)]
+mod manifest;
+
 mod calls;
 mod command;
 mod harness;
+mod hostile;
 mod life;
 mod names;
 mod reading;
+mod real;
 mod user;

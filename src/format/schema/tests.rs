@@ -76,7 +76,7 @@ fn every_version_comes_back_and_none_when_cut() {
 
 #[test]
 fn other_versions_are_refused_by_number() {
-    for version in [0u32, 24, u32::MAX] {
+    for version in [0u32, 24, 9999] {
         let mut bytes = fixture::write(&rich(22));
         bytes[..4].copy_from_slice(&version.to_le_bytes());
         let error = ArraySchema::parse(&bytes).unwrap_err();
@@ -179,13 +179,13 @@ fn odd_dimensions_are_named() {
 }
 
 #[test]
-fn names_that_are_no_text_are_named() {
+fn names_that_are_no_text_are_told_by_their_place() {
     let mut bytes = fixture::write(&rich(22));
     let at = bytes.windows(4).position(|window| window == b"rows").unwrap();
     bytes[at] = 0xff;
     let error = ArraySchema::parse(&bytes).unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }));
-    assert!(error.to_string().contains("\\xffows"), "{error}");
+    assert!(error.to_string().contains("no UTF-8 (field ") && !error.to_string().contains("ows"), "{error}");
 }
 
 #[test]
