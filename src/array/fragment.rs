@@ -278,7 +278,8 @@ impl ArrayFolder {
     /// # Errors
     /// Any damage in that section.
     pub fn extremes(&self, fragment: usize) -> Result<Option<Vec<sections::Extremes>>> {
-        let Records::Footer(FragmentFooter { facts, statistics_offset: Some(offset), .. }) = &*self.records(fragment)?
+        let Records::Footer(FragmentFooter { facts, statistics_offset: Some(offset), .. }) =
+            &*self.records(fragment)?
         else {
             return Ok(None);
         };

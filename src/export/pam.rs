@@ -173,7 +173,9 @@ fn place(dataset: Node<'_, '_>) -> Option<Georeference> {
         transform,
         system: system.and_then(text).unwrap_or_default(),
         axis_mapping: axis_mapping.filter(|mapping| mapping.chars().all(|c| c.is_ascii_digit() || ",- ".contains(c))),
-        epoch: system.and_then(|system| attribute(system, "coordinateepoch")).filter(|epoch| epoch.parse::<f64>().is_ok()),
+        epoch: system
+            .and_then(|system| attribute(system, "coordinateepoch"))
+            .filter(|epoch| epoch.parse::<f64>().is_ok()),
     })
 }
 
@@ -244,7 +246,8 @@ mod tests {
 
     #[test]
     fn nonsense_gives_nothing() {
-        for xml in ["", "<PAMDataset>", "<VRTDataset/>", "<!DOCTYPE a [<!ENTITY b \"c\">]><PAMDataset>&b;</PAMDataset>"] {
+        for xml in ["", "<PAMDataset>", "<VRTDataset/>", "<!DOCTYPE a [<!ENTITY b \"c\">]><PAMDataset>&b;</PAMDataset>"]
+        {
             assert_eq!(Pam::parse(xml), None, "{xml}");
         }
         for transform in ["", "1,2,3", "1,2,3,4,5,inf", "1,2,3,4,5,x"] {

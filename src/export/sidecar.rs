@@ -39,7 +39,10 @@ pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> Fit<Vec<u8>> {
     }
     let no_data = field.no_data.as_deref().and_then(|value| number::text(field.datatype, value));
     for number in 0..bands {
-        text += &format!("  <VRTRasterBand dataType=\"{data_type}\" band=\"{}\" subClass=\"VRTRawRasterBand\">\n", number + 1);
+        text += &format!(
+            "  <VRTRasterBand dataType=\"{data_type}\" band=\"{}\" subClass=\"VRTRawRasterBand\">\n",
+            number + 1
+        );
         text += &of_band(scene.band(number).unwrap_or(&Band::default()), no_data.as_deref());
         text += &format!(
             "    <SourceFilename relativeToVRT=\"1\">{}</SourceFilename>\n    <ImageOffset>{}</ImageOffset>\n    \
@@ -87,9 +90,8 @@ fn of_band(band: &Band, no_data: Option<&str>) -> String {
     element("Scale", band.scale.map(|scale| scale.to_string()));
     element("ColorInterp", band.colour.clone());
     if !band.palette.is_empty() {
-        let entry = |[c1, c2, c3, c4]: &[i16; 4]| {
-            format!("      <Entry c1=\"{c1}\" c2=\"{c2}\" c3=\"{c3}\" c4=\"{c4}\"/>\n")
-        };
+        let entry =
+            |[c1, c2, c3, c4]: &[i16; 4]| format!("      <Entry c1=\"{c1}\" c2=\"{c2}\" c3=\"{c3}\" c4=\"{c4}\"/>\n");
         let entries: String = band.palette.iter().map(entry).collect();
         text += &format!("    <ColorTable>\n{entries}    </ColorTable>\n");
     }
@@ -165,12 +167,15 @@ pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> Fit<Vec<u8>> {
             let said = scene.bands.iter().map(|band| band.colour.as_deref());
             said.eq(colours.iter().map(|&colour| Some(colour)))
         };
-        kinds.insert(0, match channels {
-            _ if !image.is_axis => "list",
-            3 if is_colour(&["Red", "Green", "Blue"]) => "RGB-color",
-            4 if is_colour(&["Red", "Green", "Blue", "Alpha"]) => "RGBA-color",
-            _ => "vector",
-        });
+        kinds.insert(
+            0,
+            match channels {
+                _ if !image.is_axis => "list",
+                3 if is_colour(&["Red", "Green", "Blue"]) => "RGB-color",
+                4 if is_colour(&["Red", "Green", "Blue", "Alpha"]) => "RGBA-color",
+                _ => "vector",
+            },
+        );
     }
     let number = match field.datatype.kind() {
         Kind::Float if field.datatype.size() == 4 => "float".into(),
@@ -246,7 +251,8 @@ mod tests {
     #[test]
     fn headers_list_the_fastest_axis_first() {
         let plain = Scene::default();
-        let text = String::from_utf8(nhdr(&column(Datatype::Float32, &[2, 3, 4], 1), &plain, "a.f32").unwrap()).unwrap();
+        let text =
+            String::from_utf8(nhdr(&column(Datatype::Float32, &[2, 3, 4], 1), &plain, "a.f32").unwrap()).unwrap();
         assert!(text.contains("type: float\ndimension: 3\nsizes: 4 3 2\n"), "{text}");
         assert!(text.ends_with("endian: little\ndata file: a.f32\n"), "{text}");
         let text = String::from_utf8(nhdr(&column(Datatype::UInt8, &[2, 3], 3), &plain, "a.u8").unwrap()).unwrap();
@@ -272,7 +278,10 @@ mod tests {
         let text = String::from_utf8(nhdr(&picture, &scene, "a.u8").unwrap()).unwrap();
         assert!(text.contains("sizes: 4 5 3\nkinds: vector domain domain\n"), "{text}");
         let text = String::from_utf8(mhd(&picture, &scene, "a.u8").unwrap()).unwrap();
-        assert!(text.contains("NDims = 2\n") && text.contains("DimSize = 5 3\nElementNumberOfChannels = 4\n"), "{text}");
+        assert!(
+            text.contains("NDims = 2\n") && text.contains("DimSize = 5 3\nElementNumberOfChannels = 4\n"),
+            "{text}"
+        );
         let text = String::from_utf8(vrt(&picture, &scene, "a.u8").unwrap()).unwrap();
         assert!(text.contains("rasterXSize=\"5\" rasterYSize=\"3\""), "{text}");
         assert!(text.contains("<ImageOffset>3</ImageOffset>\n    <PixelOffset>4<"), "{text}");

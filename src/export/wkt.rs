@@ -237,7 +237,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_system() {
-        for text in ["", "EPSG:4326", "PROJCS", "PROJCS[", "PROJCS[\"a", "LOCAL_CS[\"a\"]", "COMPD_CS[\"a\"]", "GEOGCS[\"a\","]
+        for text in
+            ["", "EPSG:4326", "PROJCS", "PROJCS[", "PROJCS[\"a", "LOCAL_CS[\"a\"]", "COMPD_CS[\"a\"]", "GEOGCS[\"a\","]
         {
             assert_eq!(CoordinateSystem::parse(text), None, "{text}");
         }

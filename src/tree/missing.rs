@@ -149,7 +149,10 @@ mod tests {
     #[test]
     fn metadata_of_any_type_may_give_a_number() {
         let datum = |datatype, value: &[u8]| Metadatum { key: "k".into(), datatype, value: value.to_vec() };
-        assert_eq!(number_of(Datatype::Int16, &datum(Datatype::Float64, &(-999f64).to_le_bytes())), Some(vec![0x19, 0xfc]));
+        assert_eq!(
+            number_of(Datatype::Int16, &datum(Datatype::Float64, &(-999f64).to_le_bytes())),
+            Some(vec![0x19, 0xfc])
+        );
         assert_eq!(number_of(Datatype::Int16, &datum(Datatype::StringUtf8, b"7")), Some(vec![7, 0]));
         assert_eq!(number_of(Datatype::Int16, &datum(Datatype::Int16, &[1, 2])), Some(vec![1, 2]));
         assert_eq!(number_of(Datatype::Int16, &datum(Datatype::Int16, &[1, 2, 3, 4])), None);

@@ -120,10 +120,8 @@ fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
         }
         "Mercator_1SP" => {
             let longitude = vec![of("central_meridian")?];
-            let numbers = vec![
-                ("longitude_of_projection_origin", longitude),
-                ("scale_factor_at_projection_origin", vec![scale]),
-            ];
+            let numbers =
+                vec![("longitude_of_projection_origin", longitude), ("scale_factor_at_projection_origin", vec![scale])];
             ("mercator", numbers)
         }
         "Polar_Stereographic" if scale == 1.0 => {

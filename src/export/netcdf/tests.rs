@@ -221,7 +221,8 @@ fn nulls_hold_the_value_for_missing_ones() {
 
 #[test]
 fn notes_become_attributes_of_their_variable() {
-    let note = |key: &str, datatype: Datatype, value: &[u8]| Metadatum { key: key.into(), datatype, value: value.to_vec() };
+    let note =
+        |key: &str, datatype: Datatype, value: &[u8]| Metadatum { key: key.into(), datatype, value: value.to_vec() };
     let mut field = Field::new("a/b", Datatype::UInt8);
     field.notes = vec![
         note("units", Datatype::StringUtf8, b"K"),

@@ -63,9 +63,9 @@ class Raster:
 
     def make_array(self):
         up = lambda length: -(-length // BLOCK) * BLOCK
-        y = tiledb.Dim("Y", (0, up(self.height) - 1), BLOCK, np.uint64)
-        x = tiledb.Dim("X", (0, up(self.width) - 1), BLOCK, np.uint64)
-        bands = tiledb.Dim("BANDS", (1, self.bands), 1, np.uint64)
+        dim = lambda name, low, high, tile: tiledb.Dim(name=name, domain=(low, high), tile=tile, dtype=np.uint64)
+        y, x = dim("Y", 0, up(self.height) - 1, BLOCK), dim("X", 0, up(self.width) - 1, BLOCK)
+        bands = dim("BANDS", 1, self.bands, 1)
         dims = {"BAND": [bands, y, x], "PIXEL": [y, x, bands], "ATTRIBUTES": [y, x]}[self.interleave]
         flat = self.interleave == "ATTRIBUTES"
         names = [f"TDB_VALUES_{number + 1}" for number in range(self.bands)] if flat else ["TDB_VALUES"]
