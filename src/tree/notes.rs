@@ -1,5 +1,7 @@
 //! Metadata that are of one attribute or dimension, by the convention of TileDB-CF: the key is
-//! `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`.
+//! `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`. Keys are as the user of TileDB-Py gave them.
+
+use std::collections::HashSet;
 
 use super::fields::FieldFolder;
 use super::shown::FieldId;
@@ -7,6 +9,9 @@ use crate::export::Metadatum;
 
 const OF_ATTRIBUTES: &str = "__tiledb_attr.";
 const OF_DIMENSIONS: &str = "__tiledb_dim.";
+
+/// What TileDB-Py puts before the key of a value that was a NumPy array.
+const NUMPY: &str = "__np_flat_";
 
 /// The metadata of an array, each where it belongs.
 pub struct Notes {
@@ -20,7 +25,11 @@ impl Notes {
         let mut notes = Notes { of_fields: Vec::new(), of_array: Vec::new() };
         let attributes: Vec<FieldId> = fields.attributes().collect();
         let dimensions: Vec<FieldId> = fields.dimensions().collect();
-        for metadatum in metadata {
+        let is_taken: HashSet<String> = metadata.iter().map(|metadatum| metadatum.key.clone()).collect();
+        for mut metadatum in metadata {
+            if let Some(key) = metadatum.key.strip_prefix(NUMPY).filter(|key| !is_taken.contains(*key)) {
+                metadatum.key = key.to_owned();
+            }
             let found = owner(OF_ATTRIBUTES, &metadatum.key, &attributes, |id| fields.user_name(id))
                 .or_else(|| owner(OF_DIMENSIONS, &metadatum.key, &dimensions, |id| fields.user_name(id)));
             match found {

@@ -53,7 +53,7 @@ def make():
             array._setitem_impl(whole, {"a": values.astype(dtype)}, {"a": (~NULLS).astype("u1")})
     write("full", line(256), [attribute("a", "u1", nullable=True)], [])
     with tiledb.open("full", "w") as array:
-        array._setitem_impl(whole, {"a": np.arange(256).astype("u1")}, {"a": np.arange(256).astype("u1") % 7 != 0})
+        array._setitem_impl(whole, {"a": np.arange(256).astype("u1")}, {"a": np.arange(256).astype("u1") % 7 != 1})
     texts = [attribute("ascii", "ascii", var=True), attribute("utf8", str, var=True)]
     write("words", line(4), texts, [(whole, {"ascii": np.array([word.replace("ö", "o").replace("ß", "s") for word in WORDS], object), "utf8": np.array(WORDS, object)})])
     domain = tiledb.Domain(tiledb.Dim(name="gene", domain=(None, None), tile=None, dtype="ascii"))
@@ -63,6 +63,7 @@ def make():
     meta = {
         "__tiledb_attr.temp.air.units": "K", "__tiledb_attr.temp.air.scale_factor": 0.5, "__tiledb_attr.temp.air._FillValue": -999,
         "__tiledb_attr.temp.air.long_name": "air temperature", "__tiledb_attr.nothing.units": "m", "__tiledb_dim.x.axis": "X", "title": "air",
+        "__tiledb_attr.temp.air.valid_range": np.array([-100, 100], "i2"), "levels": np.array([1.5, 2.5]),
     }
     write("cf", [("y", 2), ("x", 3)], [attribute("temp.air", "i2")], [(whole, np.array([[1, -999, 3], [4, 5, 6]], "i2"))], meta=meta)
     print("picture rgb planes identifiers half white dark gap chosen nulls nulls_float nulls_bool full words genes cf")
@@ -131,7 +132,7 @@ def check_nulls():
     full = opened("full")
     equal(full.a.values, np.arange(256).astype("u1"), "full")
     assert full.a.ancillary_variables == "a_valid" and full.a_valid.standard_name == "status_flag", full
-    equal(full.a_valid.values, (np.arange(256) % 7 != 0).astype("i1"), "full as mask")
+    equal(full.a_valid.values, (np.arange(256) % 7 != 1).astype("i1"), "full as mask")
 
 
 def check_words():
@@ -150,6 +151,8 @@ def check_notes():
     temp = file["temp.air"]
     equal(temp.values, np.array([[0.5, np.nan, 1.5], [2, 2.5, 3]], "f4").astype(temp.dtype), "temp")
     assert temp.units == "K" and temp.long_name == "air temperature" and file.x.axis == "X", file
+    assert temp.valid_range.tolist() == [-100, 100] and temp.valid_range.dtype == np.int16, temp.attrs
+    assert file.attrs.pop("levels").tolist() == [1.5, 2.5]
     assert file.attrs == {"title": "air", "__tiledb_attr.nothing.units": "m", "Conventions": "CF-1.8"}, file.attrs
     with rasterio.open("mnt_cf/temp.air.vrt") as got:
         said = got.nodata, got.units, got.scales, got.descriptions

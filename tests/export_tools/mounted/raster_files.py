@@ -79,7 +79,7 @@ class Raster:
             else:
                 array[:] = whole if self.interleave == "BAND" else np.moveaxis(whole, 0, -1).copy()
             # The driver stores bytes.
-            array.meta["_gdal"] = np.frombuffer(self.pam().encode(), "u1")
+            array.meta._array_or_group._put_metadata("_gdal", np.frombuffer(self.pam().encode(), "u1"))
 
 
 UTM = rasterio.Affine(10, 0, 444650, 0, -10, 4640510)
@@ -162,7 +162,8 @@ def check_netcdf(raster, expected, number, name):
         rows, columns = np.arange(raster.height) + 0.5, np.arange(raster.width) + 0.5
         near(file.X.values, raster.transform.c + columns * raster.transform.a, f"{path} X")
         near(file.Y.values, raster.transform.f + rows * raster.transform.e, f"{path} Y")
-        got = values.values if raster.interleave == "BAND" else np.moveaxis(values.values, -1, 0) if raster.interleave == "PIXEL" else values.values
+        in_order = lambda cells: np.moveaxis(cells, -1, 0) if raster.interleave == "PIXEL" else cells
+        got = in_order(values.values.view("u1"))
         assert np.array_equal(got, raster.values()[number] if raster.interleave == "ATTRIBUTES" else raster.values()), f"{path} {name}"
         geographic = raster.system == "EPSG:4326"
         assert file.X.standard_name == ("longitude" if geographic else "projection_x_coordinate"), file.X
@@ -173,7 +174,7 @@ def check_netcdf(raster, expected, number, name):
             assert values.attrs["_FillValue"] == 7 and values.units == "m" and values.scale_factor == 0.5 and values.add_offset == -100.25, values
     if not raster.plain:
         with xarray.open_dataset(path) as file:
-            decoded = file[name].values
+            decoded = in_order(file[name].values)
             assert np.isnan(decoded[got == 7]).all() and np.array_equal(decoded[got != 7], got[got != 7] * 0.5 - 100.25), f"{path} decoded"
     if raster.interleave != "PIXEL":
         same_place(path, info(f'NETCDF:"{path}":{name}'), expected)
