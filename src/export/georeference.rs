@@ -10,7 +10,8 @@ pub struct Georeference {
     /// The coordinate system in the well-known text form; empty where none is given.
     pub system: String,
     /// Which axis of the system, by its number from 1, x and y are, as GDAL writes it: `2,1` where the system's first
-    /// axis is the latitude or the northing. `None` where x is always the easting or longitude, which is GDAL's own rule.
+    /// axis is the latitude or the northing. `None` where x is always the easting or longitude, which is GDAL's own
+    /// rule.
     pub axis_mapping: Option<String>,
     /// The year, as a decimal fraction, for which coordinates of a moving system hold.
     pub epoch: Option<String>,

@@ -124,9 +124,8 @@ impl DenseView {
         mut visit: impl FnMut(usize, &PositionBox) -> Result<()>,
     ) -> Result<()> {
         self.boxes.newest_first(wanted, |met| {
-            match met.fragment.filter(|fragment| !self.scattered.contains_key(fragment)) {
-                Some(fragment) => visit(fragment, &met.positions)?,
-                None => {}
+            if let Some(fragment) = met.fragment.filter(|fragment| !self.scattered.contains_key(fragment)) {
+                visit(fragment, &met.positions)?;
             }
             Ok(true)
         })

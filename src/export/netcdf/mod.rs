@@ -28,8 +28,8 @@
 //! What a variable's values are is said by ours: its type, `_FillValue`, units of dates. Of the array's metadata
 //! everything else.
 //!
-//! A library of netCDF itself takes one value of every type of more than a byte, -32767 of 16 bits and -2147483647 of 32,
-//! for one that was never written, unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
+//! The library of netCDF itself takes one value of every type of more than a byte, -32767 of 16 bits and -2147483647 of
+//! 32, for one that was never written, unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
 
 mod header;
 mod metadata;
