@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 python=.venv/bin/python
 [ -x "$python" ] || python3 -m venv .venv || exit 1
-for package in numpy scipy netCDF4 xarray pyarrow pandas SimpleITK; do
+for package in numpy scipy netCDF4 xarray pyarrow pandas SimpleITK rasterio tiledb; do
     "$python" -c "import $package" 2>/dev/null ||
         "$python" -m pip install --quiet --disable-pip-version-check "$package" ||
         echo "SKIPPED: pip cannot install $package" >&2

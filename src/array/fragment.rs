@@ -280,6 +280,21 @@ impl ArrayFolder {
         })
     }
 
+    /// The extremes of all fields of a fragment, by slot; `None` where its version has none.
+    ///
+    /// # Errors
+    /// Any damage in that section.
+    pub fn extremes(&self, fragment: usize) -> Result<Option<Vec<sections::Extremes>>> {
+        let Records::Footer(FragmentFooter { facts, statistics_offset: Some(offset), .. }) =
+            &*self.records(fragment)?
+        else {
+            return Ok(None);
+        };
+        let payload = self.section(fragment, *offset).in_field("fragment statistics")?;
+        let extremes = sections::parse_extremes(&payload, facts.slot_count());
+        extremes.map(Some).in_field("fragment statistics").in_file(FRAGMENT_METADATA).at(*offset)
+    }
+
     /// The cache source of one file of a fragment. Source 0 of a fragment is its metadata.
     fn file_source(&self, fragment: usize, slot: usize, file: FieldFile) -> u64 {
         self.first_source(fragment) + 1 + 3 * slot as u64 + file as u64

@@ -28,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
 use crate::format::name::TimestampedName;
+use crate::format::scalar::Scalar;
 use crate::format::schema::{ArraySchema, ArrayType};
 
 pub use folder::{ArrayFolder, Context, Outline};
@@ -39,6 +40,9 @@ pub use object::ObjectKind;
 use tiles::Tiles;
 pub use undecodable::undecodable_fields;
 pub use window::TimeWindow;
+
+/// The statistics of so many fragments are looked at, each being a read of its own.
+const MOST_FRAGMENTS_FOR_EXTREMES: usize = 256;
 
 /// An array as seen through a window of time: the schema in force at its end and the fragments that
 /// count, oldest first. Fragments are numbered by that order. Memory: 8 bytes a visible fragment.
@@ -211,6 +215,38 @@ impl Array {
         let wanted = &self.schema.attributes[attribute];
         let own = outline.schema.attribute_named(&wanted.name).and_then(|number| outline.schema.attributes.get(number));
         Ok(own.is_some_and(|own| own.is_variable() == wanted.is_variable()))
+    }
+
+    /// The least and the greatest integer, date or time that visible fragments have of an attribute, as their
+    /// statistics say; nulls do not count. `None` where they do not say it: before format version 12, of other types
+    /// and cells of several values, and where there are so many fragments that asking each would take long.
+    ///
+    /// # Errors
+    /// Any damage in the footers or statistics.
+    pub fn integer_extremes(&self, attribute: usize) -> Result<Option<(i128, i128)>> {
+        let Some(wanted) = self.schema.attributes.get(attribute) else { return Ok(None) };
+        if self.fragment_count() > MOST_FRAGMENTS_FOR_EXTREMES {
+            return Ok(None);
+        }
+        let mut found: Option<(i128, i128)> = None;
+        for fragment in 0..self.fragment_count() {
+            if !self.has_attribute(fragment, attribute)? {
+                continue;
+            }
+            let number = self.own_attribute(fragment, attribute)?;
+            let extremes = self.folder.extremes(self.number(fragment)).in_array(self.path())?;
+            let slot = self.outline(fragment)?.facts.slot(Field::Attribute(number));
+            let extremes = extremes.as_ref().and_then(|extremes| extremes.get(slot?));
+            let integer = |value: &[u8]| match Scalar::parse(wanted.datatype, value) {
+                Ok(Scalar::Signed(value)) => Some(i128::from(value)),
+                Ok(Scalar::Unsigned(value)) => Some(i128::from(value)),
+                _ => None,
+            };
+            let ends = extremes.and_then(|own| integer(&own.least).zip(integer(&own.greatest)));
+            let Some((least, greatest)) = ends.filter(|(least, greatest)| least <= greatest) else { return Ok(None) };
+            found = Some(found.map_or((least, greatest), |(low, high)| (low.min(least), high.max(greatest))));
+        }
+        Ok(found)
     }
 
     /// An attribute's number in the schema of a fragment that has it.

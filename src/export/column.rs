@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::content::Content;
-use super::georeference::Georeference;
+use super::georeference::GeoreferencedAxes;
 use super::number;
 use crate::format::datatype::{Datatype, Kind};
 
@@ -82,14 +82,31 @@ pub struct Field {
     pub nullable: bool,
     /// The bytes of one cell that was never written; empty where there is no such thing (dimensions).
     pub fill: Vec<u8>,
+    /// The value, one of a cell's, that marks what is missing: the writer chose it for that, or it is what cells hold
+    /// that were never written and no other cell does.
+    pub no_data: Option<Vec<u8>>,
+    /// A value, one of a cell's, that no valid cell has and that may stand for null.
+    pub null: Option<Vec<u8>>,
     pub labels: Option<Arc<Labels>>,
+    /// What the array's metadata says of this field alone, and remarks of ours, for formats that have a place for it.
+    pub notes: Vec<Metadatum>,
 }
 
 impl Field {
     /// A field of single values that is not nullable and has neither fill value nor labels.
     pub fn new(name: impl Into<String>, datatype: Datatype) -> Self {
         let name = name.into();
-        Field { name, datatype, values_per_cell: Some(1), nullable: false, fill: Vec::new(), labels: None }
+        Field {
+            name,
+            datatype,
+            values_per_cell: Some(1),
+            nullable: false,
+            fill: Vec::new(),
+            no_data: None,
+            null: None,
+            labels: None,
+            notes: Vec::new(),
+        }
     }
 
     /// The same field with so many values in each cell, `None` for a number that varies.
@@ -110,6 +127,12 @@ impl Field {
         self
     }
 
+    /// The same field, in which this value marks what is missing.
+    pub fn with_no_data(mut self, value: impl Into<Vec<u8>>) -> Self {
+        self.no_data = Some(value.into());
+        self
+    }
+
     /// The same field, whose values are codes of these labels.
     pub fn with_labels(mut self, labels: Arc<Labels>) -> Self {
         self.labels = Some(labels);
@@ -124,12 +147,6 @@ impl Field {
     /// Whether a cell is a run of bytes or characters rather than of numbers.
     pub fn is_bytes(&self) -> bool {
         self.datatype.kind() == Kind::Bytes
-    }
-
-    /// The number that marks cells that were never written. None of booleans and bytes, where 0 is a value
-    /// like any other.
-    pub fn no_data(&self) -> Option<&[u8]> {
-        self.fill_of_one_value().filter(|_| !self.is_bytes() && self.datatype != Datatype::Bool)
     }
 
     /// The fill value of one value, where all values of the cell have the same.
@@ -153,6 +170,8 @@ pub struct Column {
     pub offsets: Option<Arc<dyn Content>>,
     /// Nullable: one byte a cell, 0 for null. A null cell still has a value.
     pub validity: Option<Arc<dyn Content>>,
+    /// Of text of variable length: bytes of the longest value, where the caller looked at all of them.
+    pub longest: Option<u64>,
     /// No integer (or date) value lies outside these, where that is known without reading: the ends of an
     /// axis, a sparse array's non-empty domain. Lets a format choose a narrower type.
     pub bounds: Option<(i128, i128)>,
@@ -167,12 +186,12 @@ impl fmt::Debug for Column {
 impl Column {
     /// A column whose cells all have the same size. `values` holds as many cells as `shape` says.
     pub fn fixed(field: Field, shape: Vec<u64>, values: Arc<dyn Content>) -> Self {
-        Column { field, shape, values, offsets: None, validity: None, bounds: None }
+        Column { field, shape, values, offsets: None, validity: None, longest: None, bounds: None }
     }
 
     /// A column whose cells have a size each.
     pub fn variable(field: Field, shape: Vec<u64>, values: Arc<dyn Content>, offsets: Arc<dyn Content>) -> Self {
-        Column { field, shape, values, offsets: Some(offsets), validity: None, bounds: None }
+        Column { field, shape, values, offsets: Some(offsets), validity: None, longest: None, bounds: None }
     }
 
     /// The same column, nullable.
@@ -228,8 +247,8 @@ pub struct Columns {
     pub attributes: Vec<Column>,
     /// The array's metadata.
     pub metadata: Vec<Metadatum>,
-    /// Where the last two axes lie on the Earth, if the metadata says so.
-    pub georeference: Option<Georeference>,
+    /// Dense: which axes lie where on the Earth, if the metadata says so.
+    pub georeference: Option<GeoreferencedAxes>,
 }
 
 #[cfg(test)]
@@ -254,7 +273,5 @@ mod tests {
         assert_eq!(field.clone().with_fill([1, 2, 1, 2]).fill_of_one_value(), Some(&[1u8, 2][..]));
         assert_eq!(field.clone().with_fill([1, 2, 3, 4]).fill_of_one_value(), None);
         assert_eq!(field.fill_of_one_value(), None);
-        assert_eq!(Field::new("a", Datatype::Bool).with_fill([0]).no_data(), None);
-        assert_eq!(Field::new("a", Datatype::UInt8).with_fill([255]).no_data(), Some(&[255u8][..]));
     }
 }

@@ -5,7 +5,8 @@
 use super::column::{Column, Field, Fit, Misfit};
 use super::georeference::Georeference;
 use super::number;
-use super::raster::{Interleave, Raster};
+use super::pam::Band;
+use super::raster::{Interleave, Raster, Scene};
 use crate::format::datatype::Kind;
 
 /// Whether an ENVI header can describe a field of an array with so many axes, and if not why.
@@ -16,33 +17,63 @@ pub fn check(field: &Field, rank: usize) -> Fit<()> {
 
 /// The text of the header of a column's raw, row-major file.
 ///
-/// `axes` names the axes, one per axis of the shape; one called `band` or `bands` decides the interleave of
-/// three. Axes are lines and samples, or bands, lines and samples; several values a cell are the bands. The
-/// georeference is used where rows go south and columns east, since ENVI's `map info` is made for that.
-pub fn header(column: &Column, axes: &[String], georeference: Option<&Georeference>) -> Fit<Vec<u8>> {
+/// Axes are lines and samples, or bands, lines and samples in the order that the scene tells; several values a cell
+/// are the bands. The georeference is used where rows go south and columns east, since ENVI's `map info` is made for
+/// that.
+///
+/// A line of the header is a line of the file: columns behind the raster's last one cannot be left out, and are
+/// mentioned in the description. Rows behind its last one can, unless another band follows.
+pub fn header(column: &Column, scene: &Scene) -> Fit<Vec<u8>> {
     let field = &column.field;
     let data_type = data_type(field)?;
-    let raster = Raster::of(field, &column.shape, axes)?;
-    let interleave = match raster.interleave {
+    let Raster { samples, lines, bands, interleave } = Raster::of(field, &column.shape, scene.band_axis)?;
+    let order = match interleave {
         Interleave::Bands => "bsq",
         Interleave::Lines => "bil",
         Interleave::Pixels => "bip",
     };
+    let mut description = plain(&field.name);
+    if let Some(own) = scene.samples.filter(|&own| own < samples) {
+        description += &format!("; the raster is the first {own} columns, as the .vrt beside this has it");
+    }
+    let can_end_early = bands == 1 || interleave != Interleave::Bands;
+    let lines = scene.lines.filter(|&own| can_end_early && own < lines).unwrap_or(lines);
     let mut text = format!(
-        "ENVI\ndescription = {{{}}}\nsamples = {}\nlines = {}\nbands = {}\nheader offset = 0\n\
-         file type = ENVI Standard\ndata type = {data_type}\ninterleave = {interleave}\nbyte order = 0\n",
-        plain(&field.name),
-        raster.samples,
-        raster.lines,
-        raster.bands,
+        "ENVI\ndescription = {{{description}}}\nsamples = {samples}\nlines = {lines}\nbands = {bands}\n\
+         header offset = 0\nfile type = ENVI Standard\ndata type = {data_type}\ninterleave = {order}\n\
+         byte order = 0\n",
     );
-    if let Some(fill) = field.no_data().and_then(|fill| number::text(field.datatype, fill)) {
+    if let Some(fill) = field.no_data.as_deref().and_then(|fill| number::text(field.datatype, fill)) {
         text += &format!("data ignore value = {fill}\n");
     }
-    if let Some(place) = georeference.filter(|place| place.is_north_up()) {
+    text += &of_bands(scene);
+    if let Some(place) = scene.place.as_ref().filter(|place| place.is_north_up()) {
         text += &map_info(place);
     }
     Ok(text.into_bytes())
+}
+
+/// Names of the bands, what turns their values into quantities, and which three are red, green and blue.
+fn of_bands(scene: &Scene) -> String {
+    let mut text = String::new();
+    let mut list = |key: &str, values: Vec<String>| text += &format!("{key} = {{{}}}\n", values.join(", "));
+    if scene.bands.iter().any(|band| band.description.is_some()) {
+        let name = |(number, band): (usize, &Band)| match &band.description {
+            // A comma would end a name.
+            Some(name) => plain(name).replace(',', ";"),
+            None => format!("Band {}", number + 1),
+        };
+        list("band names", scene.bands.iter().enumerate().map(name).collect());
+    }
+    if scene.bands.iter().any(|band| band.scale.is_some() || band.offset.is_some()) {
+        list("data gain values", scene.bands.iter().map(|band| band.scale.unwrap_or(1.0).to_string()).collect());
+        list("data offset values", scene.bands.iter().map(|band| band.offset.unwrap_or(0.0).to_string()).collect());
+    }
+    let of_colour = |colour: &str| scene.bands.iter().position(|band| band.colour.as_deref() == Some(colour));
+    if let [Some(red), Some(green), Some(blue)] = ["Red", "Green", "Blue"].map(of_colour) {
+        list("default bands", [red, green, blue].iter().map(|band| (band + 1).to_string()).collect());
+    }
+    text
 }
 
 /// ENVI's `data type` number.
@@ -104,7 +135,8 @@ mod tests {
 
     fn text(field: Field, shape: &[u64], axes: &[&str], place: Option<&Georeference>) -> String {
         let axes: Vec<String> = axes.iter().map(|&name| name.to_owned()).collect();
-        String::from_utf8(header(&column(field, shape), &axes, place).unwrap()).unwrap()
+        let scene = Scene { place: place.cloned(), ..Scene::of_axes(&axes, shape) };
+        String::from_utf8(header(&column(field, shape), &scene).unwrap()).unwrap()
     }
 
     #[test]
@@ -133,11 +165,9 @@ mod tests {
 
     #[test]
     fn north_up_rasters_get_map_info() {
-        let mut place = Georeference {
-            transform: [440720.5, 60.0, 0.0, 3751320.0, 0.0, -30.0],
-            system: "PROJCS[\"WGS 84 / UTM zone 33S\"]".into(),
-        };
-        let field = Field::new("a", Datatype::Float32).with_fill(f32::NAN.to_le_bytes());
+        let system = "PROJCS[\"WGS 84 / UTM zone 33S\"]";
+        let mut place = Georeference::new([440720.5, 60.0, 0.0, 3751320.0, 0.0, -30.0], system);
+        let field = Field::new("a", Datatype::Float32).with_no_data(f32::NAN.to_le_bytes());
         let header = text(field.clone(), &[3, 4], &["y", "x"], Some(&place));
         let info = "map info = {UTM, 1, 1, 440720.5, 3751320, 60, 30, 33, South, WGS-84, units=Meters}\n";
         assert!(header.contains(info), "{header}");
@@ -145,6 +175,30 @@ mod tests {
         assert!(header.contains("data ignore value = nan\n"), "{header}");
         place.transform[5] = 30.0;
         assert!(!text(field, &[3, 4], &["y", "x"], Some(&place)).contains("map info"));
+    }
+
+    #[test]
+    fn bands_have_names_gains_and_colours() {
+        let band = |name: &str, colour: &str| Band {
+            description: Some(name.into()),
+            colour: Some(colour.into()),
+            ..Band::default()
+        };
+        let mut bands = vec![band("a, b}", "Blue"), band("c", "Red"), band("d", "Green")];
+        bands[1].scale = Some(0.1);
+        bands[2].offset = Some(-5.0);
+        let scene = Scene { bands, lines: Some(2), samples: Some(3), band_axis: Some(2), ..Scene::default() };
+        let column = column(Field::new("a", Datatype::UInt8), &[4, 5, 3]);
+        let header = String::from_utf8(header(&column, &scene).unwrap()).unwrap();
+        for line in [
+            "description = {a; the raster is the first 3 columns, as the .vrt beside this has it}\n",
+            "samples = 5\nlines = 2\nbands = 3\n",
+            "band names = {a; b, c, d}\n",
+            "data gain values = {1, 0.1, 1}\ndata offset values = {0, 0, -5}\n",
+            "default bands = {2, 3, 1}\n",
+        ] {
+            assert!(header.contains(line), "{line} is missing in {header}");
+        }
     }
 
     #[test]

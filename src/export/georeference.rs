@@ -1,5 +1,6 @@
-//! Where the pixels of a raster lie on the Earth, as GDAL's TileDB driver keeps it: an XML text under the
-//! metadata key `_gdal`, of which two elements matter here, `SRS` and `GeoTransform`.
+//! Where the pixels of a raster lie on the Earth: an affine transform and a coordinate system.
+
+use super::wkt::CoordinateSystem;
 
 /// An affine transform from pixels to map coordinates and the coordinate system it leads to.
 #[derive(Debug, Clone, PartialEq)]
@@ -8,19 +9,28 @@ pub struct Georeference {
     pub transform: [f64; 6],
     /// The coordinate system in the well-known text form; empty where none is given.
     pub system: String,
+    /// Which axis of the system, by its number from 1, x and y are, as GDAL writes it: `2,1` where the system's first
+    /// axis is the latitude or the northing. `None` where x is always the easting or longitude, which is GDAL's own
+    /// rule.
+    pub axis_mapping: Option<String>,
+    /// The year, as a decimal fraction, for which coordinates of a moving system hold.
+    pub epoch: Option<String>,
+}
+
+/// The axes of an array whose cells are pixels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GeoreferencedAxes {
+    pub place: Georeference,
+    /// The axis along which rows follow each other.
+    pub lines: usize,
+    /// The axis along a row.
+    pub samples: usize,
 }
 
 impl Georeference {
-    /// From the value of `_gdal`; `None` where it has no valid `GeoTransform`.
-    pub fn from_gdal_metadata(xml: &str) -> Option<Self> {
-        let numbers = element(xml, "GeoTransform")?;
-        let numbers: Vec<f64> = numbers.split(',').map(|n| n.trim().parse().ok()).collect::<Option<_>>()?;
-        let transform: [f64; 6] = numbers.try_into().ok()?;
-        if transform.iter().any(|number| !number.is_finite()) {
-            return None;
-        }
-        let system = element(xml, "SRS").map(unescape).unwrap_or_default();
-        Some(Georeference { transform, system })
+    /// A place in a system whose axes are told by the system itself.
+    pub fn new(transform: [f64; 6], system: impl Into<String>) -> Self {
+        Georeference { transform, system: system.into(), axis_mapping: None, epoch: None }
     }
 
     /// The same for a window of the raster: columns from `column` in steps of `column_step`, rows likewise.
@@ -39,13 +49,18 @@ impl Georeference {
             y_column * columns,
             y_row * rows,
         ];
-        Georeference { transform, system: self.system.clone() }
+        Georeference { transform, ..self.clone() }
     }
 
     /// Whether columns go east and rows go south, without rotation.
     pub fn is_north_up(&self) -> bool {
-        let [_, width, x_row, _, y_column, height] = self.transform;
-        x_row == 0.0 && y_column == 0.0 && width > 0.0 && height < 0.0
+        let [_, width, _, _, _, height] = self.transform;
+        !self.is_rotated() && width > 0.0 && height < 0.0
+    }
+
+    /// Whether x depends on the row, or y on the column.
+    pub fn is_rotated(&self) -> bool {
+        self.transform[2] != 0.0 || self.transform[4] != 0.0
     }
 
     /// The coordinate system's own name: the first quoted text.
@@ -55,7 +70,7 @@ impl Georeference {
 
     /// Whether the coordinates are longitude and latitude.
     pub fn is_geographic(&self) -> bool {
-        self.system.trim_start().starts_with("GEOG")
+        CoordinateSystem::parse(&self.system).is_some_and(|system| system.is_geographic)
     }
 
     /// The zone (1 to 60) and whether it is the northern one, for UTM on WGS 84.
@@ -69,60 +84,23 @@ impl Georeference {
     }
 }
 
-/// The text of the first element of this name.
-fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
-    let open = format!("<{name}");
-    let mut rest = xml;
-    loop {
-        rest = &rest[rest.find(&open)? + open.len()..];
-        // `<SRS>` or `<SRS attribute="…">`, but not `<SRSomething>`.
-        if rest.starts_with(['>', ' ', '\t', '\r', '\n']) {
-            break;
-        }
-    }
-    let text = &rest[rest.find('>')? + 1..];
-    Some(&text[..text.find(&format!("</{name}>"))?])
-}
-
-fn unescape(text: &str) -> String {
-    // The ampersand last, so that what it makes is not taken for another entity.
-    [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")]
-        .iter()
-        .fold(text.trim().to_owned(), |text, (entity, character)| text.replace(entity, character))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const XML: &str = "<PAMDataset>\n  <SRS dataAxisToSRSAxisMapping=\"1,2\">PROJCS[&quot;WGS 84 / UTM zone 32N&quot;,UNIT[&quot;a&amp;lt;&quot;]]</SRS>\n  <GeoTransform>  4.4072e+05,  6.0e+01,  0.0,  3.75132e+06,  0.0, -3.0e+01</GeoTransform>\n</PAMDataset>";
-
-    #[test]
-    fn the_metadata_gives_transform_and_system() {
-        let place = Georeference::from_gdal_metadata(XML).unwrap();
-        assert_eq!(place.transform, [440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0]);
-        assert_eq!(place.system, "PROJCS[\"WGS 84 / UTM zone 32N\",UNIT[\"a&lt;\"]]");
-        assert_eq!(place.utm_zone(), Some((32, true)));
-        assert!(place.is_north_up() && !place.is_geographic());
+    fn place() -> Georeference {
+        Georeference::new([440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0], "PROJCS[\"WGS 84 / UTM zone 32N\"]")
     }
 
     #[test]
-    fn nonsense_gives_nothing() {
-        for xml in [
-            "",
-            "<GeoTransform>",
-            "<GeoTransform></GeoTransform>",
-            "<GeoTransform>1,2,3</GeoTransform>",
-            "<GeoTransform>1,2,3,4,5,inf</GeoTransform>",
-            "<GeoTransforms>1,2,3,4,5,6</GeoTransforms>",
-        ] {
-            assert_eq!(Georeference::from_gdal_metadata(xml), None, "{xml}");
-        }
+    fn the_system_s_name_gives_the_zone() {
+        assert_eq!(place().utm_zone(), Some((32, true)));
+        assert!(place().is_north_up() && !place().is_geographic());
     }
 
     #[test]
     fn a_window_keeps_the_pixels_where_they_are() {
-        let place = Georeference::from_gdal_metadata(XML).unwrap();
+        let place = place();
         let moved = place.window(10, 1, 5, 1);
         assert_eq!(moved.transform, [440720.0 + 600.0, 60.0, 0.0, 3751320.0 - 150.0, 0.0, -30.0]);
         // Every third column: the first pixel is three times as wide around the same centre.

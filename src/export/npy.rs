@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::column::{Column, Field, Fit, Misfit};
 use super::compose::Concat;
 use super::content::Content;
+use super::element::Converted;
 use crate::format::datatype::{Datatype, Kind};
 
 /// The order of the cells in the values.
@@ -37,6 +38,18 @@ pub fn npy(column: &Column, order: Order) -> Fit<Arc<dyn Content>> {
     column.check()?;
     let header = header(&column.field, &column.shape, order)?;
     Ok(Arc::new(Concat::new(vec![Arc::new(header), column.values.clone()])))
+}
+
+/// The mask of a nullable column as a `.npy` file of booleans: true for a value, false for null.
+pub fn validity(column: &Column, order: Order) -> Fit<Arc<dyn Content>> {
+    let Some(validity) = &column.validity else { return Err(Misfit::new("it cannot be null")) };
+    let field = Field::new(column.field.name.clone(), Datatype::Bool);
+    // NumPy's booleans are 0 and 1, and valid is whatever is not 0.
+    let booleans = Converted::new(validity.clone(), 1, 1, |from, to| {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0));
+        Ok(())
+    });
+    npy(&Column::fixed(field, column.shape.clone(), Arc::new(booleans)), order)
 }
 
 fn header(field: &Field, shape: &[u64], order: Order) -> Fit<Vec<u8>> {
@@ -135,6 +148,14 @@ mod tests {
     #[test]
     fn variable_cells_do_not_fit() {
         assert!(check(&Field::new("a", Datatype::Int32).with_values_per_cell(None)).is_err());
+    }
+
+    #[test]
+    fn the_mask_is_of_booleans() {
+        let column = Column::fixed(Field::new("a", Datatype::Int16), vec![3], Arc::new(vec![0; 6]));
+        assert!(validity(&column, Order::RowMajor).is_err());
+        let all = read_all(&validity(&column.with_validity(Arc::new(vec![1, 0, 255])), Order::RowMajor).unwrap());
+        assert!(all.windows(5).any(|part| part == b"'|b1'") && all.ends_with(&[b'\n', 1, 0, 1]));
     }
 
     #[test]

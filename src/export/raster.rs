@@ -1,6 +1,8 @@
 //! How a raster program sees an array: samples along a line, lines, and bands.
 
 use super::column::{Field, Fit, Misfit};
+use super::georeference::Georeference;
+use super::pam::Band;
 
 /// Which of bands, lines and samples varies slowest in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,65 @@ pub struct Raster {
     pub interleave: Interleave,
 }
 
+/// Names of an axis along which the channels of a picture lie, in small letters.
+const NAMES_OF_BANDS: [&str; 9] = ["band", "bands", "c", "ch", "chan", "channel", "channels", "rgb", "rgba"];
+
+/// Names of an axis along which a line runs.
+const NAMES_OF_SAMPLES: [&str; 9] = ["x", "lon", "long", "longitude", "easting", "col", "cols", "column", "columns"];
+
+/// A last axis of so many is short enough for the channels of a picture: red, green, blue and opacity.
+const MOST_CHANNELS: u64 = 4;
+
+/// Which axis of an array of three or more is that of the bands: the one that is called so; else the last where it is
+/// short, and shorter than the others; `None` where neither is. `lengths` are those of the whole array, since the
+/// meaning of an axis does not change with how much of it is shown.
+pub fn band_axis(names: &[String], lengths: &[u64]) -> Option<usize> {
+    let names: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
+    if names.len() < 3 {
+        return None;
+    }
+    let named = names.iter().rposition(|name| NAMES_OF_BANDS.contains(&name.as_str()));
+    named.or_else(|| {
+        let last = names.len() - 1;
+        let length = *lengths.get(last)?;
+        let is_short = length <= MOST_CHANNELS && lengths.iter().take(last).all(|&other| other > length);
+        (is_short && !NAMES_OF_SAMPLES.contains(&names[last].as_str())).then_some(last)
+    })
+}
+
+/// What is known of a raster besides its values.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scene {
+    /// The axis of the bands; `None` for the first of three.
+    pub band_axis: Option<usize>,
+    /// Where the pixels lie on the Earth.
+    pub place: Option<Georeference>,
+    /// Columns of the file that are the raster, where those behind are padding.
+    pub samples: Option<u64>,
+    /// Rows of the file that are the raster.
+    pub lines: Option<u64>,
+    /// What is said of each band; as many as there are bands, or none.
+    pub bands: Vec<Band>,
+}
+
+impl Scene {
+    /// A raster of which nothing is known but its axes.
+    pub fn of_axes(names: &[String], lengths: &[u64]) -> Self {
+        Scene { band_axis: band_axis(names, lengths), ..Scene::default() }
+    }
+
+    /// What is the same for all bands.
+    pub fn shared<T: PartialEq + Clone>(&self, of: impl Fn(&Band) -> Option<T>) -> Option<T> {
+        let first = of(self.bands.first()?)?;
+        self.bands.iter().all(|band| of(band).as_ref() == Some(&first)).then_some(first)
+    }
+
+    /// What is said of the band of that number from 0.
+    pub fn band(&self, number: u64) -> Option<&Band> {
+        self.bands.get(usize::try_from(number).ok()?)
+    }
+}
+
 impl Raster {
     /// Whether an array of so many axes is a raster.
     pub fn check(field: &Field, rank: usize) -> Fit<()> {
@@ -38,12 +99,11 @@ impl Raster {
         Ok(())
     }
 
-    /// Two axes are lines and samples, the last of one axis samples. Of three the one called `band` or
-    /// `bands` is that, else the first. Several values a cell are the bands, pixel by pixel.
-    pub fn of(field: &Field, shape: &[u64], axes: &[String]) -> Fit<Self> {
+    /// Two axes are lines and samples, the last of one axis samples. Of three one are the bands: `band_axis`, or the
+    /// first. Several values a cell are the bands, pixel by pixel.
+    pub fn of(field: &Field, shape: &[u64], band_axis: Option<usize>) -> Fit<Self> {
         Raster::check(field, shape.len())?;
         let values = u64::from(field.values_per_cell.unwrap_or(1));
-        let band_axis = axes.iter().position(|name| ["band", "bands"].contains(&name.to_lowercase().as_str()));
         let (bands, lines, samples, interleave) = match (shape, band_axis) {
             (&[samples], _) => (values, 1, samples, Interleave::Pixels),
             (&[lines, samples], _) => (values, lines, samples, Interleave::Pixels),
@@ -55,5 +115,45 @@ impl Raster {
         // With one band all three orders are the same; this is the one that every reader expects.
         let interleave = if bands == 1 { Interleave::Bands } else { interleave };
         Ok(Raster { samples, lines, bands, interleave })
+    }
+}
+
+/// The axes of an array's lines and samples; `None` where it has fewer than two besides that of the bands.
+pub fn line_and_sample_axes(rank: usize, band_axis: Option<usize>) -> Option<[usize; 2]> {
+    let mut axes = (0..rank).rev().filter(|&axis| band_axis != Some(axis));
+    let (samples, lines) = (axes.next()?, axes.next()?);
+    Some([lines, samples])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(names: &[&str], lengths: &[u64]) -> Option<usize> {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        band_axis(&names, lengths)
+    }
+
+    #[test]
+    fn bands_are_told_by_name_then_by_length() {
+        assert_eq!(axis(&["y", "x", "c"], &[300, 400, 30]), Some(2));
+        assert_eq!(axis(&["Y", "X", "BANDS"], &[300, 400, 7]), Some(2));
+        assert_eq!(axis(&["BANDS", "Y", "X"], &[7, 300, 4]), Some(0));
+        assert_eq!(axis(&["t", "channel", "x"], &[7, 300, 4]), Some(1));
+        assert_eq!(axis(&["a", "b", "d"], &[300, 400, 3]), Some(2));
+        assert_eq!(axis(&["a", "b", "d"], &[300, 400, 5]), None);
+        assert_eq!(axis(&["a", "b", "d"], &[3, 400, 3]), None);
+        assert_eq!(axis(&["t", "y", "x"], &[300, 400, 3]), None);
+        assert_eq!(axis(&["c", "x"], &[300, 3]), None);
+        assert_eq!(axis(&["z", "y", "x", "rgb"], &[9, 9, 9, 3]), Some(3));
+    }
+
+    #[test]
+    fn lines_and_samples_are_the_other_axes() {
+        assert_eq!(line_and_sample_axes(3, Some(2)), Some([0, 1]));
+        assert_eq!(line_and_sample_axes(3, Some(1)), Some([0, 2]));
+        assert_eq!(line_and_sample_axes(3, None), Some([1, 2]));
+        assert_eq!(line_and_sample_axes(2, None), Some([0, 1]));
+        assert_eq!(line_and_sample_axes(1, None), None);
     }
 }

@@ -8,7 +8,8 @@ use super::options::Extent;
 use super::shown::{FieldId, Shown};
 use super::texts::Covers;
 use crate::array::dense::{
-    AxisCoordinates, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection, grid::Grid,
+    AxisCoordinates, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection,
+    grid::{Grid, PositionBox},
 };
 use crate::array::{Array, FieldFile};
 use crate::error::{Error, Locate, Result};
@@ -175,6 +176,20 @@ impl Shown for DenseShown {
 
     fn selection(&self) -> Option<&Selection> {
         Some(&self.selection)
+    }
+
+    fn all_written(&self, attribute: usize) -> Result<Option<bool>> {
+        let mut shown = PositionBox { low: Vec::new(), high: Vec::new() };
+        for axis in self.selection.axes() {
+            let ends = axis.ranges().iter().filter(|range| range.count > 0).flat_map(|range| {
+                let last = range.first.wrapping_add_signed(range.step.wrapping_mul(range.count as i64 - 1));
+                [range.first, last]
+            });
+            let (Some(low), Some(high)) = (ends.clone().min(), ends.max()) else { return Ok(Some(true)) };
+            shown.low.push(low);
+            shown.high.push(high);
+        }
+        self.dense.view()?.all_written(attribute, &shown)
     }
 
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {

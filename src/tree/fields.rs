@@ -29,7 +29,7 @@ impl FieldNames {
             .map(|attribute| {
                 let values = format!(".{}", of_datatype(attribute.datatype));
                 let header = format!("{values}.hdr");
-                let beside = [".offsets.u64", ".valid.u8", ".txt", ".vrt", ".nhdr", ".mhd"];
+                let beside = [".offsets.u64", ".valid.u8", ".txt", ".vrt", ".nhdr", ".mhd", ".npy", ".valid.npy"];
                 let all = [&[values.as_str(), &header][..], &beside].concat();
                 names.give_attribute(&attribute.name, &all)
             })

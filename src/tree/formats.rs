@@ -6,8 +6,7 @@ use super::builder::FolderBuilder;
 use super::enums;
 use super::fields::FieldFolder;
 use super::made::MadeFile;
-use super::meta;
-use super::rasters::georeference;
+use super::rasters::{self, Rasters};
 use super::shown::{FieldId, column};
 use super::texts::Format;
 use crate::error::{Error, Result};
@@ -16,6 +15,7 @@ use crate::export::column::Columns;
 use crate::export::extension::of_datatype;
 use crate::export::netcdf::netcdf;
 use crate::export::npy::{self, Order};
+use crate::export::padded;
 use crate::export::text::matrix_market::{self, MatrixDomain};
 use crate::export::text::{self, Style};
 use crate::export::{Column, Content, Misfit};
@@ -73,6 +73,13 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
             let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
             builder.add(name, Format::Npy, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
         }
+    }
+    // Whether each cell has a value, also of those whose values NumPy cannot hold.
+    if fields.describe(id).nullable {
+        let this = fields.clone();
+        let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
+        let name = format!("{}.valid.npy", fields.names.of_field(id));
+        builder.add(name, Format::Npy, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
     }
 }
 
@@ -176,13 +183,27 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
 }
 
 fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
-    let metadata = fields.shown.array().metadata()?;
+    let fields = &rasters::without_padding(fields)?;
+    let rasters = Rasters::of(fields)?;
+    let column = |id: FieldId| -> Result<Column> {
+        let mut field = rasters.describe(id)?;
+        if let FieldId::Attribute(number) = id {
+            field.labels = enums::labels(fields.shown.array(), number)?;
+        }
+        let is_text = field.datatype.is_string() && field.datatype.size() == 1;
+        let mut column = column(&*fields.shown, id, field)?;
+        if let Some(offsets) = column.offsets.as_ref().filter(|_| is_text) {
+            column.longest = Some(padded::longest(offsets)?);
+        }
+        Ok(column)
+    };
     let columns = Columns {
         sparse: fields.schema().is_sparse(),
-        dimensions: fields.dimensions().map(|id| column_of(fields, id)).collect::<Result<_>>()?,
-        attributes: fields.attributes().map(|id| labelled_column_of(fields, id)).collect::<Result<_>>()?,
-        metadata: meta::for_formats(&metadata),
-        georeference: georeference(fields),
+        dimensions: fields.dimensions().map(column).collect::<Result<_>>()?,
+        attributes: fields.attributes().map(column).collect::<Result<_>>()?,
+        metadata: rasters.notes.of_array.clone(),
+        // All rasters of an array are in the same place.
+        georeference: fields.attributes().find_map(|id| rasters.georeference(id)),
     };
     Ok(netcdf(&columns).map_err(misfit)?.file.content)
 }

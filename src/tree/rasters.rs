@@ -1,23 +1,39 @@
-//! The small files beside the raw file of a dense attribute that tell programs how to read it.
+//! The small files beside the raw file of a dense attribute that tell programs how to read it, and what is known of an
+//! attribute as a raster.
 
 use std::sync::Arc;
 
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
+use super::grammar::By;
 use super::made::MadeFile;
+use super::meta;
+use super::missing;
+use super::notes::Notes;
 use super::shown::{FieldId, column};
 use super::texts::Format;
-use crate::error::{Error, Result};
+use crate::array::dense::AxisRange;
+use crate::array::metadata::Value;
+use crate::error::{Error, Locate, Result};
 use crate::export::column::Fit;
 use crate::export::extension::of_datatype;
-use crate::export::georeference::Georeference;
-use crate::export::{Column, Misfit, envi, sidecar};
+use crate::export::georeference::GeoreferencedAxes;
+use crate::export::pam::{Band, Pam};
+use crate::export::raster::{Scene, band_axis, line_and_sample_axes};
+use crate::export::{Column, Field, Metadatum, Misfit, envi, number, sidecar};
+use crate::format::datatype::Datatype;
 
-/// The metadata key under which GDAL keeps where a raster lies.
+/// The metadata key under which GDAL keeps what it knows of a raster.
 const GDAL_METADATA: &str = "_gdal";
 
+/// The end of the name of the file in an array's folder that GDAL kept the same in before TileDB had metadata.
+const GDAL_FILE: &str = ".tdb.aux.xml";
+
+/// A longer one is none.
+const MOST_GDAL_FILE: u64 = 16 << 20;
+
 /// Writes the header of an image whose raw file has the given name.
-type ImageHeader = fn(&Column, &str) -> Fit<Vec<u8>>;
+type ImageHeader = fn(&Column, &Scene, &str) -> Fit<Vec<u8>>;
 
 /// Adds the ENVI header, and for those who ask for them `.vrt`, `.nhdr` and `.mhd`.
 pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
@@ -25,52 +41,263 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
     let rank = fields.schema().dimensions.len();
     let stem = fields.names.of_field(id);
     let data_file = format!("{stem}.{}", of_datatype(field.datatype));
-    let axes: Vec<String> = fields.schema().dimensions.iter().map(|dimension| dimension.name.clone()).collect();
 
     let name = format!("{data_file}.hdr");
-    let envi_axes = axes.clone();
     match envi::check(&field, rank) {
         Err(reason) => builder.leave_out(&name, reason),
         Ok(()) => {
-            let file = header(fields, id, move |column, place| envi::header(column, &envi_axes, place));
-            builder.add(name, Format::EnviHeader, Some(fields.user_name(id)), file);
+            builder.add(name, Format::EnviHeader, Some(fields.user_name(id)), header(fields, id, envi::header));
         }
     }
-    if sidecar::check_vrt(&field, rank).is_ok() {
+    let is_raster = sidecar::check_vrt(&field, rank).is_ok();
+    let is_image = sidecar::check_image(&field, rank).is_ok();
+    let others: [(bool, &str, ImageHeader); 3] =
+        [(is_raster, "vrt", sidecar::vrt), (is_image, "nhdr", sidecar::nhdr), (is_image, "mhd", sidecar::mhd)];
+    for (_, extension, write) in others.into_iter().filter(|(fits, _, _)| *fits) {
         let data = data_file.clone();
-        let file = header(fields, id, move |column, place| sidecar::vrt(column, &axes, place, &data));
-        builder.add_unlisted(format!("{stem}.vrt"), Format::Sidecar, Some(fields.user_name(id)), file);
-    }
-    if sidecar::check_image(&field, rank).is_ok() {
-        for (extension, write) in [("nhdr", sidecar::nhdr as ImageHeader), ("mhd", sidecar::mhd)] {
-            let data = data_file.clone();
-            let file = header(fields, id, move |column, _| write(column, &data));
-            builder.add_unlisted(format!("{stem}.{extension}"), Format::Sidecar, Some(fields.user_name(id)), file);
-        }
+        let file = header(fields, id, move |column, scene| write(column, scene, &data));
+        builder.add_unlisted(format!("{stem}.{extension}"), Format::Sidecar, Some(fields.user_name(id)), file);
     }
 }
 
-/// Where the last two axes of what is shown lie on the Earth, if GDAL's metadata says so.
-pub fn georeference(fields: &FieldFolder) -> Option<Georeference> {
-    let metadata = fields.shown.array().metadata().ok()?;
-    let gdal = metadata.get(GDAL_METADATA)?;
-    let whole = Georeference::from_gdal_metadata(std::str::from_utf8(gdal.bytes()?).ok()?)?;
-    let [.., rows, columns] = fields.shown.selection()?.axes() else { return None };
-    let ([rows], [columns]) = (rows.ranges(), columns.ranges()) else { return None };
-    let step = |step: i64| u64::try_from(step).ok();
-    Some(whole.window(columns.first, step(columns.step)?, rows.first, step(rows.step)?))
-}
-
-/// A file that `write` makes from the column and its place on the Earth.
+/// A file that `write` makes from the column and what is known of it as a raster.
 fn header(
     fields: &FieldFolder,
     id: FieldId,
-    write: impl Fn(&Column, Option<&Georeference>) -> Fit<Vec<u8>> + Send + Sync + 'static,
+    write: impl Fn(&Column, &Scene) -> Fit<Vec<u8>> + Send + Sync + 'static,
 ) -> MadeFile {
     let this = fields.clone();
     MadeFile::new(fields.modified, move || -> Result<Arc<_>> {
-        let column = column(&*this.shown, id, this.describe(id))?;
-        let text = write(&column, georeference(&this).as_ref());
+        let rasters = Rasters::of(&this)?;
+        let field = rasters.describe(id)?;
+        let scene = rasters.scene(id, &field);
+        let text = write(&column(&*this.shown, id, field)?, &scene);
         Ok(Arc::new(text.map_err(|Misfit(reason)| Error::unsupported(reason))?))
     })
+}
+
+/// What an array's metadata says of its fields, and of them as rasters.
+pub struct Rasters<'a> {
+    fields: &'a FieldFolder,
+    pub notes: Notes,
+    pam: Pam,
+    band_axis: Option<usize>,
+}
+
+/// The bytes of a value, unless they are too many to be a description of a raster.
+fn whole(value: &Value) -> Result<Option<Vec<u8>>> {
+    if value.len() > MOST_GDAL_FILE {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; value.len() as usize];
+    value.read_at(0, &mut bytes)?;
+    Ok(Some(bytes))
+}
+
+impl<'a> Rasters<'a> {
+    /// # Errors
+    /// When the metadata cannot be read.
+    pub fn of(fields: &'a FieldFolder) -> Result<Self> {
+        let metadata = fields.shown.array().metadata()?;
+        let notes = Notes::of(fields, meta::for_formats(&metadata));
+        let dimensions = &fields.schema().dimensions;
+        let names: Vec<String> = dimensions.iter().map(|dimension| dimension.name.clone()).collect();
+        let lengths: Vec<u64> = dimensions
+            .iter()
+            .map(|dimension| {
+                let last = dimension.domain.as_ref().and_then(|domain| domain.high.distance_above(&domain.low));
+                last.map_or(u64::MAX, |last| last.saturating_add(1))
+            })
+            .collect();
+        let stored = match metadata.get(GDAL_METADATA).map(|value| whole(value)).transpose()?.flatten() {
+            None if !fields.schema().is_sparse() && (2..=3).contains(&dimensions.len()) => gdal_file(fields)?,
+            stored => stored,
+        };
+        let pam = stored.and_then(|text| Pam::parse(std::str::from_utf8(&text).ok()?)).unwrap_or_default();
+        Ok(Rasters { fields, notes, pam, band_axis: band_axis(&names, &lengths) })
+    }
+
+    /// A field with its notes and what marks missing values in it.
+    ///
+    /// # Errors
+    /// When metadata that is needed cannot be read.
+    pub fn describe(&self, id: FieldId) -> Result<Field> {
+        let mut field = self.fields.describe(id);
+        field.notes = self.notes.of_field(id);
+        if matches!(id, FieldId::Dimension(_)) {
+            return Ok(field);
+        }
+        let marked = field.notes.iter().find(|note| note.key == "_FillValue");
+        field.no_data = marked.and_then(|note| missing::number_of(field.datatype, note));
+        let bands = Scene { bands: self.bands(id, &field), ..Scene::default() };
+        let gdal = bands.shared(|band| band.no_data.clone());
+        field.no_data = field.no_data.or_else(|| missing::parsed(field.datatype, &gdal?));
+        let text = |key: &str, text: String| Metadatum {
+            key: key.to_owned(),
+            datatype: Datatype::StringUtf8,
+            value: text.into_bytes(),
+        };
+        let double = |key: &str, value: f64| Metadatum {
+            key: key.to_owned(),
+            datatype: Datatype::Float64,
+            value: value.to_le_bytes().to_vec(),
+        };
+        let descriptions: Vec<String> = bands.bands.iter().filter_map(|band| band.description.clone()).collect();
+        let said = [
+            bands.shared(|band| band.unit.clone()).map(|unit| text("units", unit)),
+            bands.shared(|band| band.scale).map(|scale| double("scale_factor", scale)),
+            bands.shared(|band| band.offset).map(|offset| double("add_offset", offset)),
+            match descriptions.len() {
+                0 => None,
+                1 if bands.bands.len() == 1 => Some(text("long_name", descriptions.concat())),
+                _ => Some(text("band_names", descriptions.join(", "))),
+            },
+        ];
+        for note in said.into_iter().flatten() {
+            // What the array's own metadata says counts more.
+            if field.notes.iter().all(|own| own.key != note.key) {
+                field.notes.push(note);
+            }
+        }
+        missing::describe(self.fields, id, &mut field)?;
+        Ok(field)
+    }
+
+    /// What is known of an attribute as a raster.
+    fn scene(&self, id: FieldId, field: &Field) -> Scene {
+        let mut bands = self.bands(id, field);
+        let note = |key: &str| field.notes.iter().find(|note| note.key == key);
+        let text = |key: &str| note(key).and_then(|note| String::from_utf8(note.value.clone()).ok());
+        let number = |key: &str| {
+            let bytes = missing::number_of(Datatype::Float64, note(key)?)?;
+            number::text(Datatype::Float64, &bytes)?.parse::<f64>().ok()
+        };
+        for band in &mut bands {
+            band.unit = band.unit.take().or_else(|| text("units"));
+            band.scale = band.scale.or_else(|| number("scale_factor"));
+            band.offset = band.offset.or_else(|| number("add_offset"));
+        }
+        if let [band] = &mut bands[..] {
+            band.description = band.description.take().or_else(|| text("long_name"));
+        }
+        let placed = self.georeference(id);
+        let [lines, samples] = self.sizes(id).map_or([None; 2], |sizes| sizes.map(Some));
+        Scene { band_axis: self.band_axis, place: placed.map(|placed| placed.place), samples, lines, bands }
+    }
+
+    /// Where the rows and columns that are shown of an attribute lie on the Earth.
+    pub fn georeference(&self, id: FieldId) -> Option<GeoreferencedAxes> {
+        let place = self.pam(id).place?;
+        let ([lines, samples], [rows, columns]) = self.rows_and_columns()?;
+        let step = |range: &AxisRange| u64::try_from(range.step).ok();
+        let place = place.window(columns.first, step(columns)?, rows.first, step(rows)?);
+        Some(GeoreferencedAxes { place, lines, samples })
+    }
+
+    /// How many of the rows and of the columns that are shown of an attribute are the raster, where its metadata says
+    /// how large that is.
+    pub fn sizes(&self, id: FieldId) -> Option<[u64; 2]> {
+        let pam = self.pam(id);
+        let (_, ranges) = self.rows_and_columns()?;
+        let [lines, samples] = [(pam.lines?, ranges[0]), (pam.samples?, ranges[1])].map(|(size, range)| {
+            let step = u64::try_from(range.step).ok()?.max(1);
+            let within = size.checked_sub(range.first).filter(|&left| left > 0)?.div_ceil(step);
+            Some(within.min(range.count))
+        });
+        Some([lines?, samples?])
+    }
+
+    /// The axes of rows and columns, and what is shown of each, where that is one run.
+    pub fn rows_and_columns(&self) -> Option<([usize; 2], [&AxisRange; 2])> {
+        let axes = self.fields.shown.selection()?.axes();
+        let found = line_and_sample_axes(axes.len(), self.band_axis)?;
+        let [Some(rows), Some(columns)] = found.map(|axis| match axes.get(axis)?.ranges() {
+            [range] => Some(range),
+            _ => None,
+        }) else {
+            return None;
+        };
+        Some((found, [rows, columns]))
+    }
+
+    fn pam(&self, id: FieldId) -> Pam {
+        let schema = self.fields.schema();
+        // A raster has an axis of bands, or none.
+        let is_flat = schema.dimensions.len() == 2;
+        self.pam.of_attribute(self.fields.user_name(id), schema.attributes.len() == 1, is_flat)
+    }
+
+    /// What is said of each band that is shown.
+    fn bands(&self, id: FieldId, field: &Field) -> Vec<Band> {
+        let rank = self.fields.schema().dimensions.len();
+        let values = field.values_per_cell.unwrap_or(1);
+        let axis = (rank == 3).then_some(self.band_axis.unwrap_or(0));
+        let shown = axis.and_then(|axis| self.fields.shown.selection()?.axes().get(axis));
+        let numbers: Vec<u64> = match (shown, axis) {
+            (Some(shown), _) if shown.len() <= MOST_BANDS => shown.runs(0, shown.len()).flat_map(positions).collect(),
+            (None, None) => (0..values.into()).collect(),
+            _ => return Vec::new(),
+        };
+        let said = self.pam(id).bands;
+        let colours = axis.map_or(&[][..], |axis| colours(&self.fields.schema().dimensions[axis].name));
+        let band = |number: u64| {
+            let place = usize::try_from(number).unwrap_or(usize::MAX);
+            let mut band = said.get(place).cloned().unwrap_or_default();
+            band.colour = band.colour.or_else(|| colours.get(place).map(|&colour| colour.to_owned()));
+            band
+        };
+        numbers.into_iter().map(band).collect()
+    }
+}
+
+/// A folder that shows the rows and columns of an array's rasters alone, where their metadata says that what is behind
+/// them is padding.
+///
+/// # Errors
+/// When the metadata cannot be read.
+pub fn without_padding(fields: &FieldFolder) -> Result<FieldFolder> {
+    let rasters = Rasters::of(fields)?;
+    let sizes = fields.attributes().find_map(|id| rasters.sizes(id));
+    let (Some(sizes), Some((axes, ranges))) = (sizes, rasters.rows_and_columns()) else { return Ok(fields.clone()) };
+    if ranges.iter().zip(sizes).all(|(range, size)| range.count == size) {
+        return Ok(fields.clone());
+    }
+    let rank = fields.schema().dimensions.len();
+    let parts: Vec<String> = (0..rank)
+        .map(|axis| match axes.iter().position(|&own| own == axis) {
+            Some(which) => format!("0:{}", sizes[which]),
+            None => "..".to_owned(),
+        })
+        .collect();
+    let shown = fields.shown.select(&parts.join(","), By::Position);
+    let shown = shown.map_err(|error| Error::unsupported(error.message))?;
+    Ok(FieldFolder { shown, ..fields.clone() })
+}
+
+/// GDAL has no more.
+const MOST_BANDS: u64 = 65_536;
+
+fn positions(run: AxisRange) -> impl Iterator<Item = u64> {
+    (0..run.count).map(move |number| run.first.wrapping_add_signed(run.step.wrapping_mul(number as i64)))
+}
+
+/// The colours of the bands along an axis of that name.
+fn colours(axis: &str) -> &'static [&'static str] {
+    match axis.to_lowercase().as_str() {
+        "rgb" => &["Red", "Green", "Blue"],
+        "rgba" => &["Red", "Green", "Blue", "Alpha"],
+        _ => &[],
+    }
+}
+
+/// What GDAL kept in a file of the array's folder. It is called like the folder was when it was written.
+fn gdal_file(fields: &FieldFolder) -> Result<Option<Vec<u8>>> {
+    let array = fields.shown.array();
+    let storage = &array.context().storage;
+    let files = storage.list(array.path()).in_array(array.path())?;
+    let found: Vec<_> = files.iter().filter(|file| !file.is_folder && file.name.ends_with(GDAL_FILE)).collect();
+    let stem = array.path().file_stem().map(|stem| format!("{}{GDAL_FILE}", stem.to_string_lossy()));
+    let own = found.iter().find(|file| Some(&file.name) == stem.as_ref());
+    let own = own.or(found.first().filter(|_| found.len() == 1));
+    own.map(|file| storage.read(&array.path().join(&file.name), MOST_GDAL_FILE)).transpose().in_array(array.path())
 }

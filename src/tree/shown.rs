@@ -82,6 +82,16 @@ pub trait Shown: Send + Sync {
         None
     }
 
+    /// Whether every cell that is shown was written with a value of this attribute, so that none holds the fill value
+    /// for want of another. `None` where finding out would take too long.
+    ///
+    /// # Errors
+    /// When a footer or a schema that is needed for it cannot be read.
+    fn all_written(&self, _attribute: usize) -> Result<Option<bool>> {
+        // A cell of a sparse array is there because it was written.
+        Ok(Some(true))
+    }
+
     /// The values of a field, little-endian, cell after cell.
     ///
     /// # Errors

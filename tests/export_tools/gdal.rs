@@ -1,6 +1,7 @@
 //! GDAL opens the raw file by the ENVI header or the `.vrt` beside it; other headers are for other readers.
 
 use tilefs::export::georeference::Georeference;
+use tilefs::export::raster::Scene;
 use tilefs::export::{Column, Field, envi, sidecar};
 use tilefs::format::datatype::Datatype;
 
@@ -8,8 +9,10 @@ use crate::tools::{bytes, floats, has, python, run, write};
 
 const UTM: &str = r#"PROJCS["WGS 84 / UTM zone 32N",GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["latitude_of_origin",0],PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],PARAMETER["false_easting",500000],PARAMETER["false_northing",0],UNIT["metre",1],AUTHORITY["EPSG","32632"]]"#;
 
-fn axes(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&name| name.to_owned()).collect()
+/// A raster of these axes.
+fn scene(names: &[&str], shape: &[u64], place: Option<&Georeference>) -> Scene {
+    let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    Scene { place: place.cloned(), ..Scene::of_axes(&names, shape) }
 }
 
 /// The value of a pixel of a band as GDAL reads it.
@@ -24,11 +27,11 @@ fn gdal_reads_values_and_georeference() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let place = Georeference { transform: [440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0], system: UTM.into() };
-    let field = Field::new("temp", Datatype::Float32).with_fill((-9999f32).to_le_bytes());
+    let place = Georeference::new([440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0], UTM);
+    let field = Field::new("temp", Datatype::Float32).with_no_data((-9999f32).to_le_bytes());
     let temp = Column::fixed(field, vec![3, 4], bytes((0..12).map(|i| (i as f32 * 1.5).to_le_bytes())));
     write(folder.path(), "temp.f32", &temp.values);
-    write(folder.path(), "temp.f32.hdr", &envi::header(&temp, &axes(&["y", "x"]), Some(&place)).unwrap());
+    write(folder.path(), "temp.f32.hdr", &envi::header(&temp, &scene(&["y", "x"], &[3, 4], Some(&place))).unwrap());
     let info = run(folder.path(), "gdalinfo", &["temp.f32"]);
     for expected in [
         "Driver: ENVI",
@@ -73,9 +76,10 @@ fn gdal_finds_each_band_in_each_interleave() {
             }
         }
         let column = Column::fixed(Field::new("a", Datatype::UInt16), shape.to_vec(), bytes(values));
+        let scene = scene(&names, &shape, None);
         write(folder.path(), &format!("{name}.u16"), &column.values);
-        write(folder.path(), &format!("{name}.u16.hdr"), &envi::header(&column, &axes(&names), None).unwrap());
-        let vrt = sidecar::vrt(&column, &axes(&names), None, &format!("{name}.u16")).unwrap();
+        write(folder.path(), &format!("{name}.u16.hdr"), &envi::header(&column, &scene).unwrap());
+        let vrt = sidecar::vrt(&column, &scene, &format!("{name}.u16")).unwrap();
         write(folder.path(), &format!("{name}.vrt"), &vrt);
         for (band, y, x) in [(0, 0, 0), (1, 2, 3), (0, 1, 2), (1, 0, 1)] {
             let expected = (band * 100 + y * 10 + x).to_string();
@@ -92,11 +96,15 @@ fn a_vrt_has_the_georeference_of_any_transform() {
     }
     let folder = tempfile::tempdir().unwrap();
     // Rows go north, which ENVI cannot say.
-    let place = Georeference { transform: [10.0, 2.0, 0.0, 20.0, 0.0, 3.0], system: UTM.into() };
+    let place = Georeference::new([10.0, 2.0, 0.0, 20.0, 0.0, 3.0], UTM);
     let mut column = floats("temp", &[5, 7]);
-    column.field.fill = f32::NAN.to_le_bytes().to_vec();
+    column.field.no_data = Some(f32::NAN.to_le_bytes().to_vec());
     write(folder.path(), "a & b.f32", &column.values);
-    write(folder.path(), "a.vrt", &sidecar::vrt(&column, &axes(&["y", "x"]), Some(&place), "a & b.f32").unwrap());
+    write(
+        folder.path(),
+        "a.vrt",
+        &sidecar::vrt(&column, &scene(&["y", "x"], &[5, 7], Some(&place)), "a & b.f32").unwrap(),
+    );
     let info = run(folder.path(), "gdalinfo", &["a.vrt"]);
     for expected in ["UTM zone 32N", "Origin = (10.0", "Pixel Size = (2.000000000000000,3.0", "NoData Value=nan"] {
         assert!(info.contains(expected), "{expected} is missing in\n{info}");
@@ -109,8 +117,8 @@ fn image_readers_find_the_raw_file() {
     let folder = tempfile::tempdir().unwrap();
     let column = floats("temp", &[3, 5, 7]);
     write(folder.path(), "temp.f32", &column.values);
-    write(folder.path(), "temp.nhdr", &sidecar::nhdr(&column, "temp.f32").unwrap());
-    write(folder.path(), "temp.mhd", &sidecar::mhd(&column, "temp.f32").unwrap());
+    write(folder.path(), "temp.nhdr", &sidecar::nhdr(&column, &Scene::default(), "temp.f32").unwrap());
+    write(folder.path(), "temp.mhd", &sidecar::mhd(&column, &Scene::default(), "temp.f32").unwrap());
     python(
         folder.path(),
         "numpy, SimpleITK",

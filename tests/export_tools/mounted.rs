@@ -83,6 +83,49 @@ fn python_on(needs: &str, script: &str, arrays: &[&str]) {
     }
 }
 
+/// Runs a script of `mounted/` that makes arrays in a folder, mounts each array NAME as `mnt_NAME`, and runs the script
+/// again to look at them.
+fn made_and_checked(needs: &str, script: &str) {
+    if !can_mount() || !has("gdalinfo") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(made) = python_file(folder.path(), needs, script, &["make"]) else { return };
+    let mounts: Vec<Mount> = made.split_whitespace().map(|name| Mount::new(folder.path(), name)).collect();
+    assert!(!mounts.is_empty(), "{script} makes no arrays");
+    python_file(folder.path(), needs, script, &["check"]);
+}
+
+/// A mounted array that is no fixture.
+struct Mount(PathBuf);
+
+impl Mount {
+    fn new(folder: &Path, name: &str) -> Self {
+        let mount = Mount(folder.join(format!("mnt_{name}")));
+        fs::create_dir(&mount.0).unwrap();
+        assert!(tilefs(&["mount".as_ref(), &folder.join(name), &mount.0]), "{name} cannot be mounted");
+        mount
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        if !tilefs(&["umount".as_ref(), &self.0]) {
+            let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+        }
+    }
+}
+
+#[test]
+fn gdal_rasterio_and_xarray_see_the_raster_that_gdal_sees_in_a_geotiff() {
+    made_and_checked("numpy, rasterio, tiledb, xarray, netCDF4", "raster_files.py");
+}
+
+#[test]
+fn missing_values_pictures_texts_and_units_mean_what_they_mean_in_the_array() {
+    made_and_checked("numpy, netCDF4, rasterio, SimpleITK, tiledb, xarray", "meaning_files.py");
+}
+
 #[test]
 fn numpy_maps_raw_and_npy_files() {
     let dense = ["types_numbers", "types_times", "types_text", "multi_value", "nullable", "var", "odd_names"];

@@ -115,6 +115,10 @@ fn check_footer(corpus: &Corpus, folder: &Path, array: &Path, version: u32) {
             sections::parse_tile_offsets(&section(record.validity_offsets), tiles, record.validity_file_size).unwrap();
         }
     }
+    if let Some(offset) = parsed.statistics_offset {
+        let extremes = sections::parse_extremes(&section(offset), facts.slot_count()).unwrap();
+        assert!(extremes.iter().all(|one| one.least.is_empty() == one.greatest.is_empty()));
+    }
     if let Some(offset) = facts.processed_conditions_offset {
         sections::parse_processed_conditions(&section(offset)).unwrap();
     }

@@ -11,6 +11,7 @@ pub mod scattered;
 pub mod selection;
 pub mod var;
 pub mod view;
+mod written;
 
 pub use axis::AxisCoordinates;
 pub use column::DenseColumn;

@@ -117,6 +117,20 @@ impl DenseView {
         Ok(covers)
     }
 
+    /// Visits the boxes of the fragments that own all cells of theirs, as far as they meet a box, newest first.
+    pub(super) fn for_each_dense_box(
+        &self,
+        wanted: &PositionBox,
+        mut visit: impl FnMut(usize, &PositionBox) -> Result<()>,
+    ) -> Result<()> {
+        self.boxes.newest_first(wanted, |met| {
+            if let Some(fragment) = met.fragment.filter(|fragment| !self.scattered.contains_key(fragment)) {
+                visit(fragment, &met.positions)?;
+            }
+            Ok(true)
+        })
+    }
+
     /// What a fragment has of a tile: `positions`, or of a sparse fragment the cells there, if any.
     fn cover(&self, fragment: usize, positions: PositionBox, tile: &[u64]) -> Result<Option<Cover>> {
         if let Some(cells) = self.scattered.get(&fragment) {

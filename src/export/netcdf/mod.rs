@@ -13,18 +13,28 @@
 //!
 //! * The axes of a dense array are dimensions with coordinate variables. The cells of a sparse array are
 //!   the dimension `cells`, and its coordinates are variables along it.
-//! * Several values a cell are a dimension more. Where their number varies all values are one variable,
-//!   and `NAME_offsets` says where those of each cell begin, in bytes.
-//! * The fill value of a dense array's numbers and dates is `_FillValue`; not that of booleans and blobs,
-//!   where 0 is a value like any other.
-//! * Nulls are stored as they are in the array; `NAME_valid` is 0 for them.
+//! * Where the array is a raster with a place on the Earth, the coordinates of its rows and columns are those of the
+//!   centres of pixels in that coordinate system, which the variable `crs` describes. A rotated one has its transform
+//!   there only.
+//! * Several values a cell are a dimension more. Text of variable length is too, as long as the longest value; readers
+//!   make texts of it. Where that would be much larger than the values, and for numbers of variable length, all values
+//!   are one variable, and `NAME_offsets` says where those of each cell begin, in bytes.
+//! * What marks missing numbers and dates is `_FillValue`: see [`Field::no_data`](super::Field).
+//! * Nulls hold `_FillValue` where a value is free for it, else what the array has stored; `NAME_valid` is 0 for them.
 //! * Dates are counts "since 1970-01-01". Years, months and weeks, which CF cannot count, become days.
 //! * The labels of an enumeration are `NAME_labels`, and up to 256 of them `flag_meanings`.
-//! * The metadata are global attributes.
+//! * The metadata are global attributes, those of one field alone attributes of its variable.
+//!
+//! What a variable's values are is said by ours: its type, `_FillValue`, units of dates. Of the array's metadata
+//! everything else.
+//!
+//! The library of netCDF itself takes one value of every type of more than a byte, -32767 of 16 bits and -2147483647 of
+//! 32, for one that was never written, unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
 
 mod header;
 mod metadata;
 mod names;
+mod place;
 mod types;
 mod variables;
 

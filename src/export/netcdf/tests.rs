@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::*;
 use crate::export::column::{Column, Field, Labels, Metadatum};
-use crate::export::georeference::Georeference;
+use crate::export::georeference::{Georeference, GeoreferencedAxes};
 use crate::export::testing::{assert_random_access, read_all};
 use crate::format::datatype::Datatype;
 use proptest::prelude::*;
@@ -143,13 +143,12 @@ fn text(attribute: &(u32, Vec<u8>)) -> &str {
 #[test]
 fn a_dense_array_is_cdf2_with_coordinate_variables() {
     let values = [1.5f32, 2.5, f32::NAN, -1.0, 0.0, 3e38];
-    let field = Field::new("temp", Datatype::Float32).with_fill(f32::NAN.to_le_bytes());
+    let field = Field::new("temp", Datatype::Float32).with_no_data(f32::NAN.to_le_bytes());
     let temp = Column::fixed(field, vec![2, 3], le(values.map(f32::to_le_bytes)));
     let count = Column::fixed(Field::new("count", Datatype::UInt16), vec![2, 3], le((0..6u16).map(u16::to_le_bytes)))
         .with_validity(Arc::new(vec![1, 0, 1, 1, 1, 0]));
     let mut columns = dense(vec![temp, count]);
     columns.metadata.push(Metadatum { key: "title".into(), datatype: Datatype::StringUtf8, value: b"T".to_vec() });
-    columns.georeference = Some(Georeference { transform: [1.0, 2.0, 0.0, 3.0, 0.0, -2.0], system: "S".into() });
     let made = netcdf(&columns).unwrap();
     assert_eq!(made.version, Version::Cdf2);
     let file = read(&made.file.content);
@@ -162,8 +161,6 @@ fn a_dense_array_is_cdf2_with_coordinate_variables() {
     assert_eq!(temp.shape, [("y".to_owned(), 2), ("x".to_owned(), 3)]);
     assert_eq!((temp.nc_type, &temp.data), (5, &values.map(f32::to_be_bytes).concat()));
     assert_eq!(temp.attributes["_FillValue"], (5, f32::NAN.to_be_bytes().to_vec()));
-    assert_eq!(text(&temp.attributes["grid_mapping"]), "crs");
-    assert_eq!(text(&file.variables["crs"].attributes["GeoTransform"]), "1 2 0 3 0 -2");
     let count = &file.variables["count"];
     assert_eq!((count.nc_type, text(&count.attributes["_Unsigned"])), (3, "true"));
     assert_eq!(text(&count.attributes["ancillary_variables"]), "count_valid");
@@ -172,9 +169,111 @@ fn a_dense_array_is_cdf2_with_coordinate_variables() {
 }
 
 #[test]
+fn rows_and_columns_of_a_raster_have_the_coordinates_of_their_pixels() {
+    let utm = "PROJCS[\"a\",GEOGCS[\"b\",DATUM[\"c\",SPHEROID[\"d\",6378137,298.25]],UNIT[\"degree\",0.0174532925199433]],\
+               PROJECTION[\"Transverse_Mercator\"],PARAMETER[\"central_meridian\",9],PARAMETER[\"latitude_of_origin\",0],\
+               PARAMETER[\"scale_factor\",0.9996],UNIT[\"metre\",1]]";
+    let values = Column::fixed(Field::new("temp", Datatype::UInt8), vec![2, 3], Arc::new(vec![0; 6]));
+    let of = |transform: [f64; 6], system: &str, lines, samples| {
+        let mut columns = dense(vec![values.clone()]);
+        columns.georeference = Some(GeoreferencedAxes { place: Georeference::new(transform, system), lines, samples });
+        read(&netcdf(&columns).unwrap().file.content)
+    };
+    let doubles = |values: &[f64]| values.iter().flat_map(|value| value.to_be_bytes()).collect::<Vec<u8>>();
+    let file = of([10.0, 2.0, 0.0, 50.0, 0.0, -4.0], utm, 0, 1);
+    let (y, x, crs) = (&file.variables["y"], &file.variables["x"], &file.variables["crs"]);
+    assert_eq!((y.nc_type, &y.data), (6, &doubles(&[48.0, 44.0])));
+    assert_eq!((x.nc_type, &x.data), (6, &doubles(&[11.0, 13.0, 15.0])));
+    assert_eq!(text(&x.attributes["standard_name"]), "projection_x_coordinate");
+    assert_eq!((text(&y.attributes["units"]), text(&y.attributes["axis"])), ("m", "Y"));
+    assert_eq!(text(&file.variables["temp"].attributes["grid_mapping"]), "crs");
+    assert_eq!(text(&crs.attributes["grid_mapping_name"]), "transverse_mercator");
+    assert_eq!(crs.attributes["longitude_of_central_meridian"], (6, doubles(&[9.0])));
+    assert_eq!(text(&crs.attributes["GeoTransform"]), "10 2 0 50 0 -4");
+    // The other way round, in degrees.
+    let file = of([10.0, 2.0, 0.0, 50.0, 0.0, -4.0], "GEOGCS[\"b\",UNIT[\"degree\",0.0174532925199433]]", 1, 0);
+    assert_eq!(text(&file.variables["y"].attributes["units"]), "degrees_east");
+    assert_eq!(file.variables["x"].data, doubles(&[48.0, 44.0, 40.0]));
+    // No coordinate of a rotated raster is that of a whole row.
+    let file = of([10.0, 2.0, 1.0, 50.0, 0.0, -4.0], utm, 0, 1);
+    assert_eq!(file.variables["y"].nc_type, 4);
+    assert_eq!(text(&file.variables["crs"].attributes["GeoTransform"]), "10 2 1 50 0 -4");
+}
+
+#[test]
+fn nulls_hold_the_value_for_missing_ones() {
+    let validity = Arc::new(vec![1, 0, 1, 1, 1, 0]);
+    let column = |no_data: Option<u8>, null: Option<u8>| {
+        let mut field = Field::new("a", Datatype::Int8);
+        field.no_data = no_data.map(|value| vec![value]);
+        field.null = null.map(|value| vec![value]);
+        Column::fixed(field, vec![2, 3], Arc::new(vec![1, 2, 3, 4, 5, 6])).with_validity(validity.clone())
+    };
+    let of = |column: Column| read(&netcdf(&dense(vec![column])).unwrap().file.content).variables.remove("a").unwrap();
+    let masked = of(column(None, Some(100)));
+    assert_eq!((&masked.data[..], &masked.attributes["_FillValue"]), (&[1, 100, 3, 4, 5, 100][..], &(1, vec![100])));
+    let chosen = of(column(Some(9), Some(100)));
+    assert_eq!((&chosen.data[..], &chosen.attributes["_FillValue"]), (&[1, 9, 3, 4, 5, 9][..], &(1, vec![9])));
+    let none = of(column(None, None));
+    assert_eq!((&none.data[..], none.attributes.contains_key("_FillValue")), (&[1, 2, 3, 4, 5, 6][..], false));
+    assert_eq!(text(&none.attributes["ancillary_variables"]), "a_valid");
+}
+
+#[test]
+fn notes_become_attributes_of_their_variable() {
+    let note =
+        |key: &str, datatype: Datatype, value: &[u8]| Metadatum { key: key.into(), datatype, value: value.to_vec() };
+    let mut field = Field::new("a/b", Datatype::UInt8);
+    field.notes = vec![
+        note("units", Datatype::StringUtf8, b"K"),
+        note("long_name", Datatype::StringUtf8, b"temperature"),
+        note("ancillary_variables", Datatype::StringUtf8, b"quality"),
+        note("scale_factor", Datatype::Float64, &0.5f64.to_le_bytes()),
+        note("valid_range", Datatype::UInt8, &[1, 200]),
+        note("_FillValue", Datatype::UInt8, &[255]),
+        note("_Unsigned", Datatype::StringUtf8, b"false"),
+        note("bad/name", Datatype::Int32, &7i32.to_le_bytes()),
+    ];
+    let column = Column::fixed(field, vec![2, 3], Arc::new(vec![0; 6])).with_validity(Arc::new(vec![1; 6]));
+    let mut columns = dense(vec![column]);
+    columns.dimensions[0].field.notes = vec![note("standard_name", Datatype::StringUtf8, b"depth")];
+    let file = read(&netcdf(&columns).unwrap().file.content);
+    let attributes = &file.variables["a_b"].attributes;
+    assert_eq!((text(&attributes["units"]), text(&attributes["long_name"])), ("K", "temperature"));
+    assert_eq!(text(&attributes["ancillary_variables"]), "a/b_valid quality".replace('/', "_"));
+    assert_eq!(attributes["scale_factor"], (6, 0.5f64.to_be_bytes().to_vec()));
+    assert_eq!((&attributes["valid_range"], text(&attributes["_Unsigned"])), (&(1, vec![1, 200]), "true"));
+    assert_eq!(attributes["bad_name"], (4, 7i32.to_be_bytes().to_vec()));
+    assert!(!attributes.contains_key("_FillValue"));
+    assert_eq!(text(&file.variables["y"].attributes["standard_name"]), "depth");
+    // Dates are what their units say, whatever the metadata says.
+    let mut day = Field::new("a", Datatype::DateTimeDay);
+    day.notes = vec![note("units", Datatype::StringUtf8, b"fortnights")];
+    let file = read(&netcdf(&dense(vec![Column::fixed(day, vec![2, 3], Arc::new(vec![0; 48]))])).unwrap().file.content);
+    assert_eq!(text(&file.variables["a"].attributes["units"]), "days since 1970-01-01");
+}
+
+#[test]
+fn text_of_any_length_is_padded_to_the_longest() {
+    let mut columns = sparse(3);
+    columns.attributes[1].offsets = Some(le([0u64, 1, 1, 6].map(u64::to_le_bytes)));
+    columns.attributes[1].values = Arc::new(b"abcdef".to_vec());
+    columns.attributes[1].longest = Some(5);
+    let file = read(&netcdf(&columns).unwrap().file.content);
+    let name = &file.variables["name"];
+    assert_eq!(name.shape, [("cells".to_owned(), 3), ("name_length".to_owned(), 5)]);
+    assert_eq!((name.nc_type, &name.data[..]), (2, &b"a\0\0\0\0\0\0\0\0\0bcdef"[..]));
+    assert_eq!((text(&name.attributes["_Encoding"]), text(&name.attributes["coordinates"])), ("utf-8", "cells_2"));
+    assert!(!file.variables.contains_key("name_offsets"));
+    // Not where one long value would make the file much larger.
+    columns.attributes[1].longest = Some(1 << 30);
+    assert!(read(&netcdf(&columns).unwrap().file.content).variables.contains_key("name_offsets"));
+}
+
+#[test]
 fn integers_without_bounds_make_it_cdf5() {
     let values = [1, -1, i64::MAX, i64::MIN, 0, 7];
-    let field = Field::new("t", Datatype::DateTimeNs).with_fill(i64::MIN.to_le_bytes());
+    let field = Field::new("t", Datatype::DateTimeNs).with_no_data(i64::MIN.to_le_bytes());
     let made = netcdf(&dense(vec![Column::fixed(field, vec![2, 3], le(values.map(i64::to_le_bytes)))])).unwrap();
     assert_eq!(made.version, Version::Cdf5);
     let file = read(&made.file.content);
@@ -187,8 +286,8 @@ fn integers_without_bounds_make_it_cdf5() {
 
 #[test]
 fn several_values_and_characters_are_a_dimension_more() {
-    let pair = Field::new("pair", Datatype::Int16).with_values_per_cell(Some(2)).with_fill([1, 0, 1, 0]);
-    let word = Field::new("word", Datatype::StringAscii).with_values_per_cell(Some(3)).with_fill([0; 3]);
+    let pair = Field::new("pair", Datatype::Int16).with_values_per_cell(Some(2)).with_no_data([1, 0]);
+    let word = Field::new("word", Datatype::StringAscii).with_values_per_cell(Some(3));
     let columns = dense(vec![
         Column::fixed(pair, vec![2, 3], le((0..12i16).map(i16::to_le_bytes))),
         Column::fixed(word, vec![2, 3], Arc::new(b"abcdefghijklmnopqr".to_vec())),
@@ -197,7 +296,8 @@ fn several_values_and_characters_are_a_dimension_more() {
     assert_eq!(file.variables["pair"].shape[2], ("pair_values".to_owned(), 2));
     assert_eq!(file.variables["pair"].attributes["_FillValue"], (3, vec![0, 1]));
     assert_eq!(file.variables["word"].data, b"abcdefghijklmnopqr");
-    assert_eq!(file.variables["word"].attributes["_FillValue"], (2, vec![0]));
+    assert_eq!(text(&file.variables["word"].attributes["_Encoding"]), "utf-8");
+    assert!(!file.variables["word"].attributes.contains_key("_FillValue"));
 }
 
 fn sparse(rows: u64) -> Columns {

@@ -6,13 +6,16 @@ use super::Version;
 use super::header::{Attribute, Dimension};
 use super::metadata;
 use super::names::Names;
+use super::place::{self, Direction};
 use super::types::{Encoding, NcType, units};
 use crate::export::column::{Column, Columns, Fit, Labels, Metadatum, Misfit};
 use crate::export::compose::Repeat;
 use crate::export::content::Content;
 use crate::export::georeference::Georeference;
+use crate::export::masked::Masked;
 use crate::export::number;
-use crate::format::datatype::Datatype;
+use crate::export::padded::Padded;
+use crate::format::datatype::{Datatype, Kind};
 
 /// A variable; its content is the big-endian data.
 pub struct Variable {
@@ -44,6 +47,14 @@ const MOST_FLAGS: usize = 256;
 
 /// The labels of an enumeration are padded to the longest, in memory; they may take this many bytes.
 const MOST_LABEL_BYTES: u64 = 64 << 20;
+
+/// Text of variable length may take this many bytes when it is padded to the longest, or so many times its own.
+const MOST_PADDED: u64 = 64 << 20;
+const MOST_TIMES_PADDED: u64 = 16;
+
+/// Attributes whose values have the type of the variable's own.
+const LIKE_THE_VALUES: [&str; 6] =
+    ["missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
 
 /// Everything that the header lists.
 pub struct Plan {
@@ -103,20 +114,36 @@ impl Builder {
             let name = self.names.give(&axis.field.name);
             let dimension = self.dimension(name.clone(), axis.cells())?;
             axes.push(dimension);
-            let encoding = self.encoding(axis)?;
-            let attributes = self.attributes_of(axis, &name, encoding);
-            self.add(name, vec![dimension], encoding.nc_type, encoding.apply(axis.values.clone()), attributes);
+            let earthly = columns.georeference.as_ref().filter(|georeference| !georeference.place.is_rotated());
+            let earthly = earthly.and_then(|georeference| match dimension {
+                _ if dimension == georeference.samples => Some((&georeference.place, Direction::Samples)),
+                _ if dimension == georeference.lines => Some((&georeference.place, Direction::Lines)),
+                _ => None,
+            });
+            let (nc_type, content, mut attributes) = match earthly {
+                Some((place, direction)) => {
+                    let content = place::coordinates(place, direction, axis.cells());
+                    (NcType::Double, content, place::axis_attributes(place, direction))
+                }
+                None => {
+                    let encoding = self.encoding(axis)?;
+                    let attributes = self.attributes_of(axis, &name, encoding);
+                    (encoding.nc_type, encoding.apply(axis.values.clone()), attributes)
+                }
+            };
+            self.add_notes(&mut attributes, axis, None);
+            self.add(name, vec![dimension], nc_type, content, attributes);
         }
         let lengths: Vec<u64> = columns.dimensions.iter().map(Column::cells).collect();
-        if let Some(place) = columns.georeference.as_ref().filter(|_| axes.len() >= 2) {
-            self.grid_mapping(place);
+        if let Some(georeference) = &columns.georeference {
+            self.grid_mapping(&georeference.place);
         }
         for column in &columns.attributes {
             column.check()?;
             if column.shape != lengths {
                 return Err(Misfit::new(format!("{}: its shape is not that of the axes", column.field.name)));
             }
-            self.column(column, &axes, true)?;
+            self.column(column, &axes)?;
         }
         Ok(())
     }
@@ -134,27 +161,31 @@ impl Builder {
         }
         let before = self.plan.variables.len();
         for column in &columns.dimensions {
-            self.column(column, &cell_dimension, false)?;
+            self.column(column, &cell_dimension)?;
         }
         let coordinates: Vec<&str> = self.plan.variables[before..]
             .iter()
-            .filter(|variable| variable.dimensions == cell_dimension)
+            .filter(|variable| {
+                variable.dimensions == cell_dimension
+                    || variable.nc_type == NcType::Char && variable.dimensions.starts_with(&cell_dimension)
+            })
             .map(|variable| variable.name.as_str())
             .collect();
         if !coordinates.is_empty() {
             self.shared.push(Attribute::text("coordinates", coordinates.join(" ")));
         }
         for column in &columns.attributes {
-            self.column(column, &cell_dimension, false)?;
+            self.column(column, &cell_dimension)?;
         }
         Ok(())
     }
 
     /// One attribute, or the coordinates of sparse cells, and the variables that explain it.
-    fn column(&mut self, column: &Column, cell_dimensions: &[usize], fill: bool) -> Fit<()> {
+    fn column(&mut self, column: &Column, cell_dimensions: &[usize]) -> Fit<()> {
         let field = &column.field;
         let encoding = self.encoding(column)?;
         let size = field.datatype.size() as u64;
+        let padded = padded_width(column).filter(|_| encoding.nc_type == NcType::Char);
         let mut dimensions = cell_dimensions.to_vec();
         match field.values_per_cell {
             Some(1) => {}
@@ -162,44 +193,103 @@ impl Builder {
                 let name = self.names.give(&format!("{}_values", field.name));
                 dimensions.push(self.dimension(name, u64::from(values))?);
             }
-            None if column.values.len() < size => {
+            None if padded.is_none() && column.values.len() < size => {
                 let reason = Misfit::new("it has no values at all, and netCDF classic has no empty dimension");
                 self.plan.left_out.push((field.name.clone(), reason));
                 return Ok(());
             }
-            None => {
-                let name = self.names.give(&format!("{}_values", field.name));
-                dimensions = vec![self.dimension(name, column.values.len() / size)?];
-            }
+            None => match padded {
+                Some(width) => {
+                    let name = self.names.give(&format!("{}_length", field.name));
+                    dimensions.push(self.dimension(name, width)?);
+                }
+                None => {
+                    let name = self.names.give(&format!("{}_values", field.name));
+                    dimensions = vec![self.dimension(name, column.values.len() / size)?];
+                }
+            },
         }
         let name = self.names.give(&field.name);
         let mut attributes = self.attributes_of(column, &name, encoding);
-        let no_data = if encoding.nc_type == NcType::Char { field.fill_of_one_value() } else { field.no_data() };
-        let no_data = no_data.filter(|_| fill).and_then(|fill| encoding.apply_to(fill));
-        attributes.extend(no_data.map(|values| Attribute {
-            name: "_FillValue".into(),
-            nc_type: encoding.nc_type,
-            values,
-        }));
+        let is_unicode = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8);
+        if is_unicode && dimensions.len() == cell_dimensions.len() + 1 {
+            // Readers make texts of the characters by themselves.
+            attributes.push(Attribute::text("_Encoding", "utf-8"));
+        }
+        let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| column.validity.is_some()));
+        let missing = missing.and_then(|value| Some((value, encoding.apply_to(value)?)));
+        if let Some((_, values)) = &missing {
+            let values = values.clone();
+            attributes.push(Attribute { name: "_FillValue".into(), nc_type: encoding.nc_type, values });
+        }
         if dimensions.starts_with(cell_dimensions) {
             attributes.extend(self.shared.iter().cloned());
         }
+        let mut values = column.values.clone();
         if let Some(validity) = &column.validity {
             let valid_name = self.names.give(&format!("{}_valid", field.name));
             attributes.push(Attribute::text("ancillary_variables", valid_name.clone()));
             let mut flags = vec![Attribute { name: "flag_values".into(), nc_type: NcType::Byte, values: vec![0, 1] }];
             flags.push(Attribute::text("flag_meanings", "null valid"));
+            flags.push(Attribute::text("standard_name", "status_flag"));
+            flags.push(Attribute::text("long_name", format!("whether {name} has a value")));
             self.add(valid_name, cell_dimensions.to_vec(), NcType::Byte, validity.clone(), flags);
+            if let (Some((value, _)), Some(per_cell)) = (missing, field.values_per_cell) {
+                values = Arc::new(Masked::new(values, validity.clone(), value.repeat(per_cell as usize)));
+            }
         }
         if let Some(labels) = &field.labels {
             attributes.extend(flags(labels, encoding, field.datatype));
             self.labels(&name, labels)?;
         }
-        if let Some(offsets) = &column.offsets {
-            self.offsets(&name, column, offsets)?;
-        }
-        self.add(name, dimensions, encoding.nc_type, encoding.apply(column.values.clone()), attributes);
+        let content = match (&column.offsets, padded) {
+            (Some(offsets), Some(width)) => Arc::new(Padded::new(values, offsets.clone(), width)),
+            (Some(offsets), None) => {
+                self.offsets(&name, column, offsets)?;
+                encoding.apply(values)
+            }
+            (None, _) => encoding.apply(values),
+        };
+        self.add_notes(&mut attributes, column, Some(encoding));
+        self.add(name, dimensions, encoding.nc_type, content, attributes);
         Ok(())
+    }
+
+    /// Adds what the array's metadata says of this field to what we say. `encoding` is that of its values.
+    fn add_notes(&self, attributes: &mut Vec<Attribute>, column: &Column, encoding: Option<Encoding>) {
+        let mut names = Names::default();
+        attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
+        for note in &column.field.notes {
+            let ours = attributes.iter_mut().find(|ours| ours.name == note.key);
+            let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
+            match (ours, note.key.as_str()) {
+                // It is among ours if a value of this type can be it.
+                (_, "_FillValue") => {}
+                (Some(ours), "long_name" | "comment") => {
+                    if let Some(text) = text() {
+                        *ours = Attribute::text(&note.key, text);
+                    }
+                }
+                (Some(ours), "coordinates" | "ancillary_variables") => {
+                    if let Some(text) = text() {
+                        ours.values.push(b' ');
+                        ours.values.extend(text.into_bytes());
+                    }
+                }
+                (Some(_), _) => {}
+                (None, key) => {
+                    let name = names.give(key);
+                    let like_the_values =
+                        encoding.filter(|_| LIKE_THE_VALUES.contains(&key) && note.datatype == column.field.datatype);
+                    let values = like_the_values.and_then(|encoding| {
+                        let each = note.value.chunks_exact(note.datatype.size());
+                        let values = each.map(|value| encoding.apply_to(value)).collect::<Option<Vec<_>>>()?;
+                        Some(Attribute { name: name.clone(), nc_type: encoding.nc_type, values: values.concat() })
+                    });
+                    attributes.push(values.unwrap_or_else(|| metadata::attribute(name, note, self.version)));
+                }
+            }
+        }
     }
 
     /// Where the values of each cell begin, and one more.
@@ -256,15 +346,8 @@ impl Builder {
     /// The variable that GDAL and CF look up the coordinate system in.
     fn grid_mapping(&mut self, place: &Georeference) {
         let name = self.names.give("crs");
-        let mut attributes = Vec::new();
-        if !place.system.is_empty() {
-            attributes.push(Attribute::text("crs_wkt", place.system.clone()));
-            attributes.push(Attribute::text("spatial_ref", place.system.clone()));
-        }
-        let transform: Vec<String> = place.transform.iter().map(f64::to_string).collect();
-        attributes.push(Attribute::text("GeoTransform", transform.join(" ")));
         self.shared.push(Attribute::text("grid_mapping", name.clone()));
-        self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), attributes);
+        self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), place::grid_mapping(place));
     }
 
     fn global_attributes(&mut self, metadata: &[Metadatum]) {
@@ -329,6 +412,13 @@ impl Builder {
 
 fn misfit(column: &Column) -> Misfit {
     Misfit::new(format!("{}: CDF-2 has no 64-bit integers", column.field.name))
+}
+
+/// The length that all values of a text are padded to, unless that takes too much room.
+fn padded_width(column: &Column) -> Option<u64> {
+    let width = column.longest.filter(|_| column.field.values_per_cell.is_none())?.max(1);
+    let most = MOST_PADDED.max(column.values.len().saturating_mul(MOST_TIMES_PADDED));
+    column.cells().checked_mul(width).filter(|&bytes| bytes <= most).map(|_| width)
 }
 
 fn label_bounds(labels: &Labels) -> Option<(i128, i128)> {

@@ -19,6 +19,8 @@ pub struct FragmentFooter {
     /// One record per slot; [`FragmentFooter::record`] finds that of a field. Large for arrays of many fields:
     /// keep `facts` and drop these until the fragment is read.
     pub records: Box<[FieldRecord]>,
+    /// Where the generic tile of the fragment's statistics is, from version 12.
+    pub statistics_offset: Option<u64>,
 }
 
 /// Sizes of the files of one field in bytes, and the places of its sections in the metadata file.
@@ -214,16 +216,14 @@ fn rest(cursor: &mut Cursor<'_>, version: u32, dense: bool, schema: &ArraySchema
             fill(cursor, slots, field, |_, _| {})?;
         }
     }
-    if version >= 12 {
-        cursor.u64("fragment statistics")?;
-    }
+    let statistics_offset = if version >= 12 { Some(cursor.u64("fragment statistics")?) } else { None };
     if version >= 16 {
         facts.processed_conditions_offset = Some(cursor.u64("processed conditions")?);
     }
     if version >= 23 {
         optional_sections(cursor, schema)?;
     }
-    Ok(FragmentFooter { facts, records: records.into() })
+    Ok(FragmentFooter { facts, records: records.into(), statistics_offset })
 }
 
 /// The optional sections. None of them is needed for reading, unknown ones are to be skipped.

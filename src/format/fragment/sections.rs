@@ -80,6 +80,32 @@ pub fn parse_processed_conditions(payload: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// The least and the greatest value of a field in a fragment, as they are stored; both are empty for types that have
+/// no order, for cells of several values, and where no cell has a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extremes {
+    pub least: Vec<u8>,
+    pub greatest: Vec<u8>,
+}
+
+/// The extremes of each of a fragment's `slots` fields, from its statistics (from version 12).
+///
+/// # Errors
+/// [`Error::Damaged`] when the statistics do not fill the payload.
+pub fn parse_extremes(payload: &[u8], slots: usize) -> Result<Vec<Extremes>> {
+    let mut cursor = Cursor::new(payload);
+    let slots = cursor.checked_count(slots as u64, 32, "statistics")?;
+    let extremes = (0..slots).map(|_| {
+        let (least, greatest) = (cursor.str64("least value")?.to_vec(), cursor.str64("greatest value")?.to_vec());
+        cursor.u64("sum")?;
+        cursor.u64("nulls")?;
+        Ok(Extremes { least, greatest })
+    });
+    let extremes = extremes.collect::<Result<_>>()?;
+    cursor.expect_end("end of section")?;
+    Ok(extremes)
+}
+
 /// A count and that many numbers, at the cursor.
 pub(super) fn u64_list(cursor: &mut Cursor<'_>, field: &str) -> Result<Vec<u64>> {
     let count = cursor.u64(field)?;

@@ -111,7 +111,7 @@ impl<'d> One<'d, '_> {
     }
 
     fn numpy(&self) -> Option<Command> {
-        let (attribute, file) = self.find(Format::Npy, |_| true)?;
+        let (attribute, file) = self.find(Format::Npy, |one| !one.is_variable())?;
         let program = format!("import numpy; print(numpy.load({}, mmap_mode=\"r\"))", literal(&file.path));
         let purpose = format!("{} in NumPy, without a copy", called(attribute));
         Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))

@@ -15,7 +15,14 @@ def check(part, field, value_of, reader):
     """`value_of` gives a variable's values in the machine's byte order."""
     global checked
     what, valid = f"{part} {field.name} by {reader}", part.valid(field)
-    if field.count:
+    if field.count is None and f"{field.name}_length" in lengths:
+        # Text is as long as the longest, with zeros behind.
+        text = np.ascontiguousarray(value_of(field.name)).tobytes()
+        width = lengths[f"{field.name}_length"]
+        for row, (cell, there) in enumerate(zip(part.cells(field), valid)):
+            got = text[row * width : (row + 1) * width]
+            assert not there or got == cell.ljust(width, b"\0"), f"{what}: {got}, not {cell}"
+    elif field.count:
         got = np.ascontiguousarray(value_of(field.name)).ravel()
         if field.dtype.kind in "mM":
             got = got.astype("<i8").view(field.dtype)
@@ -44,6 +51,8 @@ for part in array.parts():
     fields = [field for field in array.fields if field.count or field.type.startswith(("STRING_ASCII", "STRING_UTF8", "CHAR"))]
     data = netCDF4.Dataset(path)
     data.set_auto_mask(False)
+    data.set_auto_chartostring(False)
+    lengths = {name: len(dimension) for name, dimension in data.dimensions.items()}
     for field in fields:
         check(part, field, lambda name: data[name][:], "netCDF4")
     # SciPy knows no other; the form with 64-bit integers is only for attributes that have them.

@@ -32,7 +32,7 @@ def fixed(part, field, files, where=""):
         got = np.moveaxis(got.reshape(*part.index.shape[::-1], field.count), -1, 0).T.reshape(shape) if field.count == 1 else \
             got.reshape(*part.index.shape[::-1], field.count).transpose(*range(part.index.ndim)[::-1], part.index.ndim)
     same(got.reshape(-1, field.count)[valid], cells[valid], what)
-    npy = [file for file in files if file.endswith(".npy")]
+    npy = [file for file in files if file.endswith(".npy") and not file.endswith(".valid.npy")]
     for file in npy:
         values = loaded(part.folder + file)
         assert values.shape == part.index.shape, f"{what}: {values.shape}"
@@ -71,6 +71,9 @@ for part in array.parts():
         if field.valid is not None:
             stem = plain[0].rsplit(".", 1)[0]
             same(raw(f"{part.folder}{stem}.valid.u8", "u1").view("?"), part.valid(field), f"{part} {field.name} valid")
+            mask = loaded(f"{part.folder}npy/{stem}.valid.npy")
+            assert mask.shape == part.index.shape and mask.dtype == bool, f"{part} {field.name}: {mask.shape} {mask.dtype}"
+            same(mask, part.valid(field), f"{part} {field.name} mask")
     if array.dense:
         for axis, dimension in enumerate(array.schema["dims"]):
             file, coordinates = array.files[dimension["name"]][0], part.coordinates(axis)

@@ -1,0 +1,208 @@
+//! Where a raster lies on the Earth, as the CF conventions have it: coordinates of rows and columns, and a variable
+//! that describes the coordinate system.
+
+use std::sync::Arc;
+
+use super::header::Attribute;
+use super::types::NcType;
+use crate::error::Result;
+use crate::export::content::{Content, check_range};
+use crate::export::element::by_elements;
+use crate::export::georeference::Georeference;
+use crate::export::wkt::{CoordinateSystem, Projection};
+
+/// Which coordinates an axis has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Along a row: x, easting, longitude.
+    Samples,
+    /// From row to row: y, northing, latitude.
+    Lines,
+}
+
+/// The coordinates of the centres of pixels, as big-endian doubles. The raster is not rotated.
+pub fn coordinates(place: &Georeference, direction: Direction, length: u64) -> Arc<dyn Content> {
+    let [x, width, _, y, _, height] = place.transform;
+    let (corner, step) = match direction {
+        Direction::Samples => (x, width),
+        Direction::Lines => (y, height),
+    };
+    Arc::new(Centres { corner, step, length })
+}
+
+/// What CF says of such coordinates.
+pub fn axis_attributes(place: &Georeference, direction: Direction) -> Vec<Attribute> {
+    let of = |samples, lines| if direction == Direction::Samples { samples } else { lines };
+    let mut attributes = vec![Attribute::text("axis", of("X", "Y"))];
+    let Some(system) = CoordinateSystem::parse(&place.system) else { return attributes };
+    if system.is_geographic {
+        attributes.push(Attribute::text("standard_name", of("longitude", "latitude")));
+        attributes.push(Attribute::text("long_name", of("longitude", "latitude")));
+        attributes.push(Attribute::text("units", of("degrees_east", "degrees_north")));
+        return attributes;
+    }
+    attributes.push(Attribute::text("standard_name", of("projection_x_coordinate", "projection_y_coordinate")));
+    attributes.push(Attribute::text("long_name", of("x coordinate of projection", "y coordinate of projection")));
+    if let Some((name, metres)) = system.unit() {
+        let units = match name.to_lowercase().as_str() {
+            "metre" | "meter" | "m" => "m".to_owned(),
+            "us survey foot" | "foot_us" | "us survey feet" => "US_survey_foot".to_owned(),
+            "foot" | "international foot" => "foot".to_owned(),
+            "kilometre" | "kilometer" | "km" => "km".to_owned(),
+            _ => format!("{metres} m"),
+        };
+        attributes.push(Attribute::text("units", units));
+    }
+    attributes
+}
+
+/// The attributes of the variable that describes the coordinate system: its text for GDAL and all who know it, and
+/// CF's own words for the projections that those have a name for.
+pub fn grid_mapping(place: &Georeference) -> Vec<Attribute> {
+    let mut attributes = Vec::new();
+    let system = CoordinateSystem::parse(&place.system);
+    if let Some((name, numbers)) = system.as_ref().and_then(words) {
+        attributes.push(Attribute::text("grid_mapping_name", name));
+        attributes.extend(numbers.into_iter().map(|(name, values)| Attribute::doubles(name, &values)));
+    }
+    if let Some(datum) = system.as_ref().and_then(CoordinateSystem::datum) {
+        attributes.push(Attribute::doubles("semi_major_axis", &[datum.semi_major_axis]));
+        // CF, unlike the text, has no 0 for a sphere.
+        if datum.inverse_flattening > 0.0 {
+            attributes.push(Attribute::doubles("inverse_flattening", &[datum.inverse_flattening]));
+        }
+        attributes.push(Attribute::doubles("longitude_of_prime_meridian", &[datum.prime_meridian]));
+    }
+    if !place.system.is_empty() {
+        attributes.push(Attribute::text("crs_wkt", place.system.clone()));
+        attributes.push(Attribute::text("spatial_ref", place.system.clone()));
+    }
+    let transform: Vec<String> = place.transform.iter().map(f64::to_string).collect();
+    attributes.push(Attribute::text("GeoTransform", transform.join(" ")));
+    attributes
+}
+
+type Numbers = Vec<(&'static str, Vec<f64>)>;
+
+/// CF's name of a projection and its parameters. Angles are degrees, which [`CoordinateSystem::datum`] makes sure of.
+fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
+    system.datum()?;
+    if system.is_geographic {
+        return Some(("latitude_longitude", Vec::new()));
+    }
+    let projection: Projection<'_> = system.projection()?;
+    let of = |name: &str| projection.parameter(name);
+    let scale = of("scale_factor").unwrap_or(1.0);
+    let origin = |longitude: f64, latitude: f64| -> Numbers {
+        vec![("longitude_of_projection_origin", vec![longitude]), ("latitude_of_projection_origin", vec![latitude])]
+    };
+    let central = |longitude: f64, latitude: f64| -> Numbers {
+        vec![("longitude_of_central_meridian", vec![longitude]), ("latitude_of_projection_origin", vec![latitude])]
+    };
+    let (name, mut numbers) = match projection.method {
+        "Transverse_Mercator" => {
+            let mut numbers = central(of("central_meridian")?, of("latitude_of_origin")?);
+            numbers.push(("scale_factor_at_central_meridian", vec![scale]));
+            ("transverse_mercator", numbers)
+        }
+        "Lambert_Conformal_Conic_2SP" => {
+            let mut numbers = central(of("central_meridian")?, of("latitude_of_origin")?);
+            numbers.push(("standard_parallel", vec![of("standard_parallel_1")?, of("standard_parallel_2")?]));
+            ("lambert_conformal_conic", numbers)
+        }
+        "Albers_Conic_Equal_Area" => {
+            let mut numbers = central(of("longitude_of_center")?, of("latitude_of_center")?);
+            numbers.push(("standard_parallel", vec![of("standard_parallel_1")?, of("standard_parallel_2")?]));
+            ("albers_conical_equal_area", numbers)
+        }
+        "Lambert_Azimuthal_Equal_Area" => {
+            ("lambert_azimuthal_equal_area", origin(of("longitude_of_center")?, of("latitude_of_center")?))
+        }
+        "Mercator_1SP" => {
+            let longitude = vec![of("central_meridian")?];
+            let numbers =
+                vec![("longitude_of_projection_origin", longitude), ("scale_factor_at_projection_origin", vec![scale])];
+            ("mercator", numbers)
+        }
+        "Polar_Stereographic" if scale == 1.0 => {
+            let parallel = of("latitude_of_origin")?;
+            let numbers = vec![
+                ("straight_vertical_longitude_from_pole", vec![of("central_meridian")?]),
+                ("latitude_of_projection_origin", vec![90f64.copysign(parallel)]),
+                ("standard_parallel", vec![parallel]),
+            ];
+            ("polar_stereographic", numbers)
+        }
+        _ => return None,
+    };
+    numbers.push(("false_easting", vec![of("false_easting").unwrap_or(0.0)]));
+    numbers.push(("false_northing", vec![of("false_northing").unwrap_or(0.0)]));
+    Some((name, numbers))
+}
+
+impl Attribute {
+    fn doubles(name: &str, values: &[f64]) -> Self {
+        let values = values.iter().flat_map(|value| value.to_be_bytes()).collect();
+        Attribute { name: name.into(), nc_type: NcType::Double, values }
+    }
+}
+
+/// The centres of pixels that begin at a corner.
+struct Centres {
+    corner: f64,
+    step: f64,
+    length: u64,
+}
+
+impl Content for Centres {
+    fn len(&self) -> u64 {
+        self.length.saturating_mul(8)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_range(self.len(), offset, buf.len())?;
+        by_elements(8, offset, buf, |first, out| {
+            for (number, centre) in (first..).zip(out.as_chunks_mut().0) {
+                *centre = (self.corner + (number as f64 + 0.5) * self.step).to_be_bytes();
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::testing::{assert_random_access, read_all};
+
+    #[test]
+    fn coordinates_are_the_centres_of_pixels() {
+        let place = Georeference::new([10.0, 2.0, 0.0, 50.0, 0.0, -4.0], "");
+        let y = coordinates(&place, Direction::Lines, 3);
+        assert_eq!(read_all(&y), [48f64, 44.0, 40.0].map(f64::to_be_bytes).concat());
+        assert_eq!(read_all(&coordinates(&place, Direction::Samples, 1)), 11f64.to_be_bytes());
+        assert_random_access(&y);
+    }
+
+    #[test]
+    fn a_system_without_a_name_in_cf_is_told_by_its_text() {
+        let geographic = "GEOGCS[\"a\",DATUM[\"b\",SPHEROID[\"c\",6371000,0]],PRIMEM[\"Paris\",2.5],UNIT[\"degree\",0.0174532925199433]]";
+        let names = |system: &str| -> Vec<String> {
+            let place = Georeference::new([0.0, 1.0, 0.0, 0.0, 0.0, -1.0], system);
+            grid_mapping(&place).into_iter().map(|attribute| attribute.name).collect()
+        };
+        let of_text = ["crs_wkt", "spatial_ref", "GeoTransform"];
+        let earth = ["semi_major_axis", "longitude_of_prime_meridian"];
+        assert_eq!(names(geographic), [&["grid_mapping_name"][..], &earth, &of_text].concat());
+        let projected = format!("PROJCS[\"d\",{geographic},PROJECTION[\"Krovak\"],UNIT[\"metre\",1]]");
+        assert_eq!(names(&projected), [&earth[..], &of_text].concat());
+        // What an extension says is not what the parameters say.
+        let extended = format!(
+            "PROJCS[\"d\",{geographic},PROJECTION[\"Mercator_1SP\"],PARAMETER[\"central_meridian\",0],\
+             EXTENSION[\"PROJ4\",\"+proj=merc +R=1\"]]"
+        );
+        assert_eq!(names(&extended), [&earth[..], &of_text].concat());
+        assert_eq!(names("nonsense"), of_text);
+        assert_eq!(names(""), ["GeoTransform"]);
+    }
+}

@@ -1,0 +1,264 @@
+//! GDAL's persistent auxiliary metadata (PAM): the XML text in which its TileDB driver keeps what a raster is, under
+//! the array's metadata key `_gdal` or, before TileDB 1.7, in a file `NAME.tdb.aux.xml` in the array's folder.
+//!
+//! The elements are those that GDAL's `GDALPamDataset` and `GDALPamRasterBand` write. The driver adds the size of the
+//! raster and the order of its axes as items of the domain `IMAGE_STRUCTURE`, and a `Subdataset` for each attribute
+//! beside the main one. Memory and time are bounded by the length of the text.
+
+use roxmltree::{Document, Node};
+
+use super::georeference::Georeference;
+
+/// The most bands whose settings are read; GDAL has no more.
+const MOST_BANDS: usize = 65_536;
+
+/// All that GDAL keeps of a raster.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Pam {
+    pub place: Option<Georeference>,
+    /// Columns of the raster; those of the array are rounded up to whole tiles.
+    pub samples: Option<u64>,
+    /// Rows of the raster.
+    pub lines: Option<u64>,
+    /// Band 1 first; those of which nothing is said are empty.
+    pub bands: Vec<Band>,
+    /// By the name of the attribute.
+    subdatasets: Vec<(String, Pam)>,
+}
+
+/// What is said of one band. Texts are as GDAL wrote them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Band {
+    pub description: Option<String>,
+    /// A number, or `nan`.
+    pub no_data: Option<String>,
+    pub unit: Option<String>,
+    pub offset: Option<f64>,
+    pub scale: Option<f64>,
+    /// GDAL's name of a colour: `Gray`, `Red`, `Palette`.
+    pub colour: Option<String>,
+    /// The colours of a palette: red, green, blue and alpha.
+    pub palette: Vec<[i16; 4]>,
+    /// What the values 0, 1 and so on mean.
+    pub categories: Vec<String>,
+}
+
+impl Pam {
+    /// From the XML text; `None` where it is no PAM.
+    pub fn parse(xml: &str) -> Option<Self> {
+        // Writers may have counted a final NUL.
+        let document = Document::parse(xml.trim_end_matches('\0')).ok()?;
+        let root = document.root_element();
+        root.has_tag_name("PAMDataset").then(|| Pam::of(root, true))
+    }
+
+    fn of(dataset: Node<'_, '_>, is_main: bool) -> Self {
+        let mut pam = Pam { place: place(dataset), ..Pam::default() };
+        for child in dataset.children() {
+            match child.tag_name().name() {
+                "Metadata" if attribute(child, "domain").as_deref() == Some("IMAGE_STRUCTURE") => {
+                    for item in child.children().filter(|item| item.has_tag_name("MDI")) {
+                        let size = || text(item)?.parse().ok().filter(|&size: &u64| size > 0);
+                        match attribute(item, "key").as_deref() {
+                            Some("X_SIZE") => pam.samples = size(),
+                            Some("Y_SIZE") => pam.lines = size(),
+                            _ => {}
+                        }
+                    }
+                }
+                "PAMRasterBand" => {
+                    let number = attribute(child, "band").and_then(|number| number.parse::<usize>().ok());
+                    let Some(place) = number.unwrap_or(pam.bands.len() + 1).checked_sub(1) else { continue };
+                    if place < MOST_BANDS {
+                        pam.bands.resize(pam.bands.len().max(place + 1), Band::default());
+                        pam.bands[place] = Band::of(child);
+                    }
+                }
+                "Subdataset" if is_main => {
+                    let inner = child.children().find(|inner| inner.has_tag_name("PAMDataset"));
+                    if let (Some(name), Some(inner)) = (attribute(child, "name"), inner) {
+                        pam.subdatasets.push((name, Pam::of(inner, false)));
+                    }
+                }
+                _ => {}
+            }
+        }
+        pam
+    }
+
+    /// What is said of one of the array's attributes, whose number among them is `number`.
+    ///
+    /// The driver writes one raster's bands into one attribute, or into one each (`NAME_1`, `NAME_2`), which is told
+    /// by `is_flat`: the array has no axis of bands. All rasters of an array have one size and place.
+    pub fn of_attribute(&self, name: &str, is_only: bool, is_flat: bool) -> Pam {
+        let numbered = name.rsplit_once('_').and_then(|(stem, number)| Some((stem, number.parse::<usize>().ok()?)));
+        let subdataset = |wanted: &str| self.subdatasets.iter().find(|(name, _)| name == wanted).map(|(_, pam)| pam);
+        let (own, number) = match (subdataset(name), numbered) {
+            (Some(own), _) => (Some(own), None),
+            (None, Some((stem, number))) if is_flat => match subdataset(stem) {
+                Some(own) => (Some(own), Some(number)),
+                None => (Some(self), Some(number).filter(|_| !is_only || stem == MAIN_ATTRIBUTE)),
+            },
+            _ => (Some(self).filter(|_| is_only || name == MAIN_ATTRIBUTE), None),
+        };
+        let bands = own.map_or(&[][..], |own| &own.bands);
+        let bands = match number {
+            Some(number) => number.checked_sub(1).and_then(|place| bands.get(place)).cloned().into_iter().collect(),
+            None => bands.to_vec(),
+        };
+        let own = own.unwrap_or(self);
+        Pam {
+            place: own.place.clone().or_else(|| self.place.clone()),
+            samples: own.samples.or(self.samples),
+            lines: own.lines.or(self.lines),
+            bands,
+            subdatasets: Vec::new(),
+        }
+    }
+}
+
+/// What the driver calls the attribute of a raster's values.
+const MAIN_ATTRIBUTE: &str = "TDB_VALUES";
+
+impl Band {
+    fn of(element: Node<'_, '_>) -> Self {
+        let mut band = Band::default();
+        let number = |child| text(child)?.parse().ok().filter(|number: &f64| number.is_finite());
+        for child in element.children() {
+            match child.tag_name().name() {
+                "Description" => band.description = text(child),
+                "NoDataValue" => band.no_data = text(child).map(|text| number_word(&text)),
+                "UnitType" => band.unit = text(child),
+                "Offset" => band.offset = number(child),
+                "Scale" => band.scale = number(child),
+                "ColorInterp" => band.colour = text(child),
+                "ColorTable" => {
+                    let part = |entry, name| attribute(entry, name).and_then(|part| part.parse::<i16>().ok());
+                    let entries = child.children().filter(|entry| entry.has_tag_name("Entry"));
+                    band.palette = entries
+                        .map(|entry| {
+                            let [red, green, blue] = ["c1", "c2", "c3"].map(|name| part(entry, name).unwrap_or(0));
+                            [red, green, blue, part(entry, "c4").unwrap_or(255)]
+                        })
+                        .collect();
+                }
+                "CategoryNames" => {
+                    let names = child.children().filter(|name| name.has_tag_name("Category"));
+                    band.categories = names.map(|name| text(name).unwrap_or_default()).collect();
+                }
+                _ => {}
+            }
+        }
+        band
+    }
+}
+
+/// One spelling of the numbers that are none: GDAL also writes `-nan` and `1.#QNAN`.
+fn number_word(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    if lower.contains("nan") { "nan".to_owned() } else { lower }
+}
+
+fn place(dataset: Node<'_, '_>) -> Option<Georeference> {
+    let child = |name: &str| dataset.children().find(|child| child.has_tag_name(name));
+    let numbers = text(child("GeoTransform")?)?;
+    let numbers: Vec<f64> = numbers.split(',').map(|number| number.trim().parse().ok()).collect::<Option<_>>()?;
+    let transform: [f64; 6] = numbers.try_into().ok()?;
+    if transform.iter().any(|number| !number.is_finite()) {
+        return None;
+    }
+    let system = child("SRS");
+    let axis_mapping = system.and_then(|system| attribute(system, "dataaxistosrsaxismapping"));
+    Some(Georeference {
+        transform,
+        system: system.and_then(text).unwrap_or_default(),
+        axis_mapping: axis_mapping.filter(|mapping| mapping.chars().all(|c| c.is_ascii_digit() || ",- ".contains(c))),
+        epoch: system
+            .and_then(|system| attribute(system, "coordinateepoch"))
+            .filter(|epoch| epoch.parse::<f64>().is_ok()),
+    })
+}
+
+/// The text within an element, without the blanks around it; `None` where there is none.
+fn text(element: Node<'_, '_>) -> Option<String> {
+    let text: String = element.children().filter_map(|child| child.text()).collect();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// An attribute by its name in small letters: the driver itself writes `KEY` in some places and `key` in others.
+fn attribute(element: Node<'_, '_>, name: &str) -> Option<String> {
+    let found = element.attributes().find(|attribute| attribute.name().eq_ignore_ascii_case(name));
+    found.map(|attribute| attribute.value().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const XML: &str = r#"<PAMDataset>
+  <SRS dataAxisToSRSAxisMapping="1,2">PROJCS["WGS 84 / UTM zone 32N",UNIT["a&amp;lt;"]]</SRS>
+  <GeoTransform>  4.4072e+05,  6.0e+01,  0.0,  3.75132e+06,  0.0, -3.0e+01</GeoTransform>
+  <Metadata domain="IMAGE_STRUCTURE"><MDI key="X_SIZE">699</MDI><MDI key="Y_SIZE">929</MDI></Metadata>
+  <Metadata><MDI key="X_SIZE">1</MDI></Metadata>
+  <PAMRasterBand band="2">
+    <Description>near &lt;infrared&gt;</Description><NoDataValue>-9.999E+03</NoDataValue><UnitType>m</UnitType>
+    <Offset>10</Offset><Scale>0.5</Scale><ColorInterp>Palette</ColorInterp>
+    <ColorTable><Entry c1="1" c2="2" c3="3" c4="4"/></ColorTable>
+    <CategoryNames><Category>sea</Category><Category/></CategoryNames>
+  </PAMRasterBand>
+  <Subdataset name="depth"><PAMDataset>
+    <Metadata domain="IMAGE_STRUCTURE"><MDI KEY="X_SIZE">7</MDI></Metadata>
+    <PAMRasterBand band="1"><NoDataValue>nan</NoDataValue></PAMRasterBand>
+  </PAMDataset></Subdataset>
+</PAMDataset>"#;
+
+    #[test]
+    fn the_text_gives_place_size_and_bands() {
+        let pam = Pam::parse(XML).unwrap();
+        let place = pam.place.as_ref().unwrap();
+        assert_eq!(place.transform, [440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0]);
+        assert_eq!(place.system, "PROJCS[\"WGS 84 / UTM zone 32N\",UNIT[\"a&lt;\"]]");
+        assert_eq!(place.axis_mapping.as_deref(), Some("1,2"));
+        assert_eq!((pam.samples, pam.lines), (Some(699), Some(929)));
+        assert_eq!((pam.bands.len(), &pam.bands[0]), (2, &Band::default()));
+        let band = &pam.bands[1];
+        assert_eq!(band.description.as_deref(), Some("near <infrared>"));
+        assert_eq!(band.no_data.as_deref(), Some("-9.999e+03"));
+        assert_eq!((band.offset, band.scale, band.unit.as_deref()), (Some(10.0), Some(0.5), Some("m")));
+        assert_eq!((band.colour.as_deref(), &band.palette[..]), (Some("Palette"), &[[1, 2, 3, 4]][..]));
+        assert_eq!(band.categories, ["sea", ""]);
+    }
+
+    #[test]
+    fn attributes_have_their_own_bands_and_share_the_place() {
+        let pam = Pam::parse(XML).unwrap();
+        let depth = pam.of_attribute("depth", false, true);
+        assert_eq!((depth.samples, depth.lines, depth.bands[0].no_data.as_deref()), (Some(7), Some(929), Some("nan")));
+        assert_eq!(depth.place, pam.place);
+        assert_eq!(pam.of_attribute("TDB_VALUES", false, false).bands.len(), 2);
+        assert_eq!(pam.of_attribute("anything", true, false).bands.len(), 2);
+        assert_eq!(pam.of_attribute("anything", false, false).bands.len(), 0);
+        let second = pam.of_attribute("TDB_VALUES_2", false, true);
+        assert_eq!((second.bands.len(), second.bands[0].unit.as_deref()), (1, Some("m")));
+        assert_eq!(pam.of_attribute("TDB_VALUES_9", false, true).bands.len(), 0);
+    }
+
+    #[test]
+    fn nonsense_gives_nothing() {
+        for xml in ["", "<PAMDataset>", "<VRTDataset/>", "<!DOCTYPE a [<!ENTITY b \"c\">]><PAMDataset>&b;</PAMDataset>"]
+        {
+            assert_eq!(Pam::parse(xml), None, "{xml}");
+        }
+        for transform in ["", "1,2,3", "1,2,3,4,5,inf", "1,2,3,4,5,x"] {
+            let xml = format!("<PAMDataset><GeoTransform>{transform}</GeoTransform></PAMDataset>");
+            assert_eq!(Pam::parse(&xml), Some(Pam::default()), "{xml}");
+        }
+        let far = "<PAMDataset><PAMRasterBand band=\"99999999999\"/><PAMRasterBand band=\"0\"/></PAMDataset>";
+        assert_eq!(Pam::parse(far), Some(Pam::default()));
+        let deep = format!("<PAMDataset>{}", "<a>".repeat(200_000));
+        assert_eq!(Pam::parse(&deep), None);
+        let deep = format!("<PAMDataset>{}{}</PAMDataset>", "<a>".repeat(200_000), "</a>".repeat(200_000));
+        assert_eq!(Pam::parse(&deep), Some(Pam::default()));
+    }
+}

@@ -1,0 +1,247 @@
+//! Coordinate systems in the well-known text form, of its first and second version: as much of them as other formats
+//! ask for.
+
+/// An element of the text: `UNIT["metre", 1]` has the keyword `UNIT` and two values.
+#[derive(Debug, Clone, PartialEq)]
+struct Element<'a> {
+    keyword: &'a str,
+    values: Vec<Value<'a>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value<'a> {
+    Text(&'a str),
+    /// A number, or a word like `NORTH`.
+    Word(&'a str),
+    Element(Element<'a>),
+}
+
+/// Elements within elements; real systems have fewer than ten.
+const MOST_DEPTH: usize = 32;
+
+/// A coordinate system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoordinateSystem<'a> {
+    /// The horizontal part of a compound system.
+    element: Element<'a>,
+    /// Whether the coordinates are longitude and latitude.
+    pub is_geographic: bool,
+}
+
+/// How projected coordinates are made, with the parameters as the text names them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Projection<'a> {
+    pub method: &'a str,
+    pub parameters: Vec<(&'a str, f64)>,
+}
+
+/// The ellipsoid and the meridian that longitudes count from, in metres and degrees.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Datum {
+    pub semi_major_axis: f64,
+    pub inverse_flattening: f64,
+    pub prime_meridian: f64,
+}
+
+impl<'a> CoordinateSystem<'a> {
+    /// `None` where the text is no system of geographic or projected coordinates.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let mut element = Parser { rest: text }.element(0)?;
+        loop {
+            let is_geographic = match element.keyword.to_ascii_uppercase().as_str() {
+                "GEOGCS" | "GEOGCRS" | "GEOGRAPHICCRS" | "GEODCRS" | "GEODETICCRS" => true,
+                "PROJCS" | "PROJCRS" | "PROJECTEDCRS" => false,
+                // The horizontal part comes first.
+                "COMPD_CS" | "COMPOUNDCRS" | "BOUNDCRS" | "SOURCECRS" => {
+                    element = element.values.into_iter().find_map(|value| match value {
+                        Value::Element(inner) => Some(inner),
+                        _ => None,
+                    })?;
+                    continue;
+                }
+                _ => return None,
+            };
+            return Some(CoordinateSystem { element, is_geographic });
+        }
+    }
+
+    /// Metres or, of a geographic system, radians in one unit of the coordinates; with the unit's name.
+    pub fn unit(&self) -> Option<(&'a str, f64)> {
+        let of = |element: &Element<'a>| {
+            let unit = element.child(&["UNIT", "LENGTHUNIT", "ANGLEUNIT"])?;
+            Some((unit.text()?, unit.number(1)?))
+        };
+        // The second version allows it to each axis.
+        of(&self.element).or_else(|| of(self.element.child(&["AXIS"])?))
+    }
+
+    /// The projection; `None` of geographic systems, and where an extension overrides what is said of it.
+    pub fn projection(&self) -> Option<Projection<'a>> {
+        if self.is_geographic || self.element.child(&["EXTENSION"]).is_some() {
+            return None;
+        }
+        let method = self.element.child(&["PROJECTION"])?.text()?;
+        let parameters = self.element.children().filter(|child| child.is(&["PARAMETER"]));
+        let parameters = parameters.map(|child| Some((child.text()?, child.number(1)?))).collect::<Option<_>>()?;
+        Some(Projection { method, parameters })
+    }
+
+    /// The ellipsoid; `None` where its angles are no degrees or it is not given.
+    pub fn datum(&self) -> Option<Datum> {
+        const DEGREE: f64 = 0.017_453_292_519_943_295;
+        let base = ["GEOGCS", "BASEGEOGCRS", "BASEGEODCRS"];
+        let geographic = if self.is_geographic { &self.element } else { self.element.child(&base)? };
+        if let Some(unit) = geographic.child(&["UNIT", "ANGLEUNIT"])
+            && (unit.number(1)? - DEGREE).abs() > 1e-9
+        {
+            return None;
+        }
+        let datum = geographic.child(&["DATUM", "ENSEMBLE", "GEODETICDATUM", "TRF"])?;
+        let ellipsoid = datum.child(&["SPHEROID", "ELLIPSOID"])?;
+        let meridian = geographic.child(&["PRIMEM", "PRIMEMERIDIAN"]);
+        Some(Datum {
+            semi_major_axis: ellipsoid.number(1)?,
+            inverse_flattening: ellipsoid.number(2)?,
+            prime_meridian: meridian.and_then(|meridian| meridian.number(1)).unwrap_or(0.0),
+        })
+    }
+}
+
+impl Projection<'_> {
+    /// A parameter's value.
+    pub fn parameter(&self, name: &str) -> Option<f64> {
+        self.parameters.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+    }
+}
+
+impl<'a> Element<'a> {
+    fn is(&self, keywords: &[&str]) -> bool {
+        keywords.iter().any(|keyword| self.keyword.eq_ignore_ascii_case(keyword))
+    }
+
+    fn children(&self) -> impl Iterator<Item = &Element<'a>> {
+        self.values.iter().filter_map(|value| match value {
+            Value::Element(element) => Some(element),
+            _ => None,
+        })
+    }
+
+    fn child(&self, keywords: &[&str]) -> Option<&Element<'a>> {
+        self.children().find(|child| child.is(keywords))
+    }
+
+    /// The first value, as the name of most elements is.
+    fn text(&self) -> Option<&'a str> {
+        match self.values.first()? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn number(&self, place: usize) -> Option<f64> {
+        match self.values.get(place)? {
+            Value::Word(word) => word.parse().ok().filter(|number: &f64| number.is_finite()),
+            _ => None,
+        }
+    }
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    /// `KEYWORD[value, ...]`, which may have round brackets.
+    fn element(&mut self, depth: usize) -> Option<Element<'a>> {
+        let keyword = self.word()?;
+        self.take(&['[', '('])?;
+        self.values(keyword, depth)
+    }
+
+    /// The values behind the bracket that opens, and the one that closes.
+    fn values(&mut self, keyword: &'a str, depth: usize) -> Option<Element<'a>> {
+        if depth > MOST_DEPTH {
+            return None;
+        }
+        let mut element = Element { keyword, values: Vec::new() };
+        if self.take(&[']', ')']).is_some() {
+            return Some(element);
+        }
+        loop {
+            let value = match self.take(&['"']) {
+                Some(_) => {
+                    let (text, rest) = self.rest.split_once('"')?;
+                    self.rest = rest;
+                    Value::Text(text)
+                }
+                None => {
+                    let word = self.word()?;
+                    match self.take(&['[', '(']) {
+                        Some(_) => Value::Element(self.values(word, depth + 1)?),
+                        None => Value::Word(word),
+                    }
+                }
+            };
+            element.values.push(value);
+            match self.take(&[',', ']', ')'])? {
+                ',' => {}
+                _ => return Some(element),
+            }
+        }
+    }
+
+    /// One of these characters, behind blanks.
+    fn take(&mut self, wanted: &[char]) -> Option<char> {
+        self.rest = self.rest.trim_start();
+        let found = self.rest.chars().next().filter(|found| wanted.contains(found))?;
+        self.rest = &self.rest[found.len_utf8()..];
+        Some(found)
+    }
+
+    fn word(&mut self) -> Option<&'a str> {
+        self.rest = self.rest.trim_start();
+        let end = self.rest.find(|c: char| c.is_whitespace() || "[](),\"".contains(c)).unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        (!word.is_empty()).then_some(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UTM: &str = r#"PROJCS["WGS 84 / UTM zone 32N", GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],UNIT["US survey foot",0.304800609601219],AXIS["Easting",EAST]]"#;
+
+    #[test]
+    fn the_first_version() {
+        let system = CoordinateSystem::parse(UTM).unwrap();
+        assert!(!system.is_geographic);
+        assert_eq!(system.unit(), Some(("US survey foot", 0.304800609601219)));
+        let projection = system.projection().unwrap();
+        assert_eq!((projection.method, projection.parameter("CENTRAL_MERIDIAN")), ("Transverse_Mercator", Some(9.0)));
+        let datum = Datum { semi_major_axis: 6378137.0, inverse_flattening: 298.257223563, prime_meridian: 0.0 };
+        assert_eq!(system.datum(), Some(datum));
+        let compound = format!("COMPD_CS[\"both\",{UTM},VERT_CS[\"height\"]]");
+        assert_eq!(CoordinateSystem::parse(&compound), Some(system));
+    }
+
+    #[test]
+    fn the_second_version() {
+        let text = r#"GEOGCRS["ETRS89",DATUM["ETRS89",ELLIPSOID["GRS 1980",6378137,298.257222101,LENGTHUNIT["metre",1]]],CS[ellipsoidal,2],AXIS["latitude",north,ANGLEUNIT["degree",0.0174532925199433]],ID["EPSG",4258]]"#;
+        let system = CoordinateSystem::parse(text).unwrap();
+        assert!(system.is_geographic && system.projection().is_none());
+        assert_eq!(system.unit().unwrap().0, "degree");
+        assert_eq!(system.datum().unwrap().inverse_flattening, 298.257222101);
+    }
+
+    #[test]
+    fn nonsense_is_no_system() {
+        for text in
+            ["", "EPSG:4326", "PROJCS", "PROJCS[", "PROJCS[\"a", "LOCAL_CS[\"a\"]", "COMPD_CS[\"a\"]", "GEOGCS[\"a\","]
+        {
+            assert_eq!(CoordinateSystem::parse(text), None, "{text}");
+        }
+        assert_eq!(CoordinateSystem::parse(&"GEOGCS[".repeat(100_000)), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Metadata that are of one attribute or dimension, by the convention of TileDB-CF: the key is
+//! `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`. Keys are as the user of TileDB-Py gave them.
+
+use std::collections::HashSet;
+
+use super::fields::FieldFolder;
+use super::shown::FieldId;
+use crate::export::Metadatum;
+
+const OF_ATTRIBUTES: &str = "__tiledb_attr.";
+const OF_DIMENSIONS: &str = "__tiledb_dim.";
+
+/// What TileDB-Py puts before the key of a value that was a NumPy array.
+const NUMPY: &str = "__np_flat_";
+
+/// The metadata of an array, each where it belongs.
+pub struct Notes {
+    of_fields: Vec<(FieldId, Metadatum)>,
+    /// Those of the array as a whole.
+    pub of_array: Vec<Metadatum>,
+}
+
+impl Notes {
+    pub fn of(fields: &FieldFolder, metadata: Vec<Metadatum>) -> Self {
+        let mut notes = Notes { of_fields: Vec::new(), of_array: Vec::new() };
+        let attributes: Vec<FieldId> = fields.attributes().collect();
+        let dimensions: Vec<FieldId> = fields.dimensions().collect();
+        let is_taken: HashSet<String> = metadata.iter().map(|metadatum| metadatum.key.clone()).collect();
+        for mut metadatum in metadata {
+            if let Some(key) = metadatum.key.strip_prefix(NUMPY).filter(|key| !is_taken.contains(*key)) {
+                metadatum.key = key.to_owned();
+            }
+            let found = owner(OF_ATTRIBUTES, &metadatum.key, &attributes, |id| fields.user_name(id))
+                .or_else(|| owner(OF_DIMENSIONS, &metadatum.key, &dimensions, |id| fields.user_name(id)));
+            match found {
+                Some((id, key)) => notes.of_fields.push((id, Metadatum { key: key.to_owned(), ..metadatum })),
+                None => notes.of_array.push(metadatum),
+            }
+        }
+        notes
+    }
+
+    /// Those of one field, without the prefix.
+    pub fn of_field(&self, id: FieldId) -> Vec<Metadatum> {
+        let own = self.of_fields.iter().filter(|(owner, _)| *owner == id);
+        own.map(|(_, metadatum)| metadatum.clone()).collect()
+    }
+}
+
+/// The field that a key names and the rest of the key. Names may have dots: the longest that fits is meant.
+fn owner<'a, 'b>(
+    prefix: &str,
+    key: &'a str,
+    ids: &[FieldId],
+    name: impl Fn(FieldId) -> &'b str,
+) -> Option<(FieldId, &'a str)> {
+    let rest = key.strip_prefix(prefix)?;
+    let fits = |id: &FieldId| {
+        let key = rest.strip_prefix(name(*id))?.strip_prefix('.')?;
+        (!key.is_empty()).then_some((*id, key))
+    };
+    ids.iter().filter_map(fits).min_by_key(|(_, key)| key.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_name_that_fits_owns_a_key() {
+        let names = ["a", "a.b", ""];
+        let ids: Vec<FieldId> = (0..names.len()).map(FieldId::Attribute).collect();
+        let name = |id: FieldId| match id {
+            FieldId::Attribute(number) | FieldId::Dimension(number) => names[number],
+        };
+        let found = |key| owner(OF_ATTRIBUTES, key, &ids, name);
+        assert_eq!(found("__tiledb_attr.a.units"), Some((ids[0], "units")));
+        assert_eq!(found("__tiledb_attr.a.b.units"), Some((ids[1], "units")));
+        assert_eq!(found("__tiledb_attr.a.b"), Some((ids[0], "b")));
+        assert_eq!(found("__tiledb_attr..units"), Some((ids[2], "units")));
+        assert_eq!(found("__tiledb_attr.c.units"), None);
+        assert_eq!(found("__tiledb_attr.a."), None);
+        assert_eq!(found("__tiledb_dim.a.units"), None);
+    }
+}

@@ -1,0 +1,190 @@
+"""GDAL, rasterio and xarray open rasters of a mount: they see what GDAL sees of a GeoTIFF of the same raster.
+
+`make` writes arrays as GDAL's TileDB driver does, with the metadata text that GDAL itself writes of the GeoTIFF, and `check` opens
+them where they are mounted.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import rasterio
+import tiledb
+import xarray
+from rasterio.enums import ColorInterp
+from rasterio.shutil import copy
+
+BLOCK = 32
+
+
+class Raster:
+    def __init__(self, name, system, transform, interleave="BAND", bands=1, dtype="u1", size=(70, 90), plain=False):
+        self.name, self.system, self.transform, self.interleave = name, system, transform, interleave
+        self.bands, self.dtype, self.plain, (self.width, self.height) = bands, np.dtype(dtype), plain, size
+        self.tif = f"{name}.tif"
+
+    def values(self):
+        band, y, x = np.indices((self.bands, self.height, self.width))
+        return (band * 40 + y + x // 4).astype(self.dtype)
+
+    def make(self):
+        self.make_tif()
+        self.make_array()
+
+    def make_tif(self):
+        with rasterio.open(self.tif, "w", driver="GTiff", width=self.width, height=self.height, count=self.bands, dtype=self.dtype,
+                           crs=self.system, transform=self.transform) as tif:
+            tif.write(self.values())
+            if self.plain:
+                return
+            tif.nodata = 7
+            tif.scales, tif.offsets = [0.5] * self.bands, [-100.25] * self.bands
+            tif.descriptions = [f"band <{number}> & more" for number in range(self.bands)]
+            tif.units = ["m"] * self.bands
+            if self.bands == 3:
+                tif.colorinterp = [ColorInterp.blue, ColorInterp.green, ColorInterp.red]
+
+    def pam(self):
+        """What GDAL writes where a format has no place of its own for what is in the GeoTIFF, and what its TileDB driver adds."""
+        picture = f"{self.name}.jpg"
+        copy(self.tif, picture, driver="JPEG")
+        text = open(f"{picture}.aux.xml").read()
+        if self.bands == 3:
+            # JPEG has its own colours.
+            for number, colour in enumerate(["Blue", "Green", "Red"], 1):
+                text = text.replace(f'<PAMRasterBand band="{number}">', f'<PAMRasterBand band="{number}">\n    <ColorInterp>{colour}</ColorInterp>')
+        structure = {"NBITS": 8 * self.dtype.itemsize, "DATA_TYPE": "Byte", "X_SIZE": self.width, "Y_SIZE": self.height,
+                     "INTERLEAVE": self.interleave}
+        items = "".join(f'    <MDI key="{key}">{value}</MDI>\n' for key, value in structure.items())
+        text = re.sub(r'  <Metadata domain="IMAGE_STRUCTURE">.*?</Metadata>\n', "", text, flags=re.S)
+        return text.replace("</PAMDataset>", f'  <Metadata domain="IMAGE_STRUCTURE">\n{items}  </Metadata>\n</PAMDataset>')
+
+    def make_array(self):
+        up = lambda length: -(-length // BLOCK) * BLOCK
+        dim = lambda name, low, high, tile: tiledb.Dim(name=name, domain=(low, high), tile=tile, dtype=np.uint64)
+        y, x = dim("Y", 0, up(self.height) - 1, BLOCK), dim("X", 0, up(self.width) - 1, BLOCK)
+        bands = dim("BANDS", 1, self.bands, 1)
+        dims = {"BAND": [bands, y, x], "PIXEL": [y, x, bands], "ATTRIBUTES": [y, x]}[self.interleave]
+        flat = self.interleave == "ATTRIBUTES"
+        names = [f"TDB_VALUES_{number + 1}" for number in range(self.bands)] if flat else ["TDB_VALUES"]
+        schema = tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr(name, dtype=self.dtype) for name in names])
+        tiledb.Array.create(self.name, schema)
+        whole = np.zeros((self.bands, up(self.height), up(self.width)), self.dtype)
+        whole[:, : self.height, : self.width] = self.values()
+        with tiledb.open(self.name, "w") as array:
+            if flat:
+                array[:] = {name: whole[number] for number, name in enumerate(names)}
+            else:
+                array[:] = whole if self.interleave == "BAND" else np.moveaxis(whole, 0, -1).copy()
+            # The driver stores bytes.
+            array.meta._array_or_group._put_metadata("_gdal", np.frombuffer(self.pam().encode(), "u1"))
+
+
+UTM = rasterio.Affine(10, 0, 444650, 0, -10, 4640510)
+RASTERS = [
+    Raster("utm", "EPSG:26716", UTM),
+    Raster("lonlat", "EPSG:4326", rasterio.Affine(0.25, 0, -120.5, 0, -0.125, 45)),
+    # Its first axis is the northing.
+    Raster("northing", "EPSG:31467", rasterio.Affine(25, 0, 3500000, 0, -25, 5600000)),
+    Raster("pixel", "EPSG:26716", UTM, "PIXEL", 3),
+    Raster("flat", "EPSG:26716", UTM, "ATTRIBUTES", 3),
+    Raster("whole", "EPSG:31467", rasterio.Affine(25, 0, 3500000, 0, -25, 5600000), size=(64, 96), plain=True),
+    Raster("feet", "EPSG:2263", rasterio.Affine(1, 0, 980000, 0, -1, 200000), size=(64, 96), plain=True),
+]
+
+
+def info(path, *more):
+    found = json.loads(subprocess.run(["gdalinfo", "-json", "-checksum", *more, path], check=True, capture_output=True).stdout)
+    keys = "description", "unit", "noDataValue", "scale", "offset", "colorInterpretation", "checksum", "type"
+    found["said"] = [{key: band.get(key) for key in keys} for band in found["bands"]]
+    return found
+
+
+def near(got, expected, what):
+    assert np.allclose(got, expected, rtol=0, atol=1e-6), f"{what}: {got}, not {expected}"
+
+
+def same_place(path, got, expected):
+    near([*got["cornerCoordinates"].values()], [*expected["cornerCoordinates"].values()], f"{path} corners")
+    near(got["wgs84Extent"]["coordinates"], expected["wgs84Extent"]["coordinates"], f"{path} on the Earth")
+
+
+def check(raster):
+    expected = info(raster.tif)
+    flat = raster.interleave == "ATTRIBUTES"
+    for number in range(raster.bands if flat else 1):
+        stem = f"mnt_{raster.name}/TDB_VALUES" + (f"_{number + 1}" if flat else "")
+        said = expected["said"][number : number + 1] if flat else expected["said"]
+        if flat:
+            said[0]["colorInterpretation"] = ["Blue", "Green", "Red"][number]
+        elif raster.bands == 1:
+            # A GeoTIFF says gray by itself.
+            said[0]["colorInterpretation"] = info(f"{stem}.vrt")["said"][0]["colorInterpretation"]
+        found = info(f"{stem}.vrt")
+        assert found["size"] == expected["size"], f"{stem}.vrt: {found['size']}"
+        assert found["said"] == said, f"{stem}.vrt: {found['said']}, not {said}"
+        same_place(f"{stem}.vrt", found, expected)
+        with rasterio.open(f"{stem}.vrt") as got, rasterio.open(raster.tif) as tif:
+            assert got.crs == tif.crs and got.bounds == tif.bounds and got.transform == tif.transform, f"{stem}: {got.profile}"
+            near(got.lnglat(), tif.lnglat(), f"{stem} in the middle")
+            assert np.array_equal(got.read(), tif.read([number + 1] if flat else None)), stem
+        # Warping puts every pixel where the coordinate system says it is.
+        options = ["-q", "-overwrite", "-t_srs", "EPSG:4326", "-r", "near"]
+        subprocess.run(["gdalwarp", *options, f"{stem}.vrt", "got.tif"], check=True)
+        band = ["-b", str(number + 1)] if flat else []
+        subprocess.run(["gdal_translate", "-q", *band, raster.tif, "one.tif"], check=True)
+        subprocess.run(["gdalwarp", *options, "one.tif", "warped.tif"], check=True)
+        with rasterio.open("got.tif") as got, rasterio.open("warped.tif") as warped:
+            assert got.transform == warped.transform and np.array_equal(got.read(), warped.read()), f"{stem} warped"
+        # An ENVI header has lines of the file's length: the upper left corner is the same, and the size of pixels.
+        envi = info(f"{stem}.u8")
+        near(envi["cornerCoordinates"]["upperLeft"], expected["cornerCoordinates"]["upperLeft"], f"{stem} ENVI")
+        near(envi["geoTransform"], expected["geoTransform"], f"{stem} ENVI")
+        if not raster.plain:
+            assert [band.get("noDataValue") for band in envi["bands"]] == [7] * len(said), f"{stem}: {envi['bands']}"
+            assert [band["description"] for band in envi["bands"]] == [band["description"] for band in said], f"{stem}: {envi['bands']}"
+        if raster.width % BLOCK == 0:
+            same_place(f"{stem} ENVI", envi, expected)
+            with rasterio.open(f"{stem}.u8") as got, rasterio.open(raster.tif) as tif:
+                assert got.bounds == tif.bounds and np.array_equal(got.read(), tif.read()), f"{stem} ENVI"
+                near(got.lnglat(), tif.lnglat(), f"{stem} ENVI in the middle")
+        check_netcdf(raster, expected, number, stem.rsplit("/")[-1])
+
+
+def check_netcdf(raster, expected, number, name):
+    path = f"mnt_{raster.name}/netcdf/array.nc"
+    with xarray.open_dataset(path, mask_and_scale=False) as file:
+        values = file[name]
+        axes = {"BAND": ("BANDS", "Y", "X"), "PIXEL": ("Y", "X", "BANDS"), "ATTRIBUTES": ("Y", "X")}[raster.interleave]
+        assert values.dims == axes, values.dims
+        rows, columns = np.arange(raster.height) + 0.5, np.arange(raster.width) + 0.5
+        near(file.X.values, raster.transform.c + columns * raster.transform.a, f"{path} X")
+        near(file.Y.values, raster.transform.f + rows * raster.transform.e, f"{path} Y")
+        in_order = lambda cells: np.moveaxis(cells, -1, 0) if raster.interleave == "PIXEL" else cells
+        got = in_order(values.values.view("u1"))
+        assert np.array_equal(got, raster.values()[number] if raster.interleave == "ATTRIBUTES" else raster.values()), f"{path} {name}"
+        geographic = raster.system == "EPSG:4326"
+        assert file.X.standard_name == ("longitude" if geographic else "projection_x_coordinate"), file.X
+        assert file.Y.units == {"EPSG:4326": "degrees_north", "EPSG:2263": "US_survey_foot"}.get(raster.system, "m"), file.Y
+        crs = file[values.grid_mapping]
+        assert rasterio.crs.CRS.from_wkt(crs.crs_wkt) == rasterio.crs.CRS.from_user_input(raster.system), crs
+        if not raster.plain:
+            assert values.attrs["_FillValue"] == 7 and values.units == "m" and values.scale_factor == 0.5 and values.add_offset == -100.25, values
+    if not raster.plain:
+        with xarray.open_dataset(path) as file:
+            decoded = in_order(file[name].values)
+            assert np.isnan(decoded[got == 7]).all() and np.array_equal(decoded[got != 7], got[got != 7] * 0.5 - 100.25), f"{path} decoded"
+    if raster.interleave != "PIXEL":
+        same_place(path, info(f'NETCDF:"{path}":{name}'), expected)
+
+
+if sys.argv[1] == "make":
+    for raster in RASTERS:
+        raster.make()
+    print(*(raster.name for raster in RASTERS))
+else:
+    for raster in RASTERS:
+        check(raster)
+    print(len(RASTERS))
