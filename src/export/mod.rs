@@ -21,4 +21,4 @@ pub mod text;
 pub mod var;
 
 pub use column::{Column, Columns, Exported, Field, Fit, Labels, Metadatum, Misfit};
-pub use content::Content;
+pub use content::{Content, Forward};

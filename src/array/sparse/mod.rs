@@ -14,7 +14,7 @@ mod hilbert;
 mod key;
 mod merge;
 mod overlap;
-mod parallel;
+pub(crate) mod parallel;
 mod plan;
 mod record;
 mod rows;
