@@ -82,8 +82,12 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         text::grid(&column).map_err(misfit)
     };
     let name = format!("{}.txt", fields.names.of_field(id));
-    let format = if in_lines { Format::Lines } else { Format::Grid };
-    builder.add(name, format, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+    let (user_name, file) = (Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+    match in_lines {
+        true if tables::is_unlisted(fields) => builder.add_unlisted(name, Format::Lines, user_name, file),
+        true => builder.add(name, Format::Lines, user_name, file),
+        false => builder.add(name, Format::Grid, user_name, file),
+    }
 }
 
 /// The raw file in column-major order and its NumPy form.

@@ -19,9 +19,15 @@ use crate::export::text::{self, Style, Table};
 use crate::export::{Column, number};
 use crate::format::scalar::{Range, Scalar};
 
-/// Dense arrays with more cells than this have their tables unlisted: to tell the size of one takes a pass over all
-/// cells, those included that were never written, and `ls -l` asks for the size of whatever it lists.
+/// More cells than this are not measured because somebody lists a folder.
 const MOST_LISTED: u64 = 1 << 24;
+
+/// Whether a text whose size takes a pass over all cells is better left out of listings, as `ls -l` asks for the size of
+/// whatever they show: where a dense array has very many cells, of which most may never have been written.
+pub fn is_unlisted(fields: &FieldFolder) -> bool {
+    let cells = fields.shown.known_shape().and_then(|shape| shape.first().copied());
+    !fields.schema().is_sparse() && cells.is_some_and(|cells| cells > MOST_LISTED)
+}
 
 /// Adds the tables that are text, tab-separated and for those who ask comma-separated, and the matrices.
 pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
@@ -35,8 +41,7 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
             .with_forward(move || Ok(text_table(&from_front, style)?.forward()))
             .described_by(move || xattrs::of_table(&described))
     };
-    let cells = fields.shown.known_shape().and_then(|shape| shape.first().copied());
-    if !fields.schema().is_sparse() && cells.is_some_and(|cells| cells > MOST_LISTED) {
+    if is_unlisted(fields) {
         builder.add_unlisted("cells.tsv", Format::Tsv, None, file(Style::Tsv));
     } else {
         builder.add("cells.tsv", Format::Tsv, None, file(Style::Tsv));

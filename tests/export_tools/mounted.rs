@@ -116,7 +116,8 @@ fn pyarrow_pandas_and_scipy_read_the_tables() {
     let arrays = ["order_tile_row_cell_row", "consolidated", "dim_times", "nullable", "dim_text", "dim_integers"];
     let more = ["dups", "enumerations", "empty", "hilbert", "deletes_many", "soma_matrix"];
     let sparse = arrays.iter().chain(&more).map(|name| format!("arrays/sparse/{name}"));
-    let dense = ["table", "dims_1", "dim_datetime_ms", "dim_int8", "dim_uint64"].map(|name| format!("arrays/dense/{name}"));
+    let dense =
+        ["table", "dims_1", "dim_datetime_ms", "dim_int8", "dim_uint64"].map(|name| format!("arrays/dense/{name}"));
     let arrays: Vec<String> = sparse.chain(dense).collect();
     let arrays: Vec<&str> = arrays.iter().map(String::as_str).collect();
     python_on("numpy, pyarrow, pandas, scipy.io", "table_files.py", &arrays);
