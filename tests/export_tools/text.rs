@@ -244,7 +244,8 @@ for file, separator in files:
     assert math.isinf(d['float'].max()) and d[name][0] == 'Dendritic'
     # Exactly: texts as they are, where an empty one and a null are one to pandas.
     exact = {'float_precision': 'round_trip'} if int(pandas.__version__.split('.')[0]) < 3 else {}
-    d = pandas.read_csv(file, sep=separator, converters={name: str, 'kind': str}, dtype={'unsigned': 'UInt64'}, parse_dates=['day', 'instant'], **exact)
+    d = pandas.read_csv(file, sep=separator, keep_default_na=False, dtype={name: str, 'kind': str, 'unsigned': 'UInt64'},
+                        na_values={'unsigned': [''], 'float': ['', 'NaN'], 'day': ['']}, parse_dates=['day', 'instant'], **exact)
     same(d['id'].tolist(), 'id')
     same(d[name].tolist(), 'text', null='')
     same([None if value is pandas.NA else value for value in d['unsigned'].tolist()], 'unsigned')
@@ -253,7 +254,7 @@ for file, separator in files:
     same([None if pandas.isna(value) else str(value.date()) for value in d['day']], 'day')
     same([value.isoformat(timespec='milliseconds') for value in d['instant']], 'instant')
     same(d['kind'].tolist(), 'kind', null='')
-    zeros(pandas.read_csv('with_zeros.' + file[-3:], sep=separator, converters={name: str})[name])
+    zeros(pandas.read_csv('with_zeros.' + file[-3:], sep=separator, keep_default_na=False)[name])
 "#;
     python(folder.path(), "pandas", &format!("{COMPARE}{script}"));
 }

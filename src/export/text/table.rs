@@ -100,9 +100,9 @@ impl TableColumn {
         if self.printer.is_text() {
             self.style.append_text(values, out);
         } else if self.is_list || self.printer.is_hex() {
-            self.open(values.is_empty(), out);
+            self.append_quote(values.is_empty(), out);
             self.append_elements(values, true, out);
-            self.close(values.is_empty(), out);
+            self.append_quote(values.is_empty(), out);
         } else {
             self.printer.append(values, out);
         }
@@ -126,15 +126,11 @@ impl TableColumn {
         }
     }
 
-    /// Appends the quote before a list, a blob, or a text that is too long to look through.
-    fn open(&self, is_empty: bool, out: &mut Vec<u8>) {
+    /// Appends the quote at either end of a list, a blob, or a text that is too long to look through.
+    fn append_quote(&self, is_empty: bool, out: &mut Vec<u8>) {
         if is_empty || self.printer.is_text() || (self.printer.is_hex() && self.style == Style::Csv) {
             out.push(b'"');
         }
-    }
-
-    fn close(&self, is_empty: bool, out: &mut Vec<u8>) {
-        self.open(is_empty, out);
     }
 }
 
@@ -226,13 +222,13 @@ impl Table {
             column.load(at.row, 1, loaded)?;
             if loaded.validity.first() != Some(&0) {
                 if at.element == 0 {
-                    column.open(false, out);
+                    column.append_quote(false, out);
                 }
                 column.append_elements(&loaded.values, at.element == 0, out);
                 if to < end {
                     return Ok(Position { element: to - start, ..at });
                 }
-                column.close(false, out);
+                column.append_quote(false, out);
             }
         }
         let is_last = number + 1 == self.columns.len();
