@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 python=.venv/bin/python
 [ -x "$python" ] || python3 -m venv .venv || exit 1
-for package in numpy scipy netCDF4 xarray pyarrow pandas SimpleITK rasterio tiledb; do
+for package in numpy scipy netCDF4 xarray pyarrow pandas polars duckdb SimpleITK rasterio tiledb; do
     "$python" -c "import $package" 2>/dev/null ||
         "$python" -m pip install --quiet --disable-pip-version-check "$package" ||
         echo "SKIPPED: pip cannot install $package" >&2
@@ -21,6 +21,9 @@ want Rscript r-base-core
 want gfortran gfortran
 want convert imagemagick
 want awk mawk
+want sqlite3 sqlite3
+! command -v Rscript >/dev/null 2>&1 || Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/dev/null ||
+    packages="$packages r-cran-data.table"
 if [ -n "$packages" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         apt-get update -qq

@@ -44,7 +44,10 @@ impl Cat {
         let mut result = Ok(());
         for path in &self.paths {
             let copied = array::find(&root, path).and_then(|node| match node {
-                Node::File(file) => output::copy(file.open()?, options.threads, options.cache_size),
+                Node::File(file) => match file.forward()? {
+                    Some(forward) => output::copy_forward(forward),
+                    None => output::copy(file.open()?, options.threads, options.cache_size),
+                },
                 Node::Folder(_) => Err(Failure::failed("this is a folder; see `tilefs ls`")),
             });
             match copied {

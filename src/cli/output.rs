@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::failure::Failure;
-use tilefs::export::Content;
+use tilefs::export::{Content, Forward};
 use tilefs::fuse::read_ahead::{MAX_WINDOW, ReadAhead, Stream};
 
 /// How much is read and written first: a reader who wants a header only should not wait for more.
@@ -37,6 +37,17 @@ pub fn copy(content: std::sync::Arc<dyn Content>, workers: usize, cache_size: u6
         stream.content().read_at(offset, bytes)?;
         output.write_all(bytes)?;
         offset += now;
+    }
+    output.flush()?;
+    Ok(())
+}
+
+/// Prints a file whose length nobody knows yet.
+pub fn copy_forward(mut forward: Box<dyn Forward>) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    let mut bytes = Vec::new();
+    while forward.next(&mut bytes)? {
+        output.write_all(&bytes)?;
     }
     output.flush()?;
     Ok(())

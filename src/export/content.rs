@@ -26,6 +26,15 @@ pub trait Content: Send + Sync {
     fn prepare(&self, _offset: u64, _length: u64) {}
 }
 
+/// The bytes of a file from the first on, for those who do not need to know how many there are.
+pub trait Forward: Send {
+    /// Replaces what is in `out` by the next bytes; `false` where there are no more.
+    ///
+    /// # Errors
+    /// When any of them cannot be proven right.
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool>;
+}
+
 /// Refuses a read that does not lie within `length` bytes.
 pub(crate) fn check_range(length: u64, offset: u64, wanted: usize) -> Result<()> {
     match offset.checked_add(wanted as u64) {

@@ -25,4 +25,4 @@ pub mod var;
 pub mod wkt;
 
 pub use column::{Column, Columns, Exported, Field, Fit, Labels, Metadatum, Misfit};
-pub use content::Content;
+pub use content::{Content, Forward};

@@ -11,7 +11,7 @@ use super::texts::Format;
 use super::xattrs;
 use crate::export::Field;
 use crate::export::extension::of_datatype;
-use crate::format::schema::ArraySchema;
+use crate::format::schema::{ArraySchema, CellValNum};
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]
@@ -101,6 +101,18 @@ impl FieldFolder {
             FieldId::Attribute(number) => &self.schema().attributes[number].name,
             FieldId::Dimension(number) => &self.schema().dimensions[number].name,
         }
+    }
+
+    /// Whether all files are a row of cells: those of a sparse array, and of a dense one with one dimension.
+    pub fn has_one_axis(&self) -> bool {
+        self.schema().is_sparse() || self.schema().dimensions.len() == 1
+    }
+
+    /// Whether the values of a field are codes of an enumeration, one a cell.
+    pub fn has_labels(&self, id: FieldId) -> bool {
+        let FieldId::Attribute(number) = id else { return false };
+        let attribute = &self.schema().attributes[number];
+        attribute.enumeration.is_some() && attribute.cell_count == CellValNum::Fixed(1)
     }
 
     /// Adds the raw files of a field.

@@ -1,13 +1,13 @@
 //! Nodes whose content is made when it is first wanted, and folders that know their names beforehand.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use super::node::{Entry, File, Folder, NODE, Node};
 use super::xattrs::ExtendedAttributes;
 use crate::error::Result;
-use crate::export::Content;
+use crate::export::{Content, Forward};
 
 type Make = Box<dyn Fn() -> Result<Made> + Send + Sync>;
 
@@ -17,6 +17,8 @@ struct Made {
     lasts: bool,
 }
 
+type MakeForward = Box<dyn Fn() -> Result<Box<dyn Forward>> + Send + Sync>;
+
 /// Extended attributes are made when somebody asks for them.
 type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 
@@ -24,7 +26,10 @@ type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 /// that a passing fault of the disk passes.
 pub struct MadeFile {
     make: Make,
+    /// Held while the content is made: others who want it wait, where they would make it once more.
+    making: Mutex<()>,
     content: OnceLock<Arc<dyn Content>>,
+    make_forward: Option<MakeForward>,
     /// Where the length is known without the content.
     length: Option<u64>,
     modified: SystemTime,
@@ -36,8 +41,22 @@ impl MadeFile {
         Self::of(modified, Box::new(move || Ok(Made { content: make()?, lasts: true })))
     }
 
+    /// The same file, which can be read from its front before its content is made.
+    pub fn with_forward<F: Forward + 'static>(mut self, make: impl Fn() -> Result<F> + Send + Sync + 'static) -> Self {
+        self.make_forward = Some(Box::new(move || Ok(Box::new(make()?))));
+        self
+    }
+
     fn of(modified: SystemTime, make: Make) -> Self {
-        MadeFile { make, content: OnceLock::new(), length: None, modified, describe: None }
+        MadeFile {
+            make,
+            making: Mutex::new(()),
+            content: OnceLock::new(),
+            make_forward: None,
+            length: None,
+            modified,
+            describe: None,
+        }
     }
 
     /// The same file, whose length is known before its content is made.
@@ -88,8 +107,19 @@ impl File for MadeFile {
         if let Some(content) = self.content.get() {
             return Ok(content.clone());
         }
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(content) = self.content.get() {
+            return Ok(content.clone());
+        }
         let made = (self.make)()?;
         Ok(if made.lasts { self.content.get_or_init(|| made.content).clone() } else { made.content })
+    }
+
+    fn forward(&self) -> Result<Option<Box<dyn Forward>>> {
+        match &self.make_forward {
+            Some(make) if self.content.get().is_none() => make().map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn modified(&self) -> SystemTime {

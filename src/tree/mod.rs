@@ -28,6 +28,7 @@ pub mod rasters;
 pub mod shown;
 pub mod slice;
 pub mod sparse;
+pub mod tables;
 pub mod texts;
 pub mod time;
 pub mod xattrs;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::Result;
-use crate::export::Content;
+use crate::export::{Content, Forward};
 
 /// Bytes of memory that a node takes, about, with its name in its folder and in the descriptions of that.
 pub const NODE: usize = 640;
@@ -80,6 +80,11 @@ pub trait File: Send + Sync {
 
     /// The bytes. An opened content never changes.
     fn open(&self) -> Result<Arc<dyn Content>>;
+
+    /// The same bytes from the first on, where opening takes a pass over all of them; `None` where it does not.
+    fn forward(&self) -> Result<Option<Box<dyn Forward>>> {
+        Ok(None)
+    }
 
     /// The time of the last commit to what this shows.
     fn modified(&self) -> SystemTime;

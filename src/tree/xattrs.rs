@@ -9,6 +9,7 @@
 //! | dimensions besides | `domain`, `extent` |
 //! | all of these and those below | `shape`, `order` (`C`: the last axis fastest; `rows`: sparse), `dims`, `origin` (the first coordinate along each dimension; dense), `format_version`, `timestamp` |
 //! | offsets and validity | `name`, `kind` (offsets, validity), `type`, `dtype` |
+//! | tables | `kind` (table), `attributes`; `shape` is the number of rows |
 //! | an array's folder | `object`, `array_type`, `shape`, `dims`, `attributes`, `origin`, `tile_order`, `cell_order`, `format_version`, `timestamp`, `path` |
 //! | a group's folder | `object`, `members`, `timestamp`, `path` |
 
@@ -84,6 +85,21 @@ pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
         }
     }
     out.add_place(fields, Some(id));
+    out.attributes
+}
+
+/// Of a file in which each cell is a row of all dimensions and attributes.
+pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
+    let mut out = Collected::default();
+    out.add("kind", "table");
+    out.add("attributes", list(fields.schema().attributes.iter().map(|attribute| attribute.name.as_str())));
+    out.add_place(fields, None);
+    // Whoever asks this of a table has found its size, for which all rows were counted.
+    if fields.shown.known_shape().is_none()
+        && let Ok(shape) = fields.shown.shape()
+    {
+        out.add("shape", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
+    }
     out.attributes
 }
 

@@ -157,8 +157,11 @@ fn scipy_netcdf4_and_xarray_open_the_netcdf_file() {
 #[test]
 fn pyarrow_pandas_and_scipy_read_the_tables() {
     let arrays = ["order_tile_row_cell_row", "consolidated", "dim_times", "nullable", "dim_text", "dim_integers"];
-    let more = ["dups", "enumerations", "empty", "hilbert", "deletes_many"];
-    let arrays: Vec<String> = arrays.iter().chain(&more).map(|name| format!("arrays/sparse/{name}")).collect();
+    let more = ["dups", "enumerations", "empty", "hilbert", "deletes_many", "soma_matrix"];
+    let sparse = arrays.iter().chain(&more).map(|name| format!("arrays/sparse/{name}"));
+    let dense =
+        ["table", "dims_1", "dim_datetime_ms", "dim_int8", "dim_uint64"].map(|name| format!("arrays/dense/{name}"));
+    let arrays: Vec<String> = sparse.chain(dense).collect();
     let arrays: Vec<&str> = arrays.iter().map(String::as_str).collect();
     python_on("numpy, pyarrow, pandas, scipy.io", "table_files.py", &arrays);
 }
@@ -267,7 +270,7 @@ fn awk_reads_the_texts() {
 
     // Of a sparse array the columns of the table; libtiledb's rows are sorted.
     let Some(sparse) = Mounted::new("arrays/sparse/consolidated") else { return };
-    let columns = "BEGIN { FS = \"\\t\" } NR > 1 { gsub(/ /, \"\"); print $1 \" \" $2 \" \" $3 }";
+    let columns = "BEGIN { FS = \"\\t\" } NR > 1 { print $1 \" \" $2 \" \" $3 }";
     let text = sparse.run("awk", &[columns, "mnt/text/cells.tsv"]);
     let row = |line: &str| line.split(' ').map(|number| number.parse::<i32>().unwrap()).collect::<Vec<_>>();
     let mut rows: Vec<Vec<i32>> = text.lines().map(row).collect();
@@ -316,7 +319,7 @@ stopifnot(identical(again, temp))
         fs::write(sparse.path(name), sparse.expected(name)).unwrap();
     }
     let script = r#"
-table <- read.delim("mnt/text/cells.tsv", quote = "")
+table <- read.delim("mnt/text/cells.tsv")
 table <- table[order(table$y, table$x), ]
 for (name in c("y", "x", "v")) {
   expected <- readBin(name, "integer", 1000, size = 4, endian = "little")

@@ -1,7 +1,10 @@
-//! awk, R, Fortran, NumPy, SciPy, pyarrow and Python's own reader take our texts for the values they are.
+//! awk, R, Fortran, NumPy, SciPy, pandas, Polars, DuckDB, pyarrow, SQLite and Python's own reader take our texts for the
+//! values they are.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
 use tilefs::export::text::matrix_market::{MatrixDomain, matrix_market};
 use tilefs::export::text::{Style, grid, lines, table};
 use tilefs::export::{Column, Content, Field, Labels};
@@ -121,76 +124,318 @@ fn texts(name: &str, values: &[&str]) -> Column {
     Column::variable(field, vec![values.len() as u64], Arc::new(values.concat().into_bytes()), bytes(offsets))
 }
 
-fn cells() -> Vec<Column> {
+/// Texts that a table may break; `None` is null.
+const TEXTS: [Option<&str>; 22] = [
+    Some("Dendritic"),
+    Some(""),
+    None,
+    Some("NA"),
+    Some("comma, and"),
+    Some("tab\tand"),
+    Some("line\nbreak"),
+    Some("return\rand"),
+    Some("both\r\n"),
+    Some("\"quo\"\"ted\""),
+    Some("\""),
+    Some(" before"),
+    Some("after "),
+    Some("null"),
+    Some("NaN"),
+    Some("# number"),
+    Some("\\N \\t"),
+    Some("Größe"),
+    Some("it's"),
+    Some("1e5"),
+    Some("007"),
+    Some("2024-01-31"),
+];
+
+/// The table of [`TEXTS`], numbers, dates and labels, as `cells.tsv` and `cells.csv`. What the values are is in
+/// `expected.json`; in `with_zeros.csv` and `with_zeros.tsv` one text has a zero byte.
+fn write_tables(folder: &Path) {
+    let rows = TEXTS.len();
+    let is_null = |row: usize| row % 5 == 2;
+    let valid = || Arc::new((0..rows).map(|row| u8::from(!is_null(row))).collect::<Vec<u8>>());
+    let pick =
+        |row: usize, values: &[Value]| if is_null(row) { Value::Null } else { values[row % values.len()].clone() };
+    let column = |name: &str, datatype, values: Arc<dyn Content>| {
+        Column::fixed(Field::new(name, datatype), vec![rows as u64], values)
+    };
+    let signed = [0, -1, i64::MAX, i64::MIN, 7];
+    let unsigned = [0, 1 << 63, u64::MAX, 42];
+    let floats = [0.1, 1e308, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 5e-324, -2.5e-7, 3.0];
+    let days = [19_753i64, -1, 0];
+    let instants = [1_706_696_100_250i64, -1, 0];
+    let words = ["T cell, \"CD4\"", "B", "NA"];
     let labels = Labels {
         name: "kinds".into(),
         datatype: Datatype::StringUtf8,
         ordered: false,
-        values: vec![b"T cell, \"CD4\"".to_vec(), b"B".to_vec()],
+        values: words.iter().map(|word| word.as_bytes().to_vec()).collect(),
     };
-    let fixed =
-        |name: &str, datatype, values: Arc<dyn Content>| Column::fixed(Field::new(name, datatype), vec![4], values);
-    let mut kind = fixed("kind", Datatype::Int8, Arc::new(vec![0, 1, 0, 1])).with_validity(Arc::new(vec![1, 1, 0, 1]));
+    let mut kind = column("kind", Datatype::Int8, Arc::new((0..rows).map(|row| (row % 3) as u8).collect::<Vec<u8>>()));
     kind.field.labels = Some(Arc::new(labels));
-    vec![
-        fixed("id", Datatype::Int64, bytes([-1i64, 2, i64::MAX, 4].map(i64::to_le_bytes))),
-        texts("name, quoted", &["one", "", "tab\tand\nbreak", "comma, \"quote\" ü"]),
-        kind,
-        fixed("day", Datatype::DateTimeDay, bytes([0i64, 1, 19_753, -1].map(i64::to_le_bytes))),
-        fixed("x", Datatype::Float64, bytes([0.1f64, f64::NAN, f64::INFINITY, -1e300].map(f64::to_le_bytes))),
-        fixed("n", Datatype::UInt8, Arc::new(vec![1, 2, 3, 255])).with_validity(Arc::new(vec![1, 0, 1, 1])),
-    ]
+    let text = TEXTS.map(Option::unwrap_or_default);
+    let text_valid = Arc::new(TEXTS.map(|text| u8::from(text.is_some())).to_vec());
+    let mut columns = vec![
+        column("id", Datatype::Int64, bytes((0..rows).map(|row| signed[row % 5].to_le_bytes()))),
+        texts("text, \"quoted\"", &text).with_validity(text_valid.clone()),
+        column("unsigned", Datatype::UInt64, bytes((0..rows).map(|row| unsigned[row % 4].to_le_bytes())))
+            .with_validity(valid()),
+        column("float", Datatype::Float64, bytes((0..rows).map(|row| floats[row % 9].to_le_bytes())))
+            .with_validity(valid()),
+        column("day", Datatype::DateTimeDay, bytes((0..rows).map(|row| days[row % 3].to_le_bytes())))
+            .with_validity(valid()),
+        column("instant", Datatype::DateTimeMs, bytes((0..rows).map(|row| instants[row % 3].to_le_bytes()))),
+        kind.with_validity(valid()),
+    ];
+    // JSON has no infinities: Python makes floats of these.
+    let floats = floats.map(|float| json!(format!("{float:?}")));
+    let all = |values: &[Value]| (0..rows).map(|row| pick(row, values)).collect::<Vec<_>>();
+    let dates = |texts: [&str; 3]| texts.map(|text| json!(text));
+    let expected = json!({
+        "id": (0..rows).map(|row| signed[row % 5]).collect::<Vec<_>>(),
+        "text": TEXTS,
+        "unsigned": all(&unsigned.map(|value| json!(value))),
+        "float": all(&floats),
+        "day": all(&dates(["2024-01-31", "1969-12-31", "1970-01-01"])),
+        "instant": (0..rows).map(|row| ["2024-01-31T10:15:00.250", "1969-12-31T23:59:59.999", "1970-01-01T00:00:00.000"][row % 3]).collect::<Vec<_>>(),
+        "kind": all(&words.map(|word| json!(word))),
+    });
+    std::fs::write(folder.join("expected.json"), expected.to_string()).unwrap();
+    for (style, extension) in [(Style::Tsv, "tsv"), (Style::Csv, "csv")] {
+        let made = |columns: &[Column]| table(columns, style).unwrap().table.measure().unwrap();
+        write(folder, &format!("cells.{extension}"), &made(&columns));
+    }
+    columns[1] = texts("text, \"quoted\"", &text.map(|text| if text == "it's" { "zero\0byte" } else { text }));
+    for (style, extension) in [(Style::Tsv, "tsv"), (Style::Csv, "csv")] {
+        let made = table(&columns[..2], style).unwrap().table.measure().unwrap();
+        write(folder, &format!("with_zeros.{extension}"), &made);
+    }
+}
+
+/// What the scripts below have in common. `same` compares a column, exactly: floats by their bits.
+const COMPARE: &str = r#"
+import json, math
+expected = json.load(open('expected.json'))
+expected['float'] = [None if value is None else float(value) for value in expected['float']]
+name = 'text, "quoted"'
+
+def same(got, column, null=None):
+    want = [null if value is None else value for value in expected[column]]
+    show = lambda value: (repr(value), type(value) is float)
+    assert [show(value) for value in got] == [show(value) for value in want], (column, list(got), want)
+
+files = (('cells.csv', ','), ('cells.tsv', '\t'))
+def zeros(got):
+    assert [value for value in got if value and '\0' in value] == ['zero\0byte'], got
+"#;
+
+#[test]
+fn pandas_reads_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    let script = r#"
+for file, separator in files:
+    # As it comes: the types are what they are.
+    d = pandas.read_csv(file, sep=separator)
+    assert list(d.columns) == ['id', name, 'unsigned', 'float', 'day', 'instant', 'kind'], d.columns
+    assert d['id'].dtype == 'int64' and d['float'].dtype == 'float64', d.dtypes
+    assert math.isinf(d['float'].max()) and d[name][0] == 'Dendritic'
+    # Exactly: texts as they are, where an empty one and a null are one to pandas.
+    exact = {'float_precision': 'round_trip'} if int(pandas.__version__.split('.')[0]) < 3 else {}
+    d = pandas.read_csv(file, sep=separator, keep_default_na=False, dtype={name: str, 'kind': str, 'unsigned': 'UInt64'},
+                        na_values={'unsigned': [''], 'float': ['', 'NaN'], 'day': ['']}, parse_dates=['day', 'instant'], **exact)
+    same(d['id'].tolist(), 'id')
+    same(d[name].tolist(), 'text', null='')
+    same([None if value is pandas.NA else value for value in d['unsigned'].tolist()], 'unsigned')
+    nan = [None if value is None or math.isnan(value) else value for value in expected['float']]
+    assert [repr(None if math.isnan(value) else value) for value in d['float']] == [repr(value) for value in nan]
+    same([None if pandas.isna(value) else str(value.date()) for value in d['day']], 'day')
+    same([value.isoformat(timespec='milliseconds') for value in d['instant']], 'instant')
+    same(d['kind'].tolist(), 'kind', null='')
+    zeros(pandas.read_csv('with_zeros.' + file[-3:], sep=separator, keep_default_na=False)[name])
+"#;
+    python(folder.path(), "pandas", &format!("{COMPARE}{script}"));
 }
 
 #[test]
-fn tables_read_back() {
+fn polars_reads_the_table() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), "cells.tsv", &table(&cells(), Style::Tsv).unwrap().content);
-    write(folder.path(), "cells.csv", &table(&cells(), Style::Csv).unwrap().content);
-    python(
-        folder.path(),
-        "csv, math",
-        r#"
-for file, options in ('cells.tsv', dict(delimiter='\t', quoting=csv.QUOTE_NONE)), ('cells.csv', dict(skipinitialspace=True)):
-    head, *rows = csv.reader(open(file, newline=''), **options)
-    assert head == ['id', 'name, quoted', 'kind', 'day', 'x', 'n'], head
-    assert [int(r[0]) for r in rows] == [-1, 2, 2**63 - 1, 4]
-    tsv = file.endswith('tsv')
-    tab, quote = (' ', '"') if tsv else ('\t', "'")
-    assert [r[1] for r in rows] == ['one', '', f'tab{tab}and break', f'comma, {quote}quote{quote} ü'], rows
-    assert [r[2].strip() for r in rows] == ['T cell, "CD4"', 'B', 'NA', 'B'], rows
-    assert [r[3].strip() for r in rows] == ['1970-01-01', '1970-01-02', '2024-01-31', '1969-12-31']
-    x = [float(r[4]) for r in rows]
-    assert x[0] == 0.1 and math.isnan(x[1]) and x[2:] == [math.inf, -1e300]
-    assert [r[5].strip() for r in rows] == ['1', 'NA', '3', '255']
-"#,
-    );
-    python(
-        folder.path(),
-        "pandas",
-        r#"
-d = pandas.read_csv('cells.csv', skipinitialspace=True, keep_default_na=True)
-assert list(d['id']) == [-1, 2, 2**63 - 1, 4] and d['x'][3] == -1e300
-assert list(d['kind'][:2]) == ['T cell, "CD4"', 'B'] and pandas.isna(d['kind'][2])
-assert pandas.isna(d['n'][1]) and d['n'][3] == 255
-assert list(pandas.to_datetime(d['day']).dt.year) == [1970, 1970, 2024, 1969]
-"#,
-    );
-    if has("Rscript") {
-        let script = r#"
-for (d in list(read.csv("cells.csv", strip.white = TRUE), read.delim("cells.tsv", quote = "", strip.white = TRUE))) {
-  stopifnot(names(d) == c("id", "name..quoted", "kind", "day", "x", "n"))
-  stopifnot(d$x[1] == 0.1, is.nan(d$x[2]), d$x[3] == Inf, d$x[4] == -1e300)
-  stopifnot(identical(d$n, c(1L, NA, 3L, 255L)), d$kind[c(2, 4)] == "B", is.na(d$kind[3]))
-  stopifnot(as.Date(d$day) == as.Date(c("1970-01-01", "1970-01-02", "2024-01-31", "1969-12-31")))
+    write_tables(folder.path());
+    let script = r#"
+for file, separator in files:
+    # Polars leaves doubled quotes in names as they are.
+    read = lambda file, **options: (lambda d: d.rename({d.columns[1]: d.columns[1].replace('""', '"')}))(
+        polars.read_csv(file, separator=separator, **options))
+    d = read(file)
+    assert d.columns == ['id', name, 'unsigned', 'float', 'day', 'instant', 'kind'], d.columns
+    for column in 'id', 'unsigned', 'float', 'kind':
+        same(d[column].to_list(), column)
+    same(d[name].to_list(), 'text')
+    d = read(file, try_parse_dates=True)
+    same([value and str(value) for value in d['day']], 'day')
+    same([value.isoformat(timespec='milliseconds') for value in d['instant']], 'instant')
+    zeros(read('with_zeros.' + file[-3:])[name])
+"#;
+    python(folder.path(), "polars", &format!("{COMPARE}{script}"));
+}
+
+#[test]
+fn duckdb_reads_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    let script = r#"
+quoted = '"text, ""quoted"""'
+for file, separator in files:
+    # As it comes.
+    assert duckdb.sql(f"select count(*) from '{file}' where {quoted} = 'Dendritic'").fetchall() == [(1,)]
+    types = dict(zip(*(lambda table: (table.columns, map(str, table.types)))(duckdb.sql(f"from '{file}'"))))
+    assert types == {'id': 'BIGINT', name: 'VARCHAR', 'unsigned': 'HUGEINT', 'float': 'DOUBLE', 'day': 'DATE',
+                     'instant': 'TIMESTAMP', 'kind': 'VARCHAR'}, types
+    # A null and an empty text apart.
+    d = f"select row_number() over () as number, * from read_csv('{file}', allow_quoted_nulls=false, strict_mode=true, parallel=false)"
+    rows = duckdb.sql(f"select * exclude (number) from ({d}) order by number").fetchall()
+    columns = dict(zip(['id', 'text', 'unsigned', 'float', 'day', 'instant', 'kind'], zip(*rows)))
+    for column in 'id', 'text', 'unsigned', 'float', 'kind':
+        same(columns[column], column)
+    same([value and str(value) for value in columns['day']], 'day')
+    same([value.isoformat(timespec='milliseconds') for value in columns['instant']], 'instant')
+    zeros([row[1] for row in duckdb.sql(f"from 'with_zeros.{file[-3:]}'").fetchall()])
+"#;
+    python(folder.path(), "duckdb", &format!("{COMPARE}{script}"));
+}
+
+#[test]
+fn pyarrow_reads_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    let script = r#"
+read = lambda file, separator, **options: pyarrow.csv.read_csv(
+    file, parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+    convert_options=pyarrow.csv.ConvertOptions(**options))
+for file, separator in files:
+    # Only the numbers over 2^63 need to be told to be what they are.
+    t = read(file, separator, column_types={'unsigned': pyarrow.uint64()}, null_values=[''], strings_can_be_null=True,
+             quoted_strings_can_be_null=False)
+    for column in 'id', 'unsigned', 'float', 'kind':
+        same(t[column].to_pylist(), column)
+    same(t[name].to_pylist(), 'text')
+    same([value and str(value) for value in t['day'].to_pylist()], 'day')
+    same([value.isoformat(timespec='milliseconds') for value in t['instant'].cast(pyarrow.timestamp('ms')).to_pylist()], 'instant')
+    assert str(t['day'].type) == 'date32[day]' and str(t['float'].type) == 'double'
+    zeros(read('with_zeros.' + file[-3:], separator)[name].to_pylist())
+"#;
+    python(folder.path(), "pyarrow, pyarrow.csv", &format!("{COMPARE}{script}"));
+}
+
+#[test]
+fn python_reads_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    let script = r#"
+for file, separator in files:
+    head, *rows = csv.reader(open(file, newline=''), delimiter=separator)
+    assert head == ['id', name, 'unsigned', 'float', 'day', 'instant', 'kind']
+    columns = dict(zip(['id', 'text', 'unsigned', 'float', 'day', 'instant', 'kind'], zip(*rows)))
+    for column in 'text', 'day', 'instant', 'kind':
+        same(columns[column], column, null='')
+    same([int(value) for value in columns['id']], 'id')
+    same([int(value) if value else None for value in columns['unsigned']], 'unsigned')
+    same([float(value) if value else None for value in columns['float']], 'float')
+"#;
+    python(folder.path(), "csv", &format!("{COMPARE}{script}"));
+}
+
+#[test]
+fn r_reads_the_table() {
+    if !has("Rscript") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    // R has no 64-bit integers: the texts of these are compared. It has no null either, and one kind of line break.
+    let texts: Vec<String> =
+        TEXTS.iter().map(|text| text.unwrap_or_default().replace("\r\n", "\n").replace('\r', "\n")).collect();
+    std::fs::write(folder.path().join("texts"), texts.join("\0") + "\0").unwrap();
+    let script = r#"
+texts <- readBin("texts", "character", 22)
+Encoding(texts) <- "UTF-8"
+check <- function(d) {
+  stopifnot(names(d) == c("id", "text, \"quoted\"", "unsigned", "float", "day", "instant", "kind"), nrow(d) == 22)
+  stopifnot(d$id[1:4] == c("0", "-1", "9223372036854775807", "-9223372036854775808"), is.na(d$unsigned[3]))
+  stopifnot(d$unsigned[c(1, 2, 7)] == c("0", "9223372036854775808", "18446744073709551615"))
+  stopifnot(identical(d$float[c(1, 2, 4, 5, 7)], c(0.1, 1e308, Inf, -Inf, 5e-324)), is.na(d$float[3]), is.nan(d$float[6]))
+  stopifnot(1 / d$float[12] == -Inf, as.Date(d$day[c(1, 2)]) == as.Date(c("2024-01-31", "1969-12-31")), is.na(d$float[13]))
+  stopifnot(d$kind[c(1, 2)] == c("T cell, \"CD4\"", "B"), d$kind[9] == "NA")
+}
+types <- c("character", "character", "character", "numeric", "character", "character", "character")
+for (file in c("cells.csv", "cells.tsv")) {
+  separator <- if (file == "cells.csv") "," else "\t"
+  # As it comes.
+  d <- read.csv(file, sep = separator)
+  stopifnot(sapply(d, class)[3:4] == "numeric", sum(d[[2]] == "Dendritic", na.rm = TRUE) == 1)
+  # Exactly; a null and an empty text are one.
+  d <- read.csv(file, sep = separator, na.strings = "", check.names = FALSE, colClasses = types, encoding = "UTF-8")
+  check(d)
+  found <- d[[2]]
+  found[is.na(found)] <- ""
+  stopifnot(found == texts)
+  if (requireNamespace("data.table", quietly = TRUE)) {
+    # This leaves doubled quotes as they are.
+    d <- data.table::fread(file, na.strings = "", strip.white = FALSE, colClasses = types, encoding = "UTF-8")
+    text <- sapply(d, is.character)
+    for (column in names(d)[text]) data.table::set(d, NULL, column, gsub('""', '"', d[[column]], fixed = TRUE))
+    data.table::setnames(d, gsub('""', '"', names(d), fixed = TRUE))
+    check(d)
+    # A null and an empty text apart.
+    stopifnot(d[[2]][2] == "", is.na(d[[2]][3]), d[[2]][4] == "NA")
+    found <- gsub("\r", "\n", gsub("\r\n", "\n", d[[2]], fixed = TRUE), fixed = TRUE)
+    stopifnot(found[-3] == texts[-3])
+  } else {
+    message("SKIPPED: R has no data.table")
+  }
 }
 "#;
-        run(folder.path(), "Rscript", &["-e", script]);
+    run(folder.path(), "Rscript", &["-e", script]);
+}
+
+#[test]
+fn sqlite_imports_the_table() {
+    if !has("sqlite3") {
+        return;
     }
-    if has("awk") {
-        let found = run(folder.path(), "awk", &["-F\t", "NR > 1 { s += $6 } END { print s, NF }", "cells.tsv"]);
-        assert_eq!(found.trim(), "259 6");
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path());
+    for (mode, file) in [("csv", "cells.csv"), ("tabs", "cells.tsv")] {
+        // Without types everything is text in SQLite.
+        let query = "select count(*), sum(text = 'Dendritic'), sum(id = 9223372036854775807), sum(day = '2024-01-31'), \
+                     max(unsigned), sum(text = 'tab' || char(9) || 'and'), sum(text = char(34)) from cells";
+        let table = "create table cells (id integer, text text, \"unsigned\" text, float real, day text, instant text, kind text)";
+        let import = format!(".import --skip 1 {file} cells");
+        let mode = format!(".mode {mode}");
+        let found = run(folder.path(), "sqlite3", &[":memory:", table, &mode, &import, ".mode list", query]);
+        assert_eq!(found.trim(), "22|1|4|7|9223372036854775808|1|1", "{file}");
     }
+}
+
+#[test]
+fn awk_and_cut_read_the_table_of_plain_texts() {
+    if !has("awk") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let number = Column::fixed(Field::new("n", Datatype::UInt8), vec![4], Arc::new(vec![1, 2, 3, 255]));
+    let columns =
+        [number.with_validity(Arc::new(vec![1, 0, 1, 1])), texts("name", &["B cell", "a,b", "it's", "B cell"])];
+    write(folder.path(), "cells.tsv", &table(&columns, Style::Tsv).unwrap().table.measure().unwrap());
+    let found = run(
+        folder.path(),
+        "awk",
+        &["-F\t", "NR > 1 && $2 == \"B cell\" { s += $1; n += NF } END { print s, n }", "cells.tsv"],
+    );
+    assert_eq!(found.trim(), "256 4");
+    assert_eq!(run(folder.path(), "cut", &["-f2", "cells.tsv"]), "name\nB cell\na,b\nit's\nB cell\n");
 }
 
 #[test]

@@ -17,7 +17,7 @@ mod key;
 mod merge;
 mod newest;
 mod overlap;
-mod parallel;
+pub(crate) mod parallel;
 mod plan;
 mod record;
 mod rows;

@@ -47,7 +47,7 @@ impl<'a> Batch<'a> {
         self.places.clear();
         self.places.extend((0..=count).map(|row| rows.header.len() as u64 + (first + row) * rows.fixed));
         for (column, elements) in rows.columns.iter().zip(&mut self.elements) {
-            column.elements(first, count, elements)?;
+            column.cells.elements(first, count, elements)?;
             if column.varies() {
                 self.places.iter_mut().zip(elements).for_each(|(place, element)| *place += *element * column.width);
             }
@@ -100,45 +100,38 @@ impl<'a> Batch<'a> {
         let from = elements[0] + self.cut(column, elements, 0).0;
         let to = elements[count - 1] + self.cut(column, elements, count - 1).1;
         let mut values = std::mem::take(&mut self.values);
-        values.resize((to.saturating_sub(from) * column.size) as usize, 0);
+        values.resize((to.saturating_sub(from) * column.cells.size) as usize, 0);
         if !values.is_empty() {
-            column.values.read_at(from * column.size, &mut values)?;
+            column.cells.values.read_at(from * column.cells.size, &mut values)?;
         }
         self.validity.clear();
-        if let Some(validity) = &column.validity {
+        if let Some(validity) = &column.cells.validity {
             self.validity.resize(count, 0);
             validity.read_at(first, &mut self.validity)?;
         }
         let bytes = |from_element: u64, to_element: u64| {
-            let range = (from_element - from) * column.size..(to_element - from) * column.size;
+            let range = (from_element - from) * column.cells.size..(to_element - from) * column.cells.size;
             &values[range.start as usize..range.end as usize]
         };
-        let quote: &[u8] = if column.quoted { b"\"" } else { b"" };
         for index in 0..count {
             let mark = marks.next();
             let null = self.validity.get(index) == Some(&0);
             let place = self.places[index];
-            let elements_place = place + quote.len() as u64;
-            let length = (elements[index + 1] - elements[index]) * column.width;
-            let after = elements_place + length + quote.len() as u64;
+            let after = place + (elements[index + 1] - elements[index]) * column.width;
             self.places[index] = after + 1;
             if index > 0 && index + 1 < count {
                 // Wholly seen, as only the first and the last row are cut.
                 let out = &mut self.out[(place - self.start) as usize..(after + 1 - self.start) as usize];
-                let (text, end) = out.split_at_mut(out.len() - 1 - quote.len());
-                text[..quote.len()].copy_from_slice(quote);
-                print(column, bytes(elements[index], elements[index + 1]), null, &mut text[quote.len()..]);
-                end[..quote.len()].copy_from_slice(quote);
-                end[quote.len()] = mark;
+                let (text, end) = out.split_at_mut(out.len() - 1);
+                print(column, bytes(elements[index], elements[index + 1]), null, text);
+                end[0] = mark;
                 continue;
             }
-            let (skipped, upto) = self.cut_at(column, elements_place, elements[index + 1] - elements[index]);
+            let (skipped, upto) = self.cut_at(column, place, elements[index + 1] - elements[index]);
             if skipped < upto {
                 let bytes = bytes(elements[index] + skipped, elements[index] + upto);
-                self.cut_elements(column, elements_place + skipped * column.width, bytes, null);
+                self.cut_elements(column, place + skipped * column.width, bytes, null);
             }
-            self.put(place, quote);
-            self.put(after - quote.len() as u64, quote);
             self.put(after, &[mark]);
         }
         self.values = values;
@@ -147,8 +140,7 @@ impl<'a> Batch<'a> {
 
     /// The elements of a row's cell that are seen: how many are skipped, and up to which.
     fn cut(&self, column: &TextColumn, elements: &[u64], index: usize) -> (u64, u64) {
-        let place = self.places[index] + u64::from(column.quoted);
-        self.cut_at(column, place, elements[index + 1] - elements[index])
+        self.cut_at(column, self.places[index], elements[index + 1] - elements[index])
     }
 
     fn cut_at(&self, column: &TextColumn, place: u64, count: u64) -> (u64, u64) {
@@ -159,7 +151,7 @@ impl<'a> Batch<'a> {
 
     /// Writes elements from `place` on, where the ends of the read may cut the first and the last.
     fn cut_elements(&mut self, column: &TextColumn, place: u64, bytes: &[u8], null: bool) {
-        let length = bytes.len() / column.size as usize * column.width as usize;
+        let length = bytes.len() / column.cells.size as usize * column.width as usize;
         let mut edge = std::mem::take(&mut self.edge);
         // As long as what is seen, and two elements more at most.
         edge.resize(length, 0);
@@ -180,7 +172,7 @@ impl<'a> Batch<'a> {
 
 /// Writes the elements of a cell into as many characters as they have.
 fn print(column: &TextColumn, values: &[u8], null: bool, out: &mut [u8]) {
-    let (size, width, lead) = (column.size as usize, column.width as usize, usize::from(column.spaced));
+    let (size, width, lead) = (column.cells.size as usize, column.width as usize, usize::from(column.spaced));
     match null {
         false if column.printer.is_run() => column.printer.print_run(values, out),
         false if values.len() == size => {

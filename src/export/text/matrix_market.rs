@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::rows::{Rows, TextColumn};
-use super::value::Style;
 use crate::export::column::{Column, Field, Fit, Misfit};
 use crate::export::content::Content;
 use crate::format::datatype::Kind;
@@ -29,7 +28,7 @@ pub fn matrix_market(rows: &Column, columns: &Column, values: &Column, domain: M
         texts.push(TextColumn::counted_from(column, first, length)?);
     }
     values.check()?;
-    texts.push(TextColumn::new(values, Style::Lines, false)?);
+    texts.push(TextColumn::new(values, None)?);
     if [rows.cells(), columns.cells()] != [cells; 2] {
         return Err(Misfit::new("coordinates and values differ in number"));
     }

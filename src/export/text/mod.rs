@@ -1,39 +1,47 @@
-//! Arrays as text whose every byte is reached by arithmetic: columns of fixed width, and texts whose places
-//! the offsets give.
+//! Arrays as text: columns of fixed width and lines of texts, every byte of which is reached by arithmetic, and
+//! tables without padding, whose rows are measured first.
 
 mod batch;
+mod cells;
 pub mod matrix_market;
+mod measured;
 mod rows;
+mod style;
+mod table;
 pub mod time;
 mod value;
 
 use std::sync::Arc;
 
-use super::column::{Column, Exported, Field, Fit, Labels, Misfit};
+use super::column::{Column, Field, Fit, Labels, Misfit};
 use super::content::Content;
 use crate::format::datatype::Kind;
+pub use measured::Measured;
 use rows::{Rows, TextColumn};
-pub use value::Style;
+pub use style::Style;
+pub use table::Table;
+use table::TableColumn;
 
 /// Whether [`grid`] can hold a field, and if not why.
 pub fn check_grid(field: &Field) -> Fit<()> {
     if field.values_per_cell.is_none() {
         return Err(Misfit::new("a grid has cells of one width, and here each cell has its own"));
     }
-    TextColumn::check(field, Style::Lines)
+    TextColumn::check(field)
 }
 
 /// The values of a column, one row of the array a line: the last axis across, the others down. A column
 /// with one axis is one cell a line.
 ///
 /// Cells are separated by a space. Each value has the width of its type's longest text and is padded on the
-/// left; it reads back to the same value. Several values a cell are one after the other. Codes of an
-/// enumeration stay codes. Nulls are `NA`, for floats `NaN`, blanks for text.
+/// left; it reads back to the same value. Several values a cell are one after the other. Enumerations show
+/// labels, in quotes where they have blanks or quotes or nothing in them, as R's `read.table` reads them. Nulls
+/// and codes without label are `NA`, for floats `NaN`, blanks for text.
 pub fn grid(column: &Column) -> Fit<Arc<dyn Content>> {
     column.check()?;
     check_grid(&column.field)?;
     let across = if column.shape.len() > 1 { column.shape.last().copied().unwrap_or(1) } else { 1 };
-    let text = TextColumn::new(column, Style::Lines, false)?;
+    let text = TextColumn::new(column, shown_labels(&column.field, |label| word(one_line(label))))?;
     Ok(Arc::new(Rows::new(Vec::new(), vec![text], column.cells(), b' ', across)?))
 }
 
@@ -45,7 +53,7 @@ pub fn check_lines(field: &Field) -> Fit<()> {
     if !field.datatype.is_string() && field.datatype != crate::format::datatype::Datatype::GeomWkt {
         return Err(Misfit::new("blobs are no lines of text"));
     }
-    TextColumn::check(field, Style::Lines)
+    TextColumn::check(field)
 }
 
 /// The texts of a variable-length column, one a line. A line break within a text becomes a space, byte for
@@ -55,51 +63,99 @@ pub fn check_lines(field: &Field) -> Fit<()> {
 pub fn lines(column: &Column) -> Fit<Arc<dyn Content>> {
     column.check()?;
     check_lines(&column.field)?;
-    let text = TextColumn::new(column, Style::Lines, false)?;
+    let text = TextColumn::new(column, None)?;
     Ok(Arc::new(Rows::new(Vec::new(), vec![text], column.cells(), b'\n', 1)?))
 }
 
-/// A table of several columns with the same number of cells, one cell a line, under a line of names.
+/// The labels that the codes of a column stand for, one a line, as [`lines`] shows texts. A null or a code without
+/// label is an empty line.
+pub fn label_lines(column: &Column) -> Fit<Arc<Table>> {
+    column.check()?;
+    let labels = shown_labels(&column.field, one_line);
+    let labels = labels.ok_or_else(|| Misfit::new("its values are no codes of labels"))?;
+    let text = TableColumn::new(column, Style::Tsv, Some(labels))?;
+    Ok(Arc::new(Table::new(Vec::new(), vec![text], column.cells(), b'\n')))
+}
+
+/// A table of columns, and those that have no form as text.
+pub struct Tabulated {
+    pub table: Arc<Table>,
+    /// The name of each column left out, and why.
+    pub left_out: Vec<(String, Misfit)>,
+}
+
+/// A table of several columns with the same number of cells, one cell a row, under a row of names.
 ///
-/// Numbers, dates and labels are as wide as the longest of their type or enumeration and padded on the left,
-/// so that a reader that skips blanks reads numbers (pandas: `skipinitialspace=True`). Texts of any length
-/// are as long as they are; characters that would break the table become spaces, and in CSV, where texts are
-/// in quotes, `"` becomes `'`. Blobs are hexadecimal. Several values a cell are separated by spaces.
-/// Enumerations show labels, and `NA` for a code that has none. Nulls are `NA`, for floats `NaN`, and
-/// blanks for text.
-pub fn table(columns: &[Column], style: Style) -> Fit<Exported> {
-    let separator = if style == Style::Csv { b',' } else { b'\t' };
+/// No value is padded or changed. Texts and labels stand in quotes as the [`Style`] says; a null, a code without label
+/// and a time that is none has no character at all, where an empty text is `""`. Blobs are hexadecimal. Several numbers
+/// a cell are separated by spaces, and none at all are `""`.
+pub fn table(columns: &[Column], style: Style) -> Fit<Tabulated> {
     let rows = columns.first().map_or(0, Column::cells);
-    let (mut names, mut texts, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut header, mut texts, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for column in columns {
         column.check()?;
+        let field = &column.field;
         if column.cells() != rows {
-            return Err(Misfit::new(format!("{}: not as many rows as the others", column.field.name)));
+            return Err(Misfit::new(format!("{}: not as many rows as the others", field.name)));
         }
-        match TextColumn::new(column, style, true) {
+        let is_text = field.labels.as_ref().is_some_and(|labels| labels.datatype.kind() == Kind::Bytes);
+        let labels = shown_labels(field, |label| {
+            let mut text = Vec::new();
+            if is_text {
+                style.append_text(label.as_bytes(), &mut text)
+            } else {
+                text.extend(label.bytes())
+            }
+            text
+        });
+        match TableColumn::new(column, style, labels) {
             Ok(text) => {
-                names.push(style.word(&column.field.name));
+                style.append_name(field.name.as_bytes(), &mut header);
+                header.push(style.separator());
                 texts.push(text);
             }
-            Err(reason) => left_out.push((column.field.name.clone(), reason)),
+            Err(reason) => left_out.push((field.name.clone(), reason)),
         }
     }
-    if texts.is_empty() {
-        return Err(Misfit::new("no column can be text"));
+    match header.last_mut() {
+        Some(last) => *last = b'\n',
+        None => return Err(Misfit::new("no column can be text")),
     }
-    let mut header = names.join(&separator);
-    header.push(b'\n');
-    Ok(Exported { content: Arc::new(Rows::new(header, texts, rows, separator, 1)?), left_out })
+    Ok(Tabulated { table: Arc::new(Table::new(header, texts, rows, style.separator())), left_out })
 }
 
 /// The labels of an enumeration, one a line: line k + 1 is the label of code k.
 pub fn labels(labels: &Labels) -> Vec<u8> {
     let mut text = Vec::new();
-    for label in value::texts(labels, Style::Lines) {
-        text.extend(label);
+    for label in labels.texts() {
+        text.extend(one_line(&label));
         text.push(b'\n');
     }
     text
+}
+
+/// What is shown for each code, where a cell is one.
+fn shown_labels(field: &Field, show: impl Fn(&str) -> Vec<u8>) -> Option<Vec<Vec<u8>>> {
+    let labels = field.labels.as_ref().filter(|_| field.values_per_cell == Some(1))?;
+    Some(labels.texts().iter().map(|label| show(label)).collect())
+}
+
+fn one_line(text: &str) -> Vec<u8> {
+    text.bytes().map(value::without_line_break).collect()
+}
+
+/// A label that stands among others which are separated by blanks.
+fn word(label: Vec<u8>) -> Vec<u8> {
+    let is_plain = |byte: &u8| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'#');
+    if !label.is_empty() && label.iter().all(is_plain) {
+        return label;
+    }
+    // Within quotes R takes a backslash for an escape.
+    let escaped = label.into_iter().flat_map(|byte| match byte {
+        b'"' | b'\\' => vec![b'\\', byte],
+        _ => vec![byte],
+    });
+    std::iter::once(b'"').chain(escaped).chain(std::iter::once(b'"')).collect()
 }
 
 #[cfg(test)]

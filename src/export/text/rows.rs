@@ -1,5 +1,5 @@
-//! Rows of text: the place of every row is computed from its number and the offsets of its texts, so any
-//! byte is found without a scan.
+//! Rows of fixed width: the place of every row is computed from its number and the offsets of its texts, so
+//! any byte is found without a scan.
 //!
 //! A column writes each element of a cell (a number, or a byte of text) in a fixed number of characters.
 //! The place of a row is therefore linear in its number and in the offsets of the variable-length columns,
@@ -8,8 +8,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
-use super::value::{Printer, Style};
-use crate::error::{Error, Locate, Result};
+use super::cells::Cells;
+use super::value::Printer;
+use crate::error::{Error, Result};
 use crate::export::column::{Column, Field, Fit, Misfit};
 use crate::export::content::{Content, check_range};
 use crate::export::element::Converted;
@@ -21,54 +22,26 @@ const BATCH: u64 = 1024;
 
 /// A column and how its cells become text.
 pub struct TextColumn {
-    name: String,
+    pub(super) cells: Cells,
     pub(super) printer: Printer,
-    /// Bytes of an element and characters of its text, a leading space included.
-    pub(super) size: u64,
+    /// Characters of an element's text, a leading space included.
     pub(super) width: u64,
     /// Whether a space stands before each element: where there may be several numbers.
     pub(super) spaced: bool,
-    /// Whether a cell stands in quotes.
-    pub(super) quoted: bool,
-    count: Count,
-    pub(super) values: Arc<dyn Content>,
-    pub(super) validity: Option<Arc<dyn Content>>,
-}
-
-/// How many elements a cell has.
-enum Count {
-    Each(u64),
-    /// Where the offsets say.
-    Offsets(Arc<dyn Content>),
 }
 
 impl TextColumn {
     /// Whether a field has a text form, and if not why.
-    pub fn check(field: &Field, style: Style) -> Fit<()> {
-        Printer::new(field, style, false).map(drop)
+    pub fn check(field: &Field) -> Fit<()> {
+        Printer::new(field, None).map(drop)
     }
 
-    /// The column in a style, with labels or codes where it is an enumeration.
-    pub fn new(column: &Column, style: Style, labels: bool) -> Fit<Self> {
-        let field = &column.field;
-        let printer = Printer::new(field, style, labels)?;
-        let spaced = !printer.is_run() && field.values_per_cell != Some(1);
-        let count = match (field.values_per_cell, &column.offsets) {
-            (Some(values), _) => Count::Each(u64::from(values)),
-            (None, Some(offsets)) => Count::Offsets(offsets.clone()),
-            (None, None) => return Err(Misfit::new(format!("{}: it has no offsets", field.name))),
-        };
-        Ok(TextColumn {
-            name: field.name.clone(),
-            size: field.datatype.size() as u64,
-            width: printer.width() as u64 + u64::from(spaced),
-            spaced,
-            quoted: style == Style::Csv && printer.is_text(),
-            count,
-            values: column.values.clone(),
-            validity: column.validity.clone(),
-            printer,
-        })
+    /// The column; `labels` are what is shown instead of codes, in the order of these.
+    pub fn new(column: &Column, labels: Option<Vec<Vec<u8>>>) -> Fit<Self> {
+        let printer = Printer::new(&column.field, labels)?;
+        let spaced = !printer.is_run() && column.field.values_per_cell != Some(1);
+        let width = printer.width() as u64 + u64::from(spaced);
+        Ok(TextColumn { cells: Cells::new(column)?, printer, width, spaced })
     }
 
     /// Integer coordinates as positions, counted from 1 at `first`, as wide as `length` needs. A coordinate
@@ -86,49 +59,17 @@ impl TextColumn {
             Ok(())
         });
         let field = Field::new(column.field.name.clone(), Datatype::UInt64);
-        TextColumn::new(&Column::fixed(field, column.shape.clone(), Arc::new(positions)), Style::Lines, false)
+        TextColumn::new(&Column::fixed(field, column.shape.clone(), Arc::new(positions)), None)
     }
 
     /// Characters of all cells, without what separates them.
     fn total(&self, rows: u64) -> Option<u64> {
-        let elements = match &self.count {
-            Count::Each(count) => rows.checked_mul(*count)?,
-            Count::Offsets(_) => self.values.len() / self.size,
-        };
-        elements.checked_mul(self.width)?.checked_add(rows.checked_mul(2 * u64::from(self.quoted))?)
+        self.cells.total(rows)?.checked_mul(self.width)
     }
 
     /// Whether the place of a row depends on offsets.
     pub(super) fn varies(&self) -> bool {
-        matches!(self.count, Count::Offsets(_))
-    }
-
-    /// The number of the first element of each of `count` rows from `first`, and of the row after them.
-    pub(super) fn elements(&self, first: u64, count: u64, out: &mut Vec<u64>) -> Result<()> {
-        out.clear();
-        let offsets = match &self.count {
-            Count::Each(each) => {
-                out.extend((first..=first + count).map(|row| row * each));
-                return Ok(());
-            }
-            Count::Offsets(offsets) => offsets,
-        };
-        let mut bytes = [0; 8 * 128];
-        let (mut before, mut row) = (0, first);
-        while row <= first + count {
-            let part = bytes.len().min((first + count + 1 - row) as usize * 8);
-            offsets.read_at(row * 8, &mut bytes[..part])?;
-            for offset in bytes[..part].as_chunks().0 {
-                let offset = u64::from_le_bytes(*offset);
-                if offset < before || offset > self.values.len() || !offset.is_multiple_of(self.size) {
-                    return Err(Error::damaged(format!("the offset {offset} of a value")).in_field(&self.name));
-                }
-                out.push(offset / self.size);
-                before = offset;
-            }
-            row += part as u64 / 8;
-        }
-        Ok(())
+        self.cells.each().is_none()
     }
 }
 
@@ -156,11 +97,7 @@ impl Rows {
             total.checked_add(column.total(rows)?)?.checked_add(rows)
         });
         let length = total.filter(|&length| length <= i64::MAX as u64).ok_or_else(too_long)?;
-        let fixed = columns.iter().map(|column| match column.count {
-            Count::Each(count) => count * column.width + 2 * u64::from(column.quoted) + 1,
-            Count::Offsets(_) => 2 * u64::from(column.quoted) + 1,
-        });
-        let fixed = fixed.sum();
+        let fixed = columns.iter().map(|column| column.cells.each().unwrap_or(0) * column.width + 1).sum();
         let last = Mutex::new((0, header.len() as u64));
         Ok(Rows { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
     }
@@ -170,7 +107,7 @@ impl Rows {
         let mut place = self.header.len() as u64 + row * self.fixed;
         let mut elements = Vec::new();
         for column in self.columns.iter().filter(|column| column.varies()) {
-            column.elements(row, 0, &mut elements)?;
+            column.cells.elements(row, 0, &mut elements)?;
             place += elements.first().copied().unwrap_or(0) * column.width;
         }
         Ok(place)
@@ -250,18 +187,6 @@ impl Content for Rows {
     }
 
     fn prepare(&self, offset: u64, length: u64) {
-        // In proportion: exact for fixed widths, near enough for texts.
-        let part = |content: &dyn Content| {
-            let scale = |at: u64| (u128::from(at) * u128::from(content.len()) / u128::from(self.length.max(1))) as u64;
-            let (start, end) = (scale(offset.min(self.length)), scale(offset.saturating_add(length).min(self.length)));
-            content.prepare(start, end - start);
-        };
-        for column in &self.columns {
-            part(&column.values);
-            if let Count::Offsets(offsets) = &column.count {
-                part(offsets);
-            }
-            column.validity.iter().for_each(|validity| part(validity));
-        }
+        self.columns.iter().for_each(|column| column.cells.prepare_part(offset, length, self.length));
     }
 }

@@ -3,6 +3,7 @@
 use super::matrix_market::{self, MatrixDomain, matrix_market};
 use super::*;
 use crate::export::compose::Repeat;
+use crate::export::content::Forward;
 use crate::export::testing::{assert_random_access, read_all};
 use crate::format::datatype::Datatype;
 use proptest::prelude::*;
@@ -64,55 +65,85 @@ fn lines_have_the_bytes_of_the_values_and_one_more_each() {
     assert_eq!(text_of(&lines(&strings("a", Datatype::StringAscii, &[])).unwrap()), "");
 }
 
+fn labelled(name: &str, labels: &[&[u8]], codes: &[u8]) -> Column {
+    let values = labels.iter().map(|label| label.to_vec()).collect();
+    let labels = Labels { name: "l".into(), datatype: Datatype::StringUtf8, ordered: false, values };
+    let field = Field::new(name, Datatype::Int8).with_labels(Arc::new(labels));
+    Column::fixed(field, vec![codes.len() as u64], Arc::new(codes.to_vec()))
+}
+
+fn measured(columns: &[Column], style: Style) -> Measured {
+    table(columns, style).unwrap().table.measure().unwrap()
+}
+
+/// All that [`Table::forward`] gives.
+fn forward(table: Arc<Table>) -> Vec<u8> {
+    let (mut forward, mut all, mut part) = (table.forward(), Vec::new(), vec![b'#']);
+    while forward.next(&mut part).unwrap() {
+        all.extend_from_slice(&part);
+    }
+    all
+}
+
 fn sample() -> Vec<Column> {
-    let labels = Labels {
-        name: "l".into(),
-        datatype: Datatype::StringUtf8,
-        ordered: false,
-        values: vec![b"T, \"cell\"".to_vec(), b"B".to_vec()],
-    };
-    let day =
-        Column::fixed(Field::new("day", Datatype::DateTimeDay), vec![2], le([0i64, 19_753].map(i64::to_le_bytes)));
-    let kind = Field::new("ki,nd", Datatype::Int8).with_labels(Arc::new(labels));
+    let days = [0i64, 19_753, i64::MIN];
+    let day = Column::fixed(Field::new("day", Datatype::DateTimeDay), vec![3], le(days.map(i64::to_le_bytes)));
+    let pair = Field::new("pair", Datatype::Int16).with_values_per_cell(Some(2));
     vec![
         day,
-        Column::fixed(kind, vec![2], Arc::new(vec![0, 1])),
-        strings("name", Datatype::StringUtf8, &[b"a\tb\"c\"", b"\n"]),
-        strings("blob", Datatype::Blob, &[&[0xde, 0xad], &[]]),
-        strings("wide", Datatype::StringUtf16, &[b"", b""]),
+        labelled("ki,nd\t", &[b"T, \"cell\"", b"B"], &[0, 1, 2]),
+        strings("name", Datatype::StringUtf8, &[b"a\tb\"c\"", b"\n", b""]),
+        strings("or null", Datatype::StringUtf8, &[b"x\0", b"", b"NA"]).with_validity(Arc::new(vec![1, 0, 1])),
+        strings("blob", Datatype::Blob, &[&[0xde, 0xad], &[], &[1]]),
+        strings("wide", Datatype::StringUtf16, &[b"", b"", b""]),
+        Column::fixed(pair, vec![3], le([1i16, -2, 3, 4, 5, 6].map(i16::to_le_bytes)))
+            .with_validity(Arc::new(vec![1, 1, 0])),
     ]
 }
 
 #[test]
-fn tables_have_a_header_and_say_what_they_left_out() {
+fn tables_have_names_and_say_what_they_left_out() {
     let made = table(&sample(), Style::Tsv).unwrap();
-    let day = |text| format!("{text:>24}");
-    let expected = format!(
-        "day\tki,nd\tname\tblob\n{}\tT, \"cell\"\ta b\"c\"\tdead\n{}\t        B\t \t\n",
-        day("1970-01-01"),
-        day("2024-01-31")
-    );
-    assert_eq!(text_of(&made.content), expected);
     assert_eq!(made.left_out[0].0, "wide");
-    let made = table(&sample(), Style::Csv).unwrap();
-    let expected = format!(
-        "day,\"ki,nd\",name,blob\n{},\"T, \"\"cell\"\"\",\"a\tb'c'\",dead\n{},            B,\" \",\n",
-        day("1970-01-01"),
-        day("2024-01-31")
-    );
-    assert_eq!(text_of(&made.content), expected);
+    let expected = "day\t\"ki,nd\t\"\tname\tor null\tblob\tpair\n\
+        1970-01-01\t\"T, \"\"cell\"\"\"\t\"a\tb\"\"c\"\"\"\tx\0\tdead\t1 -2\n\
+        2024-01-31\tB\t\"\n\"\t\t\"\"\t3 4\n\
+        \t\t\"\"\t\"NA\"\t01\t\n";
+    assert_eq!(text_of(&made.table.clone().measure().unwrap()), expected);
+    assert_eq!(String::from_utf8(forward(made.table)).unwrap(), expected);
+    let expected = "day,\"ki,nd\t\",name,or null,blob,pair\n\
+        1970-01-01,\"T, \"\"cell\"\"\",\"a\tb\"\"c\"\"\",\"x\0\",\"dead\",1 -2\n\
+        2024-01-31,\"B\",\"\n\",,\"\",3 4\n\
+        ,,\"\",\"NA\",\"01\",\n";
+    assert_eq!(text_of(&measured(&sample(), Style::Csv)), expected);
     assert!(table(&[], Style::Tsv).is_err());
+    assert!(table(&sample()[5..6], Style::Tsv).is_err());
 }
 
 #[test]
-fn labels_are_one_a_line() {
-    let text = labels(&Labels {
-        name: "l".into(),
-        datatype: Datatype::StringAscii,
-        ordered: true,
-        values: vec![b"a\nb".to_vec(), b"".to_vec(), b"c".to_vec()],
-    });
-    assert_eq!(text, b"a b\n\nc\n");
+fn labels_stand_for_their_codes() {
+    let column = labelled("kind", &[b"T\ncell", b"", b"B", "it's \"ß\" \\".as_bytes()], &[2, 0, 1, 3, 4, 255]);
+    assert_eq!(text_of(&label_lines(&column).unwrap().measure().unwrap()), "B\nT cell\n\nit's \"ß\" \\\n\n\n");
+    let lines = label_lines(&column.clone().with_validity(Arc::new(vec![0, 1, 1, 1, 1, 1]))).unwrap();
+    assert!(text_of(&lines.measure().unwrap()).starts_with("\nT cell\n"));
+    // In a grid, which is read by blanks.
+    let grid = grid(&Column { shape: vec![3, 2], ..column }).unwrap();
+    let width = r#""it's \"ß\" \\""#.len();
+    let rows: Vec<&str> = vec!["B \"T cell\"", r#""" "it's \"ß\" \\""#, "NA NA"];
+    let text = text_of(&grid);
+    assert_eq!(
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>(),
+        rows
+    );
+    assert!(text.lines().all(|line| line.len() == 2 * width + 1));
+    let numbers = Labels { name: "l".into(), datatype: Datatype::Int16, ordered: false, values: vec![vec![1, 1]] };
+    let field = Field::new("a", Datatype::Int8).with_labels(Arc::new(numbers));
+    let column = Column::fixed(field.clone(), vec![1], Arc::new(vec![0]));
+    assert_eq!(text_of(&measured(&[column], Style::Csv)), "a\n257\n");
+    // Several codes a cell are no label.
+    let several = Column::fixed(field.with_values_per_cell(Some(2)), vec![1], Arc::new(vec![0, 0]));
+    assert_eq!(text_of(&measured(std::slice::from_ref(&several), Style::Csv)), "a\n0 0\n");
+    assert!(label_lines(&several).is_err());
 }
 
 #[test]
@@ -182,30 +213,37 @@ fn huge_texts_and_cells_cost_what_is_read_of_them() {
 
 /// The text of one cell, written the plain way.
 fn plain_cell(column: &Column, row: usize, values: &[u8], offsets: &[u64], valid: bool, style: Style) -> Vec<u8> {
-    let size = column.field.datatype.size();
+    let datatype = column.field.datatype;
     let (from, to) = match column.field.values_per_cell {
-        Some(count) => (row * count as usize * size, (row + 1) * count as usize * size),
+        Some(count) => (row * count as usize * datatype.size(), (row + 1) * count as usize * datatype.size()),
         None => (offsets[row] as usize, offsets[row + 1] as usize),
     };
-    let one = column.field.values_per_cell == Some(1);
-    let mut text = Vec::new();
-    for value in values[from..to].chunks(size) {
-        let printer = value::Printer::new(&column.field, style, true).unwrap();
-        let mut out = vec![0; printer.width()];
-        if valid {
-            printer.print(value, &mut out)
-        } else {
-            printer.print_null(&mut out)
-        }
-        if !one && !printer.is_run() {
-            text.push(b' ');
-        }
-        text.extend(out);
+    let values = &values[from..to];
+    if !valid {
+        return Vec::new();
     }
-    if style == Style::Csv && column.field.datatype.is_string() {
-        text = [b"\"", &text[..], b"\""].concat();
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\"")).into_bytes();
+    if datatype.is_string() {
+        let text = std::str::from_utf8(values).unwrap();
+        let special = text.contains(['\t', '\n', '\r', '"']) || text.starts_with([' ', '#']) || text.ends_with(' ');
+        return match style {
+            Style::Tsv if !special && !text.is_empty() && text != "NA" => values.to_vec(),
+            _ => quoted(text),
+        };
     }
-    text
+    if datatype == Datatype::Blob {
+        let hex: String = values.iter().map(|byte| format!("{byte:02x}")).collect();
+        return if style == Style::Csv || hex.is_empty() { quoted(&hex) } else { hex.into_bytes() };
+    }
+    let words: Vec<String> = values
+        .chunks(datatype.size())
+        .map(|value| {
+            let mut text = Vec::new();
+            value::Printer::new(&column.field, None).unwrap().append(value, &mut text);
+            String::from_utf8(text).unwrap()
+        })
+        .collect();
+    if words.is_empty() { quoted("") } else { words.join(" ").into_bytes() }
 }
 
 fn any_column(rows: usize) -> impl Strategy<Value = (Column, Vec<u8>, Vec<u64>, Vec<u8>)> {
@@ -269,26 +307,92 @@ proptest! {
             expected.push(b'\n');
         }
         let all: Vec<Column> = columns.into_iter().map(|(column, ..)| column).collect();
-        let content = table(&all, style).unwrap().content;
+        let content = measured(&all, style);
         let found = read_all(&content);
         prop_assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(&expected));
+        prop_assert_eq!(forward(table(&all, style).unwrap().table), expected);
         assert_random_access(&content);
     }
 }
 
 #[test]
 fn many_batches_join_without_a_seam() {
-    let values: Vec<String> = (0..5000).map(|i| "x".repeat(i % 17)).collect();
+    let values: Vec<String> = (0..150_000).map(|i| "x".repeat(i % 17 + 1)).collect();
     let slices: Vec<&[u8]> = values.iter().map(|value| value.as_bytes()).collect();
-    let numbers = Column::fixed(Field::new("n", Datatype::UInt16), vec![5000], le((0..5000u16).map(u16::to_le_bytes)));
-    let content = table(&[strings("s", Datatype::StringUtf8, &slices), numbers], Style::Tsv).unwrap().content;
-    let expected: String = values.iter().enumerate().map(|(i, value)| format!("{value}\t{i:>5}\n")).collect();
-    assert_eq!(text_of(&content), format!("s\tn\n{expected}"));
-    assert_random_access(&content);
-    // In sequence, as a reader does.
+    let numbers = le((0..150_000u32).map(u32::to_le_bytes));
+    let numbers = Column::fixed(Field::new("n", Datatype::UInt32), vec![150_000], numbers);
+    let columns = [strings("s", Datatype::StringUtf8, &slices), numbers];
+    let content = measured(&columns, Style::Tsv);
+    let expected: String = values.iter().enumerate().map(|(i, value)| format!("{value}\t{i}\n")).collect();
+    let expected = format!("s\tn\n{expected}");
+    assert!(text_of(&content) == expected);
+    assert!(forward(table(&columns, Style::Tsv).unwrap().table) == expected.as_bytes());
+    // In sequence, as a reader does; backwards; and here and there.
     let mut parts = vec![0; content.len() as usize];
-    for (number, part) in parts.chunks_mut(777).enumerate() {
-        content.read_at(number as u64 * 777, part).unwrap();
+    for (number, part) in parts.chunks_mut(99_991).enumerate() {
+        content.read_at(number as u64 * 99_991, part).unwrap();
     }
-    assert_eq!(parts, read_all(&content));
+    assert!(parts == expected.as_bytes());
+    for (number, part) in parts.chunks_mut(99_991).enumerate().rev().step_by(2) {
+        part.fill(0);
+        content.read_at(number as u64 * 99_991, part).unwrap();
+    }
+    assert!(parts == expected.as_bytes());
+    let mut few = [0; 100];
+    for at in (0..expected.len() - 100).step_by(12_347) {
+        content.read_at(at as u64, &mut few).unwrap();
+        assert_eq!(few, expected.as_bytes()[at..at + 100]);
+    }
+}
+
+#[test]
+fn cells_that_are_longer_than_a_batch_are_whole() {
+    let long = style::LONG;
+    let quotes = "a\"".repeat(3 * long);
+    let texts: [&[u8]; 4] = [b"one", quotes.as_bytes(), &b"x".repeat(long), b"NA"];
+    let blob = vec![0xab; 2 * long];
+    let blobs: [&[u8]; 4] = [b"", &blob, b"", b"\x01"];
+    let numbers: Vec<Vec<u8>> = [0usize, 1, long, 2].iter().map(|n| vec![1; 2 * n]).collect();
+    let numbers: Vec<&[u8]> = numbers.iter().map(Vec::as_slice).collect();
+    let columns = [
+        strings("text", Datatype::StringUtf8, &texts),
+        strings("blob", Datatype::Blob, &blobs).with_validity(Arc::new(vec![1, 1, 0, 1])),
+        strings("list", Datatype::Int16, &numbers),
+        strings("null", Datatype::StringUtf8, &texts).with_validity(Arc::new(vec![0, 0, 0, 1])),
+    ];
+    let list = |count: usize| vec!["257"; count].join(",").replace(',', " ");
+    let doubled = quotes.replace('"', "\"\"");
+    for (style, separator) in [(Style::Tsv, "\t"), (Style::Csv, ",")] {
+        let text = |text: &str| if style == Style::Csv { format!("\"{text}\"") } else { text.to_owned() };
+        let rows = [
+            ["text", "blob", "list", "null"].map(str::to_owned),
+            [text("one"), "\"\"".to_owned(), "\"\"".to_owned(), String::new()],
+            [format!("\"{doubled}\""), text(&"ab".repeat(2 * long)), list(1), String::new()],
+            [text(&"x".repeat(long)), String::new(), list(long), String::new()],
+            ["\"NA\"".to_owned(), text("01"), list(2), "\"NA\"".to_owned()],
+        ];
+        let expected: String = rows.iter().map(|row| row.join(separator) + "\n").collect();
+        let content = measured(&columns, style);
+        assert!(text_of(&content) == expected, "{style:?}");
+        assert!(forward(table(&columns, style).unwrap().table) == expected.as_bytes());
+        let mut few = [0; 10];
+        for at in (0..expected.len() - 10).step_by(7919) {
+            content.read_at(at as u64, &mut few).unwrap();
+            assert_eq!(few, expected.as_bytes()[at..at + 10], "{style:?} at {at}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_an_error() {
+    let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
+    for offsets in [[0u64, 3, 2, 6], [0, u64::MAX, 3, 6], [0, 7, 7, 7]] {
+        let offsets = le(offsets.map(u64::to_le_bytes));
+        let column = Column::variable(field.clone(), vec![3], Arc::new(b"abcdef".to_vec()), offsets);
+        let table = table(&[column], Style::Tsv).unwrap().table;
+        assert!(table.clone().measure().is_err());
+        let (mut forward, mut out) = (table.forward(), Vec::new());
+        assert!(forward.next(&mut out).unwrap());
+        assert!(forward.next(&mut out).is_err());
+    }
 }

@@ -1,53 +1,12 @@
-//! One value as text of a width that depends on its type alone, so that offsets are arithmetic.
+//! One value as text: as short as it can be, or padded on the left to a width that depends on its type alone, so
+//! that offsets are arithmetic.
 //!
-//! Every text reads back to the same value. Numbers, dates and labels are padded with spaces on the left.
+//! Every text reads back to the same value.
 
 use super::time;
-use crate::export::column::{Field, Fit, Labels, Misfit};
+use crate::export::column::{Field, Fit, Misfit};
 use crate::export::number;
 use crate::format::datatype::{Datatype, Kind};
-
-/// What a text is part of, which decides the characters that it may not contain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// Lines of values: a text may have no line break.
-    Lines,
-    /// Tab-separated: nor tabs, nor zero bytes.
-    Tsv,
-    /// Comma-separated, texts in quotes: nor quotes, nor zero bytes.
-    Csv,
-}
-
-impl Style {
-    /// Replaces what cannot stand in a text of this style, byte for byte.
-    pub fn clean(self, text: &mut [u8]) {
-        let each = |change: fn(u8) -> u8, text: &mut [u8]| text.iter_mut().for_each(|byte| *byte = change(*byte));
-        match self {
-            Style::Lines => each(|b| if b == b'\n' || b == b'\r' { b' ' } else { b }, text),
-            Style::Tsv => each(|b| if b == b'\n' || b == b'\r' || b == b'\t' || b == 0 { b' ' } else { b }, text),
-            Style::Csv => each(
-                |b| match b {
-                    b'\n' | b'\r' | 0 => b' ',
-                    b'"' => b'\'',
-                    _ => b,
-                },
-                text,
-            ),
-        }
-    }
-
-    /// A label or column name: quoted where CSV needs that, with quotes doubled.
-    pub fn word(self, word: &str) -> Vec<u8> {
-        let mut bytes = word.as_bytes().to_vec();
-        if self == Style::Csv && word.contains([',', '"', '\n', '\r']) {
-            bytes = format!("\"{}\"", word.replace('"', "\"\"")).into_bytes();
-            bytes.iter_mut().filter(|b| matches!(b, b'\n' | b'\r' | 0)).for_each(|b| *b = b' ');
-        } else if self != Style::Csv {
-            self.clean(&mut bytes);
-        }
-        bytes
-    }
-}
 
 /// How the stored bytes of one value become text.
 #[derive(Debug, Clone)]
@@ -56,9 +15,9 @@ enum Kinds {
     Unsigned,
     Float32,
     Float64,
-    /// A date or time: its datatype.
-    Time(Datatype),
-    /// A code: the text of each label, and whether codes are signed.
+    /// A date or time.
+    Time,
+    /// A code: what is shown for each.
     Label(Vec<Vec<u8>>),
     /// A byte of text, as it is.
     Text,
@@ -70,82 +29,104 @@ enum Kinds {
 #[derive(Debug, Clone)]
 pub struct Printer {
     kind: Kinds,
-    style: Style,
     datatype: Datatype,
     width: usize,
 }
 
 impl Printer {
-    /// The printer of a field's values. `labels` instead of codes, where the field has any.
+    /// The printer of a field's values. `labels` are what is shown instead of codes, in the order of these.
     ///
     /// UTF-16 and UTF-32 text has no printer: its length as UTF-8 is not known without reading it.
-    pub fn new(field: &Field, style: Style, labels: bool) -> Fit<Self> {
+    pub fn new(field: &Field, labels: Option<Vec<Vec<u8>>>) -> Fit<Self> {
         let datatype = field.datatype;
-        let label_texts = field.labels.as_ref().filter(|_| labels).map(|labels| texts(labels, style));
-        let (kind, width) = match (datatype.kind(), datatype.size()) {
-            _ if label_texts.is_some() => {
-                let texts = label_texts.unwrap_or_default();
+        let (kind, width) = match (datatype.kind(), datatype.size(), labels) {
+            (_, _, Some(labels)) => {
                 // Room for "NA", which a code without label is.
-                let longest = texts.iter().map(Vec::len).max().unwrap_or(0).max(2);
-                (Kinds::Label(texts), longest)
+                let longest = labels.iter().map(Vec::len).max().unwrap_or(0).max(NO_VALUE.len());
+                (Kinds::Label(labels), longest)
             }
-            _ if datatype.time_unit().is_some() => (Kinds::Time(datatype), time::width(datatype)),
-            (Kind::Signed, size) => (Kinds::Signed, [4, 6, 11, 20][size.ilog2() as usize]),
-            (Kind::Unsigned, size) => (Kinds::Unsigned, [3, 5, 10, 20][size.ilog2() as usize]),
-            (Kind::Float, 4) => (Kinds::Float32, 16),
-            (Kind::Float, _) => (Kinds::Float64, 24),
-            (Kind::Bytes, 1) if datatype.is_string() || datatype == Datatype::GeomWkt => (Kinds::Text, 1),
-            (Kind::Bytes, 1) => (Kinds::Hex, 2),
-            (Kind::Bytes, _) => {
+            _ if datatype.time_unit().is_some() => (Kinds::Time, time::width(datatype)),
+            (Kind::Signed, size, _) => (Kinds::Signed, [4, 6, 11, 20][size.ilog2() as usize]),
+            (Kind::Unsigned, size, _) => (Kinds::Unsigned, [3, 5, 10, 20][size.ilog2() as usize]),
+            (Kind::Float, 4, _) => (Kinds::Float32, 16),
+            (Kind::Float, ..) => (Kinds::Float64, 24),
+            (Kind::Bytes, 1, _) if datatype.is_string() || datatype == Datatype::GeomWkt => (Kinds::Text, 1),
+            (Kind::Bytes, 1, _) => (Kinds::Hex, 2),
+            (Kind::Bytes, ..) => {
                 return Err(Misfit::new("UTF-16 and UTF-32 text has no UTF-8 form of a length known without reading"));
             }
         };
-        Ok(Printer { kind, style, datatype, width })
+        Ok(Printer { kind, datatype, width })
     }
 
-    /// Characters of one value.
+    /// Characters of the longest value.
     pub fn width(&self) -> usize {
         self.width
     }
 
     /// Whether one value is a byte of a longer text, which has no spaces between values.
     pub fn is_run(&self) -> bool {
-        matches!(self.kind, Kinds::Text | Kinds::Hex)
+        self.is_text() || self.is_hex()
     }
 
-    /// Whether a cell is text of the user's, which CSV has to put in quotes.
+    /// Whether one value is a byte of the user's text.
     pub fn is_text(&self) -> bool {
         matches!(self.kind, Kinds::Text)
     }
 
-    /// Writes one value, little-endian, into `out` of exactly [`Self::width`] characters.
+    /// Whether one value is a byte in two hexadecimal digits.
+    pub fn is_hex(&self) -> bool {
+        matches!(self.kind, Kinds::Hex)
+    }
+
+    /// Writes one value, little-endian, into `out` of exactly [`Self::width`] characters. A code without label is `NA`.
     pub fn print(&self, value: &[u8], out: &mut [u8]) {
         match &self.kind {
-            Kinds::Signed => right(out, itoa::Buffer::new().format(signed(value)).as_bytes()),
-            Kinds::Unsigned => right(out, itoa::Buffer::new().format(unsigned(value)).as_bytes()),
-            Kinds::Float32 => float(out, f32::from_bits(unsigned(value) as u32)),
-            Kinds::Float64 => float(out, f64::from_bits(unsigned(value))),
-            Kinds::Time(datatype) => time::print(*datatype, unsigned(value) as i64, |text| right(out, text)),
-            Kinds::Label(texts) => {
-                let code = number::integer(self.datatype, value).and_then(|code| usize::try_from(code).ok());
-                right(out, code.and_then(|code| texts.get(code)).map_or(b"NA", Vec::as_slice));
-            }
-            Kinds::Text => self.print_run(value, out),
-            Kinds::Hex => self.print_run(value, out),
+            Kinds::Text | Kinds::Hex => self.print_run(value, out),
+            Kinds::Label(_) => right(out, self.label(value).unwrap_or(NO_VALUE)),
+            _ => self.value(value, |text| right(out, text)),
         }
     }
 
-    /// Writes many bytes of text or a blob; `out` has [`Self::width`] characters for each.
+    /// Appends one value, little-endian, in as few characters as it has. What is no value, a time that is none and a
+    /// code without label, has none.
+    pub fn append(&self, value: &[u8], out: &mut Vec<u8>) {
+        match &self.kind {
+            Kinds::Hex => value.iter().for_each(|byte| out.extend(hex(*byte))),
+            Kinds::Text => out.extend_from_slice(value),
+            Kinds::Label(_) => out.extend_from_slice(self.label(value).unwrap_or_default()),
+            Kinds::Time if unsigned(value) as i64 == i64::MIN => {}
+            _ => self.value(value, |text| out.extend_from_slice(text)),
+        }
+    }
+
+    /// Calls `write` with the text of a number, date or time.
+    fn value(&self, value: &[u8], write: impl FnOnce(&[u8])) {
+        match self.kind {
+            Kinds::Signed => write(itoa::Buffer::new().format(signed(value)).as_bytes()),
+            Kinds::Float32 => write(zmij::Buffer::new().format(f32::from_bits(unsigned(value) as u32)).as_bytes()),
+            Kinds::Float64 => write(zmij::Buffer::new().format(f64::from_bits(unsigned(value))).as_bytes()),
+            Kinds::Time => time::print(self.datatype, unsigned(value) as i64, write),
+            _ => write(itoa::Buffer::new().format(unsigned(value)).as_bytes()),
+        }
+    }
+
+    fn label(&self, code: &[u8]) -> Option<&[u8]> {
+        let Kinds::Label(labels) = &self.kind else { return None };
+        let code = number::integer(self.datatype, code).and_then(|code| usize::try_from(code).ok());
+        code.and_then(|code| labels.get(code)).map(Vec::as_slice)
+    }
+
+    /// Writes many bytes of text or a blob; `out` has [`Self::width`] characters for each. Line breaks become spaces.
     pub fn print_run(&self, values: &[u8], out: &mut [u8]) {
-        if let Kinds::Hex = self.kind {
-            const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        if self.is_hex() {
             for (value, out) in values.iter().zip(out.as_chunks_mut().0) {
-                *out = [DIGITS[usize::from(value >> 4)], DIGITS[usize::from(value & 15)]];
+                *out = hex(*value);
             }
         } else {
-            let length = values.len().min(out.len());
-            out[..length].copy_from_slice(&values[..length]);
-            self.style.clean(&mut out[..length]);
+            for (value, out) in values.iter().zip(out) {
+                *out = without_line_break(*value);
+            }
         }
     }
 
@@ -154,14 +135,22 @@ impl Printer {
         match self.kind {
             Kinds::Text | Kinds::Hex => out.fill(b' '),
             Kinds::Float32 | Kinds::Float64 => right(out, b"NaN"),
-            _ => right(out, b"NA"),
+            _ => right(out, NO_VALUE),
         }
     }
 }
 
-/// The text of each label, in a style.
-pub fn texts(labels: &Labels, style: Style) -> Vec<Vec<u8>> {
-    labels.texts().iter().map(|text| style.word(text)).collect()
+/// What stands in columns of fixed width where there is no value.
+const NO_VALUE: &[u8] = b"NA";
+
+/// A byte of text that stands on one line with others.
+pub fn without_line_break(byte: u8) -> u8 {
+    if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }
+}
+
+fn hex(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }
 
 /// Right-aligned. The widths above leave room for the longest text of each type.
@@ -173,19 +162,6 @@ fn right(out: &mut [u8], text: &[u8]) {
     for (to, from) in rest.iter_mut().zip(text) {
         *to = *from;
     }
-}
-
-/// The shortest decimal that reads back to the same value; `NaN`, `Inf` and `-Inf` as R and Fortran spell them.
-fn float<F: zmij::Float + PartialOrd + Default + PartialEq + Copy>(out: &mut [u8], value: F) {
-    let mut buffer = zmij::Buffer::new();
-    right(
-        out,
-        match buffer.format(value) {
-            "inf" => b"Inf",
-            "-inf" => b"-Inf",
-            text => text.as_bytes(),
-        },
-    );
 }
 
 fn unsigned(value: &[u8]) -> u64 {
@@ -211,10 +187,9 @@ fn signed(value: &[u8]) -> i64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::sync::Arc;
 
     fn print(field: &Field, value: &[u8]) -> String {
-        let printer = Printer::new(field, Style::Tsv, true).unwrap();
+        let printer = Printer::new(field, None).unwrap();
         let mut out = vec![b'#'; printer.width()];
         printer.print(value, &mut out);
         String::from_utf8(out).unwrap()
@@ -222,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_longest_numbers_fit_exactly() {
-        let width = |datatype| Printer::new(&Field::new("a", datatype), Style::Tsv, true).unwrap().width();
+        let width = |datatype| Printer::new(&Field::new("a", datatype), None).unwrap().width();
         for (datatype, value, text) in [
             (Datatype::Int8, i64::from(i8::MIN), "-128"),
             (Datatype::Int16, i64::from(i16::MIN), "-32768"),
@@ -250,33 +225,25 @@ mod tests {
         let text = |value: f32| print(&field, &value.to_le_bytes()).trim_start().to_owned();
         assert_eq!(text(f32::NAN), "NaN");
         assert_eq!(text(-f32::NAN), "NaN");
-        assert_eq!(text(f32::INFINITY), "Inf");
-        assert_eq!(text(f32::NEG_INFINITY), "-Inf");
+        assert_eq!(text(f32::INFINITY), "inf");
+        assert_eq!(text(f32::NEG_INFINITY), "-inf");
         assert_eq!(text(-0.0), "-0.0");
     }
 
     #[test]
     fn codes_are_shown_as_labels() {
-        let labels = |datatype, values: Vec<Vec<u8>>| {
-            let labels = Labels { name: "l".into(), datatype, ordered: false, values };
-            Field::new("a", Datatype::Int8).with_labels(Arc::new(labels))
-        };
-        let field = labels(Datatype::StringUtf8, vec![b"T\tcell".to_vec(), "ß".into()]);
-        assert_eq!(print(&field, &[0]), "T cell");
-        assert_eq!(print(&field, &[1]), "    ß");
-        assert_eq!(print(&field, &[2]), "    NA");
-        assert_eq!(print(&field, &[255]), "    NA");
-        let field = labels(Datatype::Int16, vec![vec![1, 1], vec![255, 255]]);
-        assert_eq!(print(&field, &[0]), "257");
-        let field = labels(Datatype::StringUtf16, vec![vec![b'a', 0, b'b', 0, b'c', 0]]);
-        assert_eq!(print(&field, &[0]), "abc");
-    }
-
-    #[test]
-    fn csv_quotes_words_that_need_it() {
-        assert_eq!(Style::Csv.word("a b"), b"a b");
-        assert_eq!(Style::Csv.word("a,b \"c\"\n"), b"\"a,b \"\"c\"\" \"");
-        assert_eq!(Style::Tsv.word("a\t\"b\"\n"), b"a \"b\" ");
+        let labels = vec![b"T cell".to_vec(), "ß".into()];
+        let printer = Printer::new(&Field::new("a", Datatype::Int8), Some(labels)).unwrap();
+        for (code, padded, plain) in
+            [(0, "T cell", "T cell"), (1, "    ß", "ß"), (2, "    NA", ""), (255, "    NA", "")]
+        {
+            let mut out = vec![b'#'; printer.width()];
+            printer.print(&[code], &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), padded);
+            let mut out = Vec::new();
+            printer.append(&[code], &mut out);
+            assert_eq!(String::from_utf8_lossy(&out), plain);
+        }
     }
 
     proptest! {
@@ -294,10 +261,14 @@ mod tests {
         fn every_value_of_every_type_fits(number in 0u8..44, bits: u64) {
             let datatype = Datatype::from_number(number).unwrap();
             let field = Field::new("a", datatype);
-            if let Ok(printer) = Printer::new(&field, Style::Tsv, true) {
+            if let Ok(printer) = Printer::new(&field, None) {
                 let mut out = vec![b'#'; printer.width()];
                 // `right` asserts that the text fits.
-                printer.print(&bits.to_le_bytes()[..datatype.size()], &mut out);
+                let value = &bits.to_le_bytes()[..datatype.size()];
+                printer.print(value, &mut out);
+                let mut appended = Vec::new();
+                printer.append(value, &mut appended);
+                prop_assert!(appended.is_empty() || out.ends_with(&appended));
                 if let Some(integer) = number::integer(datatype, &bits.to_le_bytes()[..datatype.size()])
                     && datatype.time_unit().is_none() {
                     prop_assert_eq!(String::from_utf8(out).unwrap().trim().parse::<i128>(), Ok(integer));

@@ -95,7 +95,7 @@ impl<'d> One<'d, '_> {
     }
 
     fn table(&self) -> Option<Command> {
-        if let Some(file) = self.any(Format::Tsv) {
+        if let Some(file) = self.any(Format::Tsv).filter(|file| file.listed) {
             return Some(Command::new("The first rows as a table", format!("head -3 {}", path_word(&file.path))));
         }
         let (attribute, file) = self.find(Format::Grid, |_| true)?;

@@ -1,6 +1,8 @@
-"""pyarrow, pandas and SciPy read the tables of a sparse array in a mount: every value is libtiledb's."""
+"""pyarrow, pandas and SciPy read the tables of an array in a mount: every value is libtiledb's."""
 
 import io
+import json
+import re
 
 import numpy as np
 import pandas
@@ -8,6 +10,7 @@ import pyarrow
 import pyarrow.ipc
 import scipy.io
 
+import expected
 from expected import arrays, same
 
 array = arrays()
@@ -15,6 +18,7 @@ array = arrays()
 enumerations = {name: one for name, one in array.schema.get("enumerations", {}).items() if one["type"] == "STRING_UTF8"}
 labels = {one["name"]: [bytes.fromhex(value).decode() for value in enumerations[one["enumeration"]]["values_hex"]]
           for one in array.schema["attrs"] if one.get("enumeration") in enumerations}
+ordered = {one["name"]: enumerations[one["enumeration"]]["ordered"] for one in array.schema["attrs"] if one["name"] in labels}
 checked = 0
 
 
@@ -22,12 +26,19 @@ def arrow(part):
     table = pyarrow.ipc.open_file(pyarrow.memory_map(f"{part.folder}arrow/cells.arrow")).read_all()
     table.validate(full=True)
     assert table.num_rows == part.index.size, part
+    if array.dense:
+        assert table.column_names[0] == array.schema["dims"][0]["name"], part
+        coordinates = part.coordinates(0)
+        same(table[0].to_numpy().astype(coordinates.dtype), coordinates, f"{part}: the dimension in Arrow")
     for field in array.fields:
         column, cells, valid = table[field.name], part.cells(field), part.valid(field)
         assert [value is not None for value in column.to_pylist()] == valid.tolist(), f"{part} {field.name}: other nulls"
         if field.name in labels:
-            expected = [labels[field.name][code] for code in cells[valid, 0]]
-            assert column.drop_null().to_pylist() == expected, f"{part} {field.name} in Arrow"
+            wanted = [labels[field.name][code] for code in cells[valid, 0]]
+            assert column.drop_null().to_pylist() == wanted, f"{part} {field.name} in Arrow"
+            assert column.type.ordered == ordered[field.name], f"{part} {field.name} in Arrow: ordered"
+            category = column.to_pandas().cat
+            assert category.ordered == ordered[field.name] and list(category.categories) == labels[field.name], f"{part} {field.name}"
         elif not field.count:
             values = [np.array(value, field.dtype).tobytes() if isinstance(value, list) else value.encode() if isinstance(value, str)
                       else value for value in column.to_pylist()]
@@ -46,30 +57,56 @@ def arrow(part):
 
 
 def table(part):
-    """The numbers of the tables; their text has its line breaks and tabs replaced."""
-    for file, options in ("cells.tsv", {"sep": "\t", "quoting": 3}), ("cells.csv", {"skipinitialspace": True}):
+    """Every cell of the tables; no options but those that keep pandas from taking texts for numbers and nulls."""
+    for file, separator in ("cells.tsv", "\t"), ("cells.csv", ","):
         text = open(f"{part.folder}text/{file}", "rb").read().decode("latin1")
-        frame = pandas.read_csv(io.StringIO(text), keep_default_na=False, dtype=str, **options)
+        frame = pandas.read_csv(io.StringIO(text), sep=separator, keep_default_na=False, dtype=str)
         assert len(frame) == part.index.size, f"{part} {file}: {len(frame)} rows"
+        names = [dimension["name"] for dimension in array.schema["dims"]] + [one["name"] for one in array.schema["attrs"]]
+        wide = [field.name for field in array.fields if field.type in expected.WIDE_TEXT]
+        assert [name.encode("latin1").decode() for name in frame] == [name for name in names if name not in wide], f"{part} {file}: {list(frame)}"
+        if array.dense:
+            # As NumPy prints them.
+            coordinates = [str(value) for value in part.coordinates(0)]
+            assert list(frame[frame.columns[0]]) == coordinates, f"{part} {file}: the dimension"
         for field in array.fields:
+            if field.name in wide:
+                continue
+            where = f"{part} {field.name} in {file}"
+            got = list(frame[field.name.encode().decode("latin1")])
+            cells, valid = part.cells(field), part.valid(field)
+            assert all(value == "" for value, there in zip(got, valid) if not there), f"{where}: nulls"
+            got = [value for value, there in zip(got, valid) if there]
             if field.name in labels:
-                codes = zip(part.cells(field)[:, 0].tolist(), part.valid(field))
-                # Line breaks and tabs of labels are spaces.
-                expected = [" ".join(labels[field.name][code].split()) if there else "NA" for code, there in codes]
-                assert [" ".join(value.split()) for value in frame[field.name]] == expected, f"{part} {field.name} in {file}"
-                continue
-            if field.count != 1 or field.type not in ("INT8", "UINT8", "INT16", "UINT16", "INT32", "UINT32", "INT64", "UINT64", "FLOAT32", "FLOAT64"):
-                continue
-            cells, valid = part.cells(field)[:, 0], part.valid(field)
-            got = [value.strip() for value in frame[field.name]]
-            null, kind = ("NaN", float) if field.dtype.kind == "f" else ("NA", int)
-            assert all(value == null for value, there in zip(got, valid) if not there), f"{part} {field.name} in {file}"
-            got = np.array([kind(value) for value, there in zip(got, valid) if there], field.dtype)
-            assert np.array_equal(got, cells[valid], equal_nan=field.dtype.kind == "f"), f"{part} {field.name} in {file}"
+                codes = cells[valid, 0].tolist()
+                assert [value.encode("latin1").decode() for value in got] == [labels[field.name][code] for code in codes], where
+            elif field.type == "BLOB" or field.type.startswith("GEOM_WKB") or field.type == "ANY":
+                assert [bytes.fromhex(value) for value in got] == [bytes(cell) for cell in cells[valid]], where
+            elif field.type == "CHAR" or field.type.startswith("STRING") or field.type == "GEOM_WKT":
+                assert [value.encode("latin1") for value in got] == [bytes(cell) for cell in cells[valid]], where
+            elif field.dtype.kind in "iufb":
+                kind = float if field.dtype.kind == "f" else int
+                values = [np.frombuffer(cell, field.dtype) for cell in cells[valid]] if not field.count else cells[valid]
+                assert [len(value.split()) for value in got] == [len(cell) for cell in values], where
+                same(np.array([field.dtype.type(kind(word)) for value in got for word in value.split()], field.dtype),
+                     np.concatenate([*values, np.empty(0, field.dtype)]), where)
+            elif field.dtype.kind == "M":
+                words = [word or "NaT" for value in got for word in (value.split() if field.count != 1 else [value])]
+                same(np.array(words, field.dtype), np.ravel(cells[valid]), where)
+
+
+def lines(part):
+    """NAME.txt of an enumerated attribute of rows is its labels, one a line, where nothing is without a label."""
+    for field in array.fields:
+        if field.name in labels and field.count == 1:
+            got = open(f"{part.folder}text/{field.name}.txt", newline="").read().split("\n")[:-1]
+            codes = zip(part.cells(field)[:, 0].tolist(), part.valid(field))
+            wanted = [re.sub("[\r\n]", " ", labels[field.name][code]) if there else "" for code, there in codes]
+            assert got == wanted, f"{part} {field.name}.txt"
 
 
 def matrix_market(part):
-    if len(array.schema["dims"]) != 2 or array.schema["allows_dups"]:
+    if array.dense or len(array.schema["dims"]) != 2 or array.schema["allows_dups"]:
         return
     rows, columns = (part.cells(field)[:, 0].astype("<i8") - int(dimension["domain"][0])
                      for field, dimension in zip(array.fields, array.schema["dims"]))
@@ -78,9 +115,14 @@ def matrix_market(part):
             continue
         matrix = scipy.io.mmread(f"{part.folder}text/{field.name}.mtx")
         got = {(int(row), int(column)): value for row, column, value in zip(matrix.row, matrix.col, matrix.data)}
-        expected = dict(zip(zip(rows.tolist(), columns.tolist()), part.cells(field)[:, 0]))
-        assert {at: field.dtype.type(value) for at, value in got.items()} == expected, f"{part} {field.name} as a matrix"
+        wanted = dict(zip(zip(rows.tolist(), columns.tolist()), part.cells(field)[:, 0]))
+        assert {at: field.dtype.type(value) for at, value in got.items()} == wanted, f"{part} {field.name} as a matrix"
         lengths = [int(high) - int(low) + 1 for low, high in (dimension["domain"] for dimension in array.schema["dims"])]
+        if max(lengths) > 2**30:
+            # Only room for a matrix: its size is in SOMA's metadata, unless a cell lies behind that.
+            meta = json.load(open(f"{part.folder}meta.json"))
+            stated = [meta[f"{dimension['name']}_domain_upper"]["values"][0] + 1 for dimension in array.schema["dims"]]
+            lengths = [max(length, int(field.cells.max()) + 1) for length, field in zip(stated, array.fields)]
         assert list(matrix.shape) == lengths, f"{part}: {matrix.shape}"
         global checked
         checked += 1
@@ -89,6 +131,7 @@ def matrix_market(part):
 for part in array.parts():
     arrow(part)
     table(part)
+    lines(part)
     matrix_market(part)
     checked += len(array.fields)
 print(checked)

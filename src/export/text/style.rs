@@ -1,0 +1,100 @@
+//! Tables whose columns are separated: which texts stand in quotes, and how.
+//!
+//! Texts are never changed: what cannot stand in a cell as it is stands in quotes, with the quotes in it doubled
+//! (RFC 4180). A null has no character at all, so that it differs from an empty text, which is `""`. This is what
+//! the readers of such tables take for the same values, tabs, line breaks and zero bytes included.
+
+/// Texts of more bytes than this stand in quotes in any case, so that nobody has to look through them first.
+pub const LONG: usize = 64 << 10;
+
+/// How the columns of a table are separated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// By tabs. Only those texts are in quotes that need them, so that `cut`, `awk` and `sort` see the others plain.
+    Tsv,
+    /// By commas. All texts are in quotes: readers that guess types then leave `007` and `true` as they are.
+    Csv,
+}
+
+impl Style {
+    pub fn separator(self) -> u8 {
+        match self {
+            Style::Tsv => b'\t',
+            Style::Csv => b',',
+        }
+    }
+
+    /// Appends a text, in quotes where it has to be.
+    pub fn append_text(self, text: &[u8], out: &mut Vec<u8>) {
+        if self == Style::Tsv && is_plain(text) {
+            out.extend_from_slice(text);
+        } else {
+            append_quoted(text, out);
+        }
+    }
+
+    /// Appends the name of a column, which stands in quotes only where it has to.
+    pub fn append_name(self, name: &[u8], out: &mut Vec<u8>) {
+        if is_plain(name) && !name.contains(&self.separator()) {
+            out.extend_from_slice(name);
+        } else {
+            append_quoted(name, out);
+        }
+    }
+}
+
+fn append_quoted(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    append_within_quotes(text, out);
+    out.push(b'"');
+}
+
+/// Appends a part of a text that stands in quotes.
+pub fn append_within_quotes(mut text: &[u8], out: &mut Vec<u8>) {
+    while let Some(quote) = text.iter().position(|&byte| byte == b'"') {
+        out.extend_from_slice(&text[..=quote]);
+        out.push(b'"');
+        text = &text[quote + 1..];
+    }
+    out.extend_from_slice(text);
+}
+
+/// Whether a text between tabs is taken for itself: not for a null, a comment, or padding that may be cut off.
+fn is_plain(text: &[u8]) -> bool {
+    let (Some(first), Some(last)) = (text.first(), text.last()) else { return false };
+    let is_special = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b'"');
+    !matches!(first, b' ' | b'#')
+        && *last != b' '
+        && text != b"NA"
+        && text.len() <= LONG
+        && !text.iter().any(is_special)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(style: Style, text: &str) -> String {
+        let mut out = Vec::new();
+        style.append_text(text.as_bytes(), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn tabs_leave_plain_what_is_taken_for_itself() {
+        for plain in ["a", "a b", "a,b", "it's", "NAN", "a#", "ß\0", "-1", "\\t"] {
+            assert_eq!(text(Style::Tsv, plain), plain);
+        }
+        for quoted in ["", "NA", " a", "a ", " ", "#a", "a\tb", "a\nb", "\r", &"x".repeat(LONG + 1)] {
+            assert_eq!(text(Style::Tsv, quoted), format!("\"{quoted}\""));
+        }
+        assert_eq!(text(Style::Tsv, "a \"b\""), "\"a \"\"b\"\"\"");
+    }
+
+    #[test]
+    fn commas_have_all_texts_in_quotes() {
+        assert_eq!(text(Style::Csv, "a"), "\"a\"");
+        assert_eq!(text(Style::Csv, ""), "\"\"");
+        assert_eq!(text(Style::Csv, "\"\","), "\"\"\"\"\",\"");
+    }
+}

@@ -1,0 +1,178 @@
+//! The files in which a cell is a row: tables as text and in Arrow, and matrices by their coordinates.
+//!
+//! Sparse arrays have them, and dense ones with one dimension, which is then the first column.
+
+use std::sync::Arc;
+
+use super::builder::FolderBuilder;
+use super::fields::FieldFolder;
+use super::formats::{column_of, labelled_column_of, misfit};
+use super::made::MadeFile;
+use super::shown::FieldId;
+use super::texts::Format;
+use super::xattrs;
+use crate::array::{Array, Metadata};
+use crate::error::Result;
+use crate::export::arrow::arrow;
+use crate::export::text::matrix_market::{self, MatrixDomain};
+use crate::export::text::{self, Style, Table};
+use crate::export::{Column, number};
+use crate::format::scalar::{Range, Scalar};
+
+/// More cells than this are not measured because somebody lists a folder.
+const MOST_LISTED: u64 = 1 << 24;
+
+/// Whether a text whose size takes a pass over all cells is better left out of listings, as `ls -l` asks for the size of
+/// whatever they show: where a dense array has very many cells, of which most may never have been written.
+pub fn is_unlisted(fields: &FieldFolder) -> bool {
+    let cells = fields.shown.known_shape().and_then(|shape| shape.first().copied());
+    !fields.schema().is_sparse() && cells.is_some_and(|cells| cells > MOST_LISTED)
+}
+
+/// Adds the tables that are text, tab-separated and for those who ask comma-separated, and the matrices.
+pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
+    if !fields.has_one_axis() {
+        return;
+    }
+    let file = |style: Style| {
+        let (this, from_front, described) = (fields.clone(), fields.clone(), fields.clone());
+        let make = move || Ok(Arc::new(text_table(&this, style)?.measure()?) as _);
+        MadeFile::new(fields.modified, make)
+            .with_forward(move || Ok(text_table(&from_front, style)?.forward()))
+            .described_by(move || xattrs::of_table(&described))
+    };
+    if is_unlisted(fields) {
+        builder.add_unlisted("cells.tsv", Format::Tsv, None, file(Style::Tsv));
+    } else {
+        builder.add("cells.tsv", Format::Tsv, None, file(Style::Tsv));
+    }
+    builder.add_unlisted("cells.csv", Format::Csv, None, file(Style::Csv));
+    if fields.schema().is_sparse() {
+        fields.attributes().for_each(|id| add_matrix_market(builder, fields, id));
+    }
+}
+
+/// Adds the table as an Arrow file.
+pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
+    if fields.has_one_axis() {
+        let (this, described) = (fields.clone(), fields.clone());
+        let make = move || Ok(arrow(&columns(&this)?).map_err(misfit)?.content);
+        let file = MadeFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described));
+        builder.add("cells.arrow", Format::Arrow, None, file);
+    }
+}
+
+fn text_table(fields: &FieldFolder, style: Style) -> Result<Arc<Table>> {
+    Ok(text::table(&columns(fields)?, style).map_err(misfit)?.table)
+}
+
+/// All columns: the coordinates and the attributes with their labels, under the names that they have in the array. One
+/// without a name has that of its files.
+fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
+    let named = |id| {
+        let mut column = labelled_column_of(fields, id)?;
+        if !fields.user_name(id).is_empty() {
+            column.field.name = fields.user_name(id).to_owned();
+        }
+        Ok(column)
+    };
+    fields.dimensions().chain(fields.attributes()).map(named).collect()
+}
+
+/// The coordinate form of an attribute of a matrix.
+fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
+    let [rows, columns] = [0, 1].map(FieldId::Dimension);
+    if fields.schema().dimensions.len() != 2
+        || matrix_market::check(&fields.describe(rows), &fields.describe(columns), &fields.describe(id)).is_err()
+    {
+        return;
+    }
+    let this = fields.clone();
+    let make = move || {
+        let domain = matrix_domain(&this)?;
+        let [rows, columns, values] = [column_of(&this, rows)?, column_of(&this, columns)?, column_of(&this, id)?];
+        matrix_market::matrix_market(&rows, &columns, &values, domain).map_err(misfit)
+    };
+    let name = format!("{}.mtx", fields.names.of_field(id));
+    let file = MadeFile::new(fields.modified, make);
+    builder.add_unlisted(name, Format::MatrixMarket, Some(fields.user_name(id)), file);
+}
+
+/// More rows than this are no size of a matrix but room for one: other programs have a pointer or a number for each
+/// row, and SOMA gave a domain of 2^31 - 1, later of 2^63, to matrices that may grow.
+const MOST_ROWS: u64 = 1 << 30;
+
+/// From where to where the two dimensions of a matrix go: the current domain, else the domain where that is a size, else
+/// what the metadata says of it and the fragments hold.
+fn matrix_domain(fields: &FieldFolder) -> Result<MatrixDomain> {
+    let array = fields.shown.array();
+    let schema = array.schema();
+    let mut domain = MatrixDomain { first: [0; 2], lengths: [0; 2] };
+    for (number, dimension) in schema.dimensions.iter().enumerate().take(2) {
+        let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(number));
+        let Some(range) = current.or(dimension.domain.as_ref()) else { continue };
+        let mut length = range.high.distance_above(&range.low).map_or(u64::MAX, |last| last.saturating_add(1));
+        if length > MOST_ROWS {
+            length = stated_length(&*array.metadata()?, &dimension.name, range)
+                .unwrap_or(0)
+                .max(written_length(array, number, range)?);
+        }
+        domain.first[number] = integer(&range.low).unwrap_or(0);
+        domain.lengths[number] = length;
+    }
+    Ok(domain)
+}
+
+/// How many coordinates SOMA says that a dimension has.
+///
+/// TileDB-SOMA before 1.15 writes the last coordinate in use of a dimension `NAME`, an `INT64`, under the key
+/// `NAME_domain_upper`.
+fn stated_length(metadata: &Metadata, dimension: &str, domain: &Range) -> Option<u64> {
+    let value = metadata.get(&format!("{dimension}_domain_upper"))?;
+    let last = number::integer(value.datatype, &value.bytes).filter(|_| value.count == 1)?;
+    let (low, high) = (integer(&domain.low)?, integer(&domain.high)?);
+    (low..=high).contains(&last).then(|| u64::try_from(last - low).ok()?.checked_add(1)).flatten()
+}
+
+/// How many coordinates it takes to hold all that was written along a dimension.
+fn written_length(array: &Array, dimension: usize, domain: &Range) -> Result<u64> {
+    let mut length = 0;
+    for fragment in 0..array.fragment_count() {
+        let outline = array.outline(fragment)?;
+        let found = outline.facts.non_empty_domain.as_deref().and_then(|ranges| ranges.get(dimension));
+        let last = found.and_then(|found| found.high.distance_above(&domain.low));
+        length = length.max(last.map_or(0, |last| last.saturating_add(1)));
+    }
+    Ok(length)
+}
+
+fn integer(coordinate: &Scalar) -> Option<i128> {
+    match *coordinate {
+        Scalar::Signed(value) => Some(value.into()),
+        Scalar::Unsigned(value) => Some(value.into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::datatype::Datatype;
+    use crate::format::metadata::MetadataValue;
+
+    #[test]
+    fn soma_states_the_last_coordinate() {
+        let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
+        let stated = |value: i64, domain: Range| {
+            let value = MetadataValue { datatype: Datatype::Int64, count: 1, bytes: value.to_le_bytes().to_vec() };
+            let metadata = [(b"soma_dim_0_domain_upper".to_vec(), value)].into_iter().collect();
+            stated_length(&metadata, "soma_dim_0", &domain)
+        };
+        assert_eq!(stated(79, range(0, i64::MAX - 1)), Some(80));
+        assert_eq!(stated(79, range(10, i64::MAX - 1)), Some(70));
+        for outside in [-1, 1000] {
+            assert_eq!(stated(outside, range(0, 999)), None);
+        }
+        assert_eq!(stated_length(&Metadata::default(), "soma_dim_0", &range(0, 9)), None);
+    }
+}
