@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, log};
 use tilefs::fuse::{self, Access, MountOptions, Signals, background};
+use tilefs::tree;
 
 /// Every open file may be read ahead by one part in this many of the cache.
 const READERS: u64 = 8;
@@ -111,7 +112,8 @@ impl Mount {
         let signals = Signals::hold()?;
         let options = self.opening.options(self.slices.as_slice())?;
         let root = array::open(&self.array, &options)?;
-        let mut mounting = MountOptions::new(fs::canonicalize(&self.array).unwrap_or_else(|_| self.array.clone()));
+        let mut mounting =
+            MountOptions::new(fs::canonicalize(tree::local_path(&self.array)?).unwrap_or_else(|_| self.array.clone()));
         mounting.access = match (self.allow_other, self.allow_root) {
             (true, _) => Access::Everyone,
             (false, true) => Access::OwnerAndRoot,

@@ -2,18 +2,26 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::array::last_commit;
+use super::array::{Part, last_commit};
 use super::builder::{FileList, FolderBuilder};
 use super::enums;
 use super::fields::FieldFolder;
 use super::made::MadeFile;
 use super::meta;
+use super::nonempty::NonEmptyFolder;
 use super::texts::{
     AxisShown, CellsShown, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
 };
 use crate::array::Array;
 use crate::error::Result;
 use crate::export::Labels;
+use crate::format::scalar::Range;
+
+/// Of fewer cells than this nobody minds those that were never written.
+const LARGE: u128 = 1 << 20;
+
+/// So many times as many cells as were written are too many.
+const MUCH_LARGER: u128 = 10;
 
 /// Writes one of the explaining texts.
 type Write = fn(&Description<'_>) -> String;
@@ -22,7 +30,9 @@ type Write = fn(&Description<'_>) -> String;
 pub struct Explained {
     fields: FieldFolder,
     covers: Covers,
-    selection: Option<String>,
+    part: Part,
+    /// The folder of the non-empty domain in this one, where there is one.
+    nonempty: Option<Arc<NonEmptyFolder>>,
     files: OnceLock<FileList>,
 }
 
@@ -32,16 +42,17 @@ impl Explained {
         builder: &mut FolderBuilder,
         fields: &FieldFolder,
         covers: Covers,
-        selection: Option<String>,
+        part: Part,
+        nonempty: Option<Arc<NonEmptyFolder>>,
     ) -> Arc<Self> {
-        let explained = Arc::new(Explained { fields: fields.clone(), covers, selection, files: OnceLock::new() });
+        let explained = Arc::new(Explained { fields: fields.clone(), covers, part, nonempty, files: OnceLock::new() });
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
             let this = explained.clone();
             let file = MadeFile::text(fields.modified, move || Ok(write(&this.description())));
             builder.add(name, Format::Explanation, None, file);
         }
-        if explained.selection.is_none() {
+        if !matches!(explained.part, Part::Slice(_)) {
             let array = fields.shown.array().clone();
             let file = MadeFile::text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
@@ -53,6 +64,19 @@ impl Explained {
     pub fn know(&self, files: FileList) {
         // The first list stays: a folder is built once.
         let _ = self.files.set(files);
+    }
+
+    /// The non-empty domain, where what is shown is so much larger that nobody wants to read it.
+    fn written(&self) -> Result<Option<Description<'_>>> {
+        let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.shown.known_shape()) else { return Ok(None) };
+        let cells = |shape: &[u64]| shape.iter().fold(1u128, |product, &length| product.saturating_mul(length.into()));
+        let shown = cells(&shape);
+        if shown < LARGE {
+            return Ok(None);
+        }
+        let explained = nonempty.explained()?;
+        let written = explained.fields.shown.known_shape().map_or(0, |shape| cells(&shape));
+        Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explained.description()))
     }
 
     fn description(&self) -> Description<'_> {
@@ -81,17 +105,26 @@ impl Explained {
                 axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisShown::of(a, d)).collect(),
                 covers: self.covers,
             },
-            None => CellsShown::Sparse {
-                rows: self.fields.shown.known_shape().and_then(|shape| shape.first().copied()),
-                non_empty: None,
-            },
+            None => {
+                let rows = self.fields.shown.shape().map(|shape| shape.first().copied());
+                let non_empty = match self.part {
+                    Part::Slice(_) => Ok(None),
+                    Part::Whole | Part::Within(_) => non_empty_domain(array),
+                };
+                CellsShown::Sparse { rows: known(rows, &mut warnings), non_empty: known(non_empty, &mut warnings) }
+            }
         };
+        let written = known(self.written(), &mut warnings).map(Box::new);
         let FileList { files, not_listed } = self.files.get().cloned().unwrap_or_default();
         Description {
             path: array.path().display().to_string(),
             schema,
             cells,
-            selection: self.selection.clone(),
+            selection: match &self.part {
+                Part::Slice(path) => Some(path.clone()),
+                Part::Whole | Part::Within(_) => None,
+            },
+            written,
             window: array.window(),
             last_commit: last_commit(array),
             fragments: array.fragment_count(),
@@ -100,10 +133,45 @@ impl Explained {
             enumerations,
             metadata,
             warnings,
-            has_slices: self.selection.is_none(),
-            has_history: self.selection.is_none(),
+            has_slices: !matches!(self.part, Part::Slice(_)),
+            has_history: self.part == Part::Whole,
         }
     }
+}
+
+/// What could be found out; where it could not, the reason becomes a warning.
+fn known<T>(found: Result<Option<T>>, warnings: &mut Vec<String>) -> Option<T> {
+    found.unwrap_or_else(|error| {
+        let warning = error.to_string();
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+        None
+    })
+}
+
+/// The smallest box around the non-empty domains of all visible fragments; `None` where one of them says nothing.
+fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
+    array.read_outlines();
+    let mut whole: Option<Vec<Range>> = None;
+    for fragment in 0..array.fragment_count() {
+        let outline = array.outline(fragment)?;
+        let Some(ranges) = &outline.facts.non_empty_domain else { return Ok(None) };
+        match &mut whole {
+            None => whole = Some(ranges.to_vec()),
+            Some(whole) => {
+                for (whole, range) in whole.iter_mut().zip(ranges.iter()) {
+                    if range.low.compare(&whole.low).is_lt() {
+                        whole.low = range.low.clone();
+                    }
+                    if range.high.compare(&whole.high).is_gt() {
+                        whole.high = range.high.clone();
+                    }
+                }
+            }
+        }
+    }
+    Ok(whole)
 }
 
 /// A line for each visible fragment, oldest first.

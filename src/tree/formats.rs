@@ -60,7 +60,7 @@ pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId)
         let this = fields.clone();
         let make = move || text::lines(&column_of(&this, id)?).map_err(misfit);
         let name = format!("{}.txt", fields.names.of_field(id));
-        builder.add(name, Format::Lines, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+        builder.add(name, Format::Lines, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
     }
 }
 
@@ -71,7 +71,7 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         Ok(()) => {
             let this = fields.clone();
             let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
-            builder.add(name, Format::Npy, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+            builder.add(name, Format::Npy, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
         }
     }
 }
@@ -81,7 +81,7 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         let this = fields.clone();
         let make = move || text::grid(&column_of(&this, id)?).map_err(misfit);
         let name = format!("{}.txt", fields.names.of_field(id));
-        builder.add(name, Format::Grid, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+        builder.add(name, Format::Grid, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
     }
 }
 
@@ -117,7 +117,7 @@ fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: Fiel
     };
     let name = format!("{}.mtx", fields.names.of_field(id));
     let file = MadeFile::new(fields.modified, make);
-    builder.add_unlisted(name, Format::MatrixMarket, Some(fields.user_name(id)), file);
+    builder.add_unlisted(name, Format::MatrixMarket, Some(&fields.user_name(id)), file);
 }
 
 /// More rows than this are no size for a matrix in other programs: then it ends with the last row there is.
@@ -161,17 +161,17 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
         let values = fields.shown.column_major_values(id)?;
         values.ok_or_else(|| Error::unsupported("only attributes of dense arrays have a column-major order"))
     };
-    let (name, user_name) = (fields.names.of_field(id), Some(fields.user_name(id)));
+    let (name, user_name) = (fields.names.of_field(id), fields.user_name(id));
     let this = fields.clone();
     let raw = MadeFile::new(fields.modified, move || values(&this));
-    builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, user_name, raw);
+    builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, Some(&user_name), raw);
     if npy::check(&field).is_ok() {
         let this = fields.clone();
         let make = move || {
             let column = Column { values: values(&this)?, ..column_of(&this, id)? };
             npy::npy(&column, Order::ColumnMajor).map_err(misfit)
         };
-        builder.add(format!("{name}.npy"), Format::Npy, user_name, MadeFile::new(fields.modified, make));
+        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), MadeFile::new(fields.modified, make));
     }
 }
 

@@ -1,10 +1,12 @@
 //! The small files beside the raw file of a dense attribute that tell programs how to read it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
 use super::made::MadeFile;
+use super::names::dimension_names;
 use super::shown::{FieldId, column};
 use super::texts::Format;
 use crate::error::{Error, Result};
@@ -25,7 +27,7 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
     let rank = fields.schema().dimensions.len();
     let stem = fields.names.of_field(id);
     let data_file = format!("{stem}.{}", of_datatype(field.datatype));
-    let axes: Vec<String> = fields.schema().dimensions.iter().map(|dimension| dimension.name.clone()).collect();
+    let axes: Vec<String> = dimension_names(fields.schema()).map(Cow::into_owned).collect();
 
     let name = format!("{data_file}.hdr");
     let envi_axes = axes.clone();
@@ -33,19 +35,19 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
         Err(reason) => builder.leave_out(&name, reason),
         Ok(()) => {
             let file = header(fields, id, move |column, place| envi::header(column, &envi_axes, place));
-            builder.add(name, Format::EnviHeader, Some(fields.user_name(id)), file);
+            builder.add(name, Format::EnviHeader, Some(&fields.user_name(id)), file);
         }
     }
     if sidecar::check_vrt(&field, rank).is_ok() {
         let data = data_file.clone();
         let file = header(fields, id, move |column, place| sidecar::vrt(column, &axes, place, &data));
-        builder.add_unlisted(format!("{stem}.vrt"), Format::Sidecar, Some(fields.user_name(id)), file);
+        builder.add_unlisted(format!("{stem}.vrt"), Format::Sidecar, Some(&fields.user_name(id)), file);
     }
     if sidecar::check_image(&field, rank).is_ok() {
         for (extension, write) in [("nhdr", sidecar::nhdr as ImageHeader), ("mhd", sidecar::mhd)] {
             let data = data_file.clone();
             let file = header(fields, id, move |column, _| write(column, &data));
-            builder.add_unlisted(format!("{stem}.{extension}"), Format::Sidecar, Some(fields.user_name(id)), file);
+            builder.add_unlisted(format!("{stem}.{extension}"), Format::Sidecar, Some(&fields.user_name(id)), file);
         }
     }
 }
