@@ -366,7 +366,7 @@ fn history_is_what_a_window_shows() {
             let newest = object.open(&object.reads()[0]).unwrap();
             assert!(!names(&newest).contains(&".history".to_owned()));
             let (from, to) = (read["timestamps"][0].as_u64().unwrap(), read["timestamps"][1].as_u64().unwrap());
-            let name = if from == 0 { to.to_string() } else { format!("{from}..{to}") };
+            let name = if from == 0 { format!("ms-{to}") } else { format!("ms-{from}..ms-{to}") };
             let then = folder(&newest, &format!(".history/{name}"));
             let place = if object.is_group() { ".group/" } else { "" };
             if let Some(expected) = read["metadata"].as_array() {
@@ -394,8 +394,118 @@ fn a_filestore_shows_its_file() {
     assert_eq!(names(&folder(&root, "contents")), ["lines.txt"]);
     let expected = std::fs::read(fixtures.join("expected/filestore/contents.bin")).unwrap();
     assert_eq!(bytes(&root, "contents/lines.txt"), expected);
-    let before = folder(&root, ".history/1600000000000");
+    let before = folder(&root, ".history/ms-1600000000000");
     assert!(before.lookup("contents").unwrap().is_none());
+    // Before its schema was written it was nothing.
+    assert!(node(&root, ".history/ms-1599999999999").is_none());
+}
+
+fn text(root: &Arc<dyn Folder>, path: &str) -> String {
+    String::from_utf8(bytes(root, path)).unwrap()
+}
+
+fn fixture(name: &str) -> Arc<dyn Folder> {
+    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name), &options).unwrap()
+}
+
+/// 2^20 x 2^20 cells, of which 8 x 8 in the middle were written: 0 to 63.
+#[test]
+fn what_was_written_of_an_enormous_domain_is_a_folder() {
+    let huge = fixture("huge");
+    assert!(!names(&huge).contains(&"nonempty".to_owned()), "a recursive copy would read it");
+    let expected: Vec<u8> = (0..64i32).flat_map(i32::to_le_bytes).collect();
+    assert_eq!(bytes(&huge, "nonempty/v.i32"), expected);
+    assert_eq!(bytes(&huge, "nonempty/slice/last,last/v.i32"), 63i32.to_le_bytes());
+    assert_eq!(bytes(&huge, "nonempty/islice/0,1/v.i32"), 1i32.to_le_bytes());
+    let schema: Value = serde_json::from_slice(&bytes(&huge, "nonempty/schema.json")).unwrap();
+    assert_eq!((&schema["shape"], &schema["covers"]), (&serde_json::json!([8, 8]), &"non-empty domain".into()));
+    let readme = text(&huge, "README.txt");
+    assert!(
+        readme.contains("All that was ever written lies within 8 x 8 of these cells, 524288..524295,524288..524295"),
+        "{readme}"
+    );
+    let commands = readme.split("What one can do here").nth(1).unwrap();
+    let commands: Vec<&str> = commands.lines().filter(|line| line.starts_with("    ")).collect();
+    assert!(commands.len() > 5 && commands.iter().all(|line| line.contains("nonempty/")), "{readme}");
+    // What it offers there is there.
+    assert!(!text(&huge, "nonempty/README.txt").contains(".history"));
+    assert!(node(&huge, "nonempty/.history").is_none());
+    // Of an array that is written in full it is the array.
+    let demo = fixture("demo");
+    assert_eq!(bytes(&demo, "nonempty/temp.f32"), bytes(&demo, "temp.f32"));
+    assert!(!text(&demo, "README.txt").contains("nonempty/"));
+}
+
+#[test]
+fn anonymous_dimensions_are_called_as_in_tiledb_py() {
+    let array = fixture("arrays/dense/anonymous_dimension");
+    let dims = names(&folder(&array, "dims"));
+    assert!(dims.iter().all(|name| name.starts_with("__dim_0.")), "{dims:?}");
+    for path in ["README.txt", "schema.txt", "schema.json"] {
+        assert!(text(&array, path).contains("__dim_0"), "{path}");
+    }
+    let xattrs = folder(&array, "").extended_attributes();
+    assert!(xattrs.contains(&("user.tiledb.dims".to_owned(), b"__dim_0".to_vec())), "{xattrs:?}");
+    let schema: Value = serde_json::from_slice(&bytes(&array, "schema.json")).unwrap();
+    let first = schema["dimensions"][0]["domain"][0].as_i64().unwrap();
+    assert!(node(&array, &format!("slice/__dim_0={first}/schema.json")).is_some());
+}
+
+/// Everything that says a shape says how many rows a sparse array, or a slice of one, has.
+#[test]
+fn sparse_arrays_say_how_many_rows_they_have() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse");
+    let mut slices = 0;
+    for entry in std::fs::read_dir(fixtures).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse").join(&name);
+        let Ok(root) = open(&path, &options) else { continue };
+        for place in ["", "islice/:2/", "by-row/"] {
+            let Some(Node::Folder(shown)) = node(&root, place) else { continue };
+            let column = names(&folder(&shown, "dims"))[0].clone();
+            let schema: Value = serde_json::from_slice(&bytes(&shown, "schema.json")).unwrap();
+            let rows = schema["shape"][0].as_u64().unwrap_or_else(|| panic!("{name} {place}: {schema}"));
+            if !column.contains(".bytes") && !column.contains(".offsets") {
+                let width: u64 = column.rsplit_once(|c: char| c.is_ascii_alphabetic()).unwrap().1.parse().unwrap();
+                assert_eq!(bytes(&shown, &format!("dims/{column}")).len() as u64, rows * width / 8, "{name} {place}");
+            }
+            let said = if rows == 1 { "1 row (".to_owned() } else { format!("{rows} rows (") };
+            assert!(text(&shown, "README.txt").contains(&said), "{name} {place}");
+            assert!(text(&shown, "schema.txt").contains(&format!(":rows = {rows} ;")), "{name} {place}");
+            for xattrs in [shown.extended_attributes(), file_attributes(&shown, &format!("dims/{column}"))] {
+                let shape = ("user.tiledb.shape".to_owned(), rows.to_string().into_bytes());
+                assert!(xattrs.contains(&shape), "{name} {place}: {xattrs:?}");
+            }
+            slices += usize::from(place.starts_with("islice"));
+        }
+    }
+    assert!(slices > 5, "{slices}");
+}
+
+fn file_attributes(root: &Arc<dyn Folder>, path: &str) -> Vec<(String, Vec<u8>)> {
+    match node(root, path) {
+        Some(Node::File(file)) => file.extended_attributes(),
+        _ => panic!("no file {path}"),
+    }
+}
+
+#[test]
+fn a_group_is_a_tree_of_lines() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/groups/experiment");
+    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let Ok(tilefs::tree::Stored::Group(group)) = tilefs::tree::open_stored(&path, &options) else { panic!("no group") };
+    let mut lines = Vec::new();
+    let told: Result<(), ()> = tilefs::tree::group_outline::outline(&group, &options, &mut |line| {
+        lines.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
+        Ok(())
+    });
+    assert!(told.is_ok());
+    assert_eq!(lines[0], "experiment group of 2");
+    assert!(lines[1].starts_with("raw dense 6"), "{lines:?}");
+    assert_eq!(lines[2], "results group of 2");
+    assert_eq!(lines.len(), 5, "{lines:?}");
 }
 
 #[test]

@@ -8,12 +8,11 @@ use std::path::Path;
 use super::failure::Failure;
 
 /// The commands; anything else in the first place is an array to be mounted, or an option of that.
-const COMMANDS: [&str; 8] = ["mount", "umount", "info", "ls", "cat", "verify", "completions", "help"];
+const COMMANDS: [&str; 9] = ["mount", "umount", "info", "ls", "cat", "verify", "completions", "man", "help"];
 
 /// Options of mount(8) that say what is so anyway, or are meant for mount(8) itself.
-const IGNORED: [&str; 31] = [
+const IGNORED: [&str; 30] = [
     "ro",
-    "rw",
     "defaults",
     "auto",
     "noauto",
@@ -52,6 +51,9 @@ const FLAGS: [&str; 5] = ["allow_other", "allow_root", "direct_io", "follow_link
 const VALUES: [&str; 10] =
     ["cache_size", "threads", "at", "from", "key_file", "slice", "extent", "order", "log_level", "log_file"];
 
+/// What mount(8) means by having given no `ro`, and no person's wish.
+const WRITABLE: &str = "rw";
+
 /// What the command line comes to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arguments {
@@ -64,7 +66,7 @@ pub enum Arguments {
 /// Brings arguments, the first of which is the name of the program, into the long form.
 ///
 /// # Errors
-/// An option after `-o` that is unknown.
+/// An option after `-o` that is unknown; a first word that is no array here and nearly a command.
 pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
     let mut arguments = arguments.into_iter();
     let program = arguments.next().unwrap_or_else(|| "tilefs".into());
@@ -81,11 +83,20 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
             !COMMANDS.iter().chain(&asks).any(|known| first == known)
         }
     };
+    if is_mount
+        && let Some(first) = rest.first()
+        && let Some(command) = misspelt_command(first)
+    {
+        return Err(Failure::usage(format!(
+            "there is no command '{}', and no such array; did you mean `tilefs {command}`?",
+            first.display()
+        )));
+    }
     let mut expanded = vec![OsString::from("tilefs")];
     if is_mount {
         expanded.push("mount".into());
         let rest = if rest.first().is_some_and(|first| first == "mount") { &rest[1..] } else { &rest[..] };
-        expanded.extend(expand_options(rest)?);
+        expanded.extend(expand_options(rest, false)?);
     } else {
         expanded.extend(rest);
     }
@@ -107,12 +118,25 @@ fn expand_helper(rest: Vec<OsString>) -> Result<Arguments, Failure> {
         }
     }
     let mut expanded: Vec<OsString> = vec!["tilefs".into(), "mount".into()];
-    expanded.extend(expand_options(&kept)?);
+    expanded.extend(expand_options(&kept, true)?);
     Ok(Arguments::Run(expanded))
 }
 
-/// Replaces `-o a,b=c` by `--a --b=c`.
-fn expand_options(arguments: &[OsString]) -> Result<Vec<OsString>, Failure> {
+/// The command that a first word nearly is, which is neither a command nor an option nor anything that is there.
+fn misspelt_command(first: &OsStr) -> Option<&'static str> {
+    let typed = first.to_str().filter(|typed| !typed.starts_with('-') && !COMMANDS.contains(typed))?;
+    if Path::new(first).exists() { None } else { nearest(typed, &COMMANDS) }
+}
+
+/// The name that somebody may have meant: the one with the fewest wrong letters, if these are two at most.
+fn nearest<'a>(typed: &str, names: &[&'a str]) -> Option<&'a str> {
+    let distance = |name: &str| strsim::damerau_levenshtein(typed, name);
+    let found = names.iter().copied().min_by_key(|name| distance(name))?;
+    (distance(found) <= 2 && distance(found) < typed.chars().count()).then_some(found)
+}
+
+/// Replaces `-o a,b=c` by `--a --b=c`. `by_mount` says that mount(8) made the list.
+fn expand_options(arguments: &[OsString], by_mount: bool) -> Result<Vec<OsString>, Failure> {
     let mut expanded = Vec::new();
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -124,17 +148,20 @@ fn expand_options(arguments: &[OsString]) -> Result<Vec<OsString>, Failure> {
         match argument.as_bytes().strip_prefix(b"-o") {
             Some(b"") => {
                 let list = rest.next().ok_or_else(|| Failure::usage("-o needs a list of options"))?;
-                expand_list(list.as_bytes(), &mut expanded)?;
+                expand_list(list.as_bytes(), by_mount, &mut expanded)?;
             }
-            Some(list) => expand_list(list, &mut expanded)?,
+            Some(list) => expand_list(list, by_mount, &mut expanded)?,
             None => expanded.push(argument.clone()),
         }
     }
     Ok(expanded)
 }
 
-fn expand_list(list: &[u8], expanded: &mut Vec<OsString>) -> Result<(), Failure> {
-    for option in split(list) {
+fn expand_list(list: &[u8], by_mount: bool, expanded: &mut Vec<OsString>) -> Result<(), Failure> {
+    let options = split(list);
+    // mount.fuse3(8) passes on what mount(8) made, with these two at the end, which nobody types.
+    let by_mount = by_mount || options.ends_with(&[b"dev".to_vec(), b"suid".to_vec()]);
+    for option in options {
         let equals = option.iter().position(|&byte| byte == b'=');
         let (name, value) = match equals {
             Some(place) => (&option[..place], Some(&option[place + 1..])),
@@ -145,6 +172,10 @@ fn expand_list(list: &[u8], expanded: &mut Vec<OsString>) -> Result<(), Failure>
         let is_remark = ["x-", "X-", "comment"].iter().any(|start| name.starts_with(start));
         match value {
             None if has(&IGNORED) || name.is_empty() => {}
+            None if name == WRITABLE && by_mount => {}
+            None if name == WRITABLE => {
+                return Err(Failure::usage("the mount option rw: arrays are mounted read-only; give ro"));
+            }
             _ if is_remark || has(&["fsname", "subtype"]) => {}
             None if has(&FLAGS) => expanded.push(format!("--{}", name.replace('_', "-")).into()),
             Some(value) if has(&VALUES) => {
@@ -154,8 +185,10 @@ fn expand_list(list: &[u8], expanded: &mut Vec<OsString>) -> Result<(), Failure>
             }
             None if has(&VALUES) => return Err(Failure::usage(format!("the mount option {name} needs a value"))),
             _ => {
+                let known: Vec<&str> = FLAGS.iter().chain(&VALUES).copied().collect();
+                let guess = nearest(&name, &known).map_or(String::new(), |name| format!("did you mean {name}? "));
                 return Err(Failure::usage(format!(
-                    "unknown mount option '{}'; known are {}, {}",
+                    "unknown mount option '{}'; {guess}known are {}, {}",
                     String::from_utf8_lossy(&option),
                     FLAGS.join(", "),
                     VALUES.map(|name| format!("{name}=…")).join(", ")

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use super::failure::Failure;
 use tilefs::error::Error;
 use tilefs::tree::grammar::By;
-use tilefs::tree::{self, Folder, Node, OpenOptions};
+use tilefs::tree::{self, Folder, Node, OpenOptions, Stored};
 
 /// The root of the tree of an array or a group.
 pub fn open(array: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>, Failure> {
-    Ok(tree::open(array, options)?)
+    let stored = tree::open_stored(array, options)?;
+    if let Stored::Array(array) = &stored {
+        tree::array::check_slices(array, options)?;
+    }
+    Ok(tree::root(stored, options)?)
 }
 
 /// What a path in the tree leads to; an empty path is the root.
@@ -21,7 +25,13 @@ pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
             Node::Folder(folder) => folder.lookup(name)?,
             Node::File(_) => None,
         };
-        node = found.ok_or_else(|| Error::NotFound { path: path.to_owned() })?;
+        node = found.ok_or_else(|| {
+            match &node {
+                Node::Folder(folder) => folder.why_absent(name).map(Failure::failed),
+                Node::File(_) => None,
+            }
+            .unwrap_or_else(|| Failure::from(Error::NotFound { path: path.to_owned() }))
+        })?;
     }
     Ok(node)
 }

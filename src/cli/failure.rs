@@ -47,6 +47,9 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Usage { reason } => Failure::usage(reason),
+            Error::Key { reason } => {
+                Failure::failed(format!("{reason}; give the file of the array's key with --key-file FILE"))
+            }
             error => Failure::failed(error.to_string()),
         }
     }
@@ -75,9 +78,10 @@ pub fn one_line(report: &str) -> String {
         .lines()
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
         .map(str::trim)
-        .filter(|line| !line.is_empty())
+        // How to pass on what was meant as an option is no help.
+        .filter(|line| !line.is_empty() && !line.starts_with("tip: to pass"))
         .collect();
-    let line = said.join(" ");
+    let line = said.join(" ").replace(" tip: ", "; ");
     format!("{} (see `tilefs --help`)", line.strip_prefix("error: ").unwrap_or(&line))
 }
 

@@ -7,7 +7,8 @@ use clap::Args;
 use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::{array, output, pool, printable};
-use tilefs::tree::Node;
+use tilefs::tree::group_outline::outline;
+use tilefs::tree::{self, Node, Stored};
 
 /// Show what an array or a group is: shape, types, filters
 #[derive(Debug, Args)]
@@ -38,14 +39,16 @@ impl Info {
         if let Some(selection) = &self.slice {
             return output::print(&printable::lines(&array::explain_slice(&self.array, &options, selection)?));
         }
-        let root = array::open(&self.array, &options)?;
-        let is_group = root.lookup(".group")?.is_some();
-        let name = match (is_group, self.json) {
-            (false, false) => "schema.txt",
-            (false, true) => "schema.json",
-            (true, false) => "README.txt",
-            (true, true) => ".group/group.json",
+        let stored = tree::open_stored(&self.array, &options)?;
+        let name = match (&stored, self.json) {
+            (Stored::Array(_), false) => "schema.txt",
+            (Stored::Array(_), true) => "schema.json",
+            (Stored::Group(group), false) => {
+                return outline(group, &options, &mut |line| output::print(&format!("{}\n", printable::line(line))));
+            }
+            (Stored::Group(_), true) => ".group/group.json",
         };
+        let root = tree::root(stored, &options)?;
         match array::find(&root, name)? {
             Node::File(file) => {
                 let content = file.open()?;

@@ -1,6 +1,7 @@
 //! `tilefs ls`: the names in the tree, without mounting it.
 
 use std::fmt::Write;
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,6 +11,7 @@ use clap::Args;
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output, pool, printable};
+use tilefs::tree::group_outline::shape_text;
 use tilefs::tree::{self, Folder, Node};
 
 const EXAMPLES: &str = "\
@@ -54,6 +56,8 @@ pub struct Ls {
 /// What was found out about the folders that could not be listed, and the files without a size.
 struct Listing<'a> {
     command: &'a Ls,
+    /// Whether the output is a terminal.
+    is_for_people: bool,
     has_errors: bool,
 }
 
@@ -63,7 +67,7 @@ impl Ls {
         let options = self.opening.options(self.slices.as_slice())?;
         pool::start(options.threads, false)?;
         let root = array::open(&self.array, &options)?;
-        let mut listing = Listing { command: self, has_errors: false };
+        let mut listing = Listing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };
         let shown = match array::find(&root, &self.path)? {
             Node::Folder(folder) => listing.folder(&folder, self.path.trim_matches('/')),
             file @ Node::File(_) => {
@@ -144,7 +148,8 @@ impl Listing<'_> {
             let _ = write!(line, "{mode} {size:>14} {time:<20} ");
         }
         line.push_str(&printable::line(name));
-        if let (Some(Node::Folder(folder)), true) = (node, self.command.recursive) {
+        // Programs read names and nothing else.
+        if let (Some(Node::Folder(folder)), true) = (node, self.command.recursive && self.is_for_people) {
             line.push_str(&printable::line(&shape(&**folder)));
         }
         line.push('\n');
@@ -157,7 +162,7 @@ impl Listing<'_> {
     }
 }
 
-/// What is behind the name of an array or a group: `  dense 100 x 200`; nothing behind other folders.
+/// What is behind the name of an array or a group: `  dense 100 x 200`, `  sparse 2638 rows`; nothing behind other folders.
 fn shape(folder: &dyn Folder) -> String {
     // A member of a group knows what it is once it was looked into, which comes next anyway and tells what is wrong.
     let _ = folder.list();
@@ -168,7 +173,7 @@ fn shape(folder: &dyn Folder) -> String {
     };
     match (value("object").as_deref(), value("array_type"), value("members")) {
         (Some("array"), Some(kind), _) => {
-            format!("  {kind} {}", value("shape").unwrap_or_default().replace(',', " x ")).trim_end().to_owned()
+            format!("  {}", shape_text(&kind, &value("shape").unwrap_or_default()))
         }
         (Some("group"), _, Some(members)) => format!("  group of {members}"),
         _ => String::new(),

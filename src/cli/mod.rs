@@ -15,12 +15,14 @@ mod failure;
 mod info;
 mod log;
 mod ls;
+mod man;
 mod memory;
 mod mount;
 mod options;
 mod output;
 mod pool;
 mod printable;
+mod roff;
 mod size;
 mod umount;
 mod verify;
@@ -43,7 +45,7 @@ Examples:
   tilefs cat ARRAY temp.f32 > temp.f32  the bytes of one file, without mounting
   tilefs ARRAY MNT --at 2024-01-31      as it was at that time (UTC)
 
-Exit status: 0 done, 1 failed, 2 wrong usage. `man tilefs` tells more.";
+Exit status: 0 done, 1 failed, 2 wrong usage. `tilefs man` tells more.";
 
 /// Mounts a TileDB array or group as a read-only folder of plain files.
 ///
@@ -64,6 +66,7 @@ enum Command {
     Cat(cat::Cat),
     Verify(verify::Verify),
     Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// Runs the command of these arguments, the first of which is the name of the program.
@@ -78,6 +81,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Some(Command::Cat(cat)) => cat.run(),
         Some(Command::Verify(verify)) => verify.run(),
         Some(Command::Completions(completions)) => completions.run(),
+        Some(Command::Man(man)) => man.run(),
     }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -163,6 +167,7 @@ mod tests {
             "tilefs a --mount m -f",
             "tilefs --mount=m a -f",
             "tilefs a m -o ro,noatime,foreground",
+            "tilefs a m -o rw,foreground,dev,suid",
             "/usr/sbin/mount.tilefs a m -o rw,foreground",
         ] {
             let mount = mount(line);
@@ -185,6 +190,14 @@ mod tests {
             ("tilefs a m --slice nothing", "NAME=SELECTION"),
             ("tilefs a m --extent all", "all"),
             ("tilefs a m -o bogus", "bogus"),
+            ("tilefs a m -o rw", "read-only"),
+            ("tilefs a m -o ro,cache_siz=1G", "did you mean cache_size?"),
+            ("tilefs a m --cach-size 1G", "; a similar argument exists: '--cache-size'"),
+            ("tilefs cat a --ordr row x", "'--order'"),
+            ("tilefs a m --extent nonempt", "'nonempty'"),
+            ("tilefs mnt a m", "did you mean `tilefs mount`?"),
+            ("tilefs inf a", "did you mean `tilefs info`?"),
+            ("tilefs unmount m", "did you mean `tilefs umount`?"),
             ("tilefs umount", "MNT"),
             ("tilefs cat a", "PATH"),
         ] {

@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, log, pool};
 use tilefs::fuse::{self, Access, MountOptions, Signals, background};
-use tilefs::tree::Links;
+use tilefs::tree::{self, Links};
 
 /// Every open file may be read ahead by one part in this many of the cache.
 const READERS: u64 = 8;
@@ -120,7 +120,8 @@ impl Mount {
         options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
         pool::start(options.threads, true)?;
         let root = array::open(&self.array, &options)?;
-        let mut mounting = MountOptions::new(fs::canonicalize(&self.array).unwrap_or_else(|_| self.array.clone()));
+        let mut mounting =
+            MountOptions::new(fs::canonicalize(tree::local_path(&self.array)?).unwrap_or_else(|_| self.array.clone()));
         mounting.access = match (self.allow_other, self.allow_root) {
             (true, _) => Access::Everyone,
             (false, true) => Access::OwnerAndRoot,

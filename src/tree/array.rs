@@ -16,8 +16,10 @@ use super::labels;
 use super::made::FixedFolder;
 use super::meta;
 use super::node::Node;
+use super::nonempty::{NONEMPTY, NonEmptyFolder};
 use super::options::OpenOptions;
 use super::rasters;
+use super::shown::Shown;
 use super::slice::SliceFolder;
 use super::sparse::SparseShown;
 use super::texts::Covers;
@@ -26,6 +28,20 @@ use crate::array::Array;
 use crate::array::dense::Selection;
 use crate::error::{Error, Locate, Result};
 use crate::format::schema::ArrayType;
+
+/// The name beside `slice/` of a sparse array whose rows are sorted by coordinates.
+pub const BY_ROW: &str = "by-row";
+
+/// Which of an array's folders one is that holds files of all its fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// That of the array itself.
+    Whole,
+    /// One of this name in it that has all of it but the history: `nonempty/`, `by-row/`.
+    Within(&'static str),
+    /// That of a slice, by its path: `slice/0..9`.
+    Slice(String),
+}
 
 /// The files of a whole array.
 ///
@@ -37,7 +53,7 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     let names = Arc::new(FieldNames::of(array.schema()));
     let mut folder = match array.schema().array_type {
         ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
-        ArrayType::Sparse => sparse_folder(array.clone(), names, modified, &options),
+        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options),
     };
     folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
     Ok(folder)
@@ -71,49 +87,93 @@ pub fn meaning(
     selection: &str,
     by: By,
 ) -> Result<std::result::Result<String, String>> {
-    let bounds = match array.schema().array_type {
+    Ok(grammar::meaning(selection, by, &bounds(array, options)?))
+}
+
+/// Whether `slice/` has a folder for each slice with a name.
+///
+/// # Errors
+/// [`Error::Usage`] for one that selects nothing; as [`array_folder`].
+pub fn check_slices(array: &Arc<Array>, options: &OpenOptions) -> Result<()> {
+    if options.slices.is_empty() {
+        return Ok(());
+    }
+    let bounds = bounds(array, options)?;
+    for (name, selection) in &options.slices {
+        let checked = match array.schema().array_type {
+            ArrayType::Dense => grammar::dense(selection, By::Coordinate, &bounds).map(drop),
+            ArrayType::Sparse => grammar::sparse(selection, By::Coordinate, &bounds).map(drop),
+        };
+        checked.map_err(|error| Error::usage(format!("slice {name}: {}", error.into_error(selection))))?;
+    }
+    Ok(())
+}
+
+/// The dimensions as selections of the whole array see them.
+fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBounds>> {
+    Ok(match array.schema().array_type {
         ArrayType::Sparse => DimensionBounds::of_schema(array.schema()),
         ArrayType::Dense => {
             let dense = DenseArray::new(array.clone())?;
             let (shown, _) = dense.default_selection(options.extent)?;
             dense.selectable(&shown)
         }
-    };
-    Ok(grammar::meaning(selection, by, &bounds))
+    })
+}
+
+/// Cells along each axis of a dense array as the options show it, or the number of rows of a sparse one.
+///
+/// # Errors
+/// As [`array_folder`], and as [`Shown::shape`].
+pub fn shape(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<u64>> {
+    match array.schema().array_type {
+        ArrayType::Dense => Ok(DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape()),
+        ArrayType::Sparse => SparseShown::new(array.clone(), false).shape(),
+    }
 }
 
 fn dense_folder(
     array: Arc<Array>,
     names: Arc<FieldNames>,
     modified: SystemTime,
-    options: &OpenOptions,
+    options: &Arc<OpenOptions>,
 ) -> Result<FixedFolder> {
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
+    let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
     let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense, selection)), names, modified };
-    let mut folder = fields_folder(&whole, covers, None);
-    folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
-    folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
+    let (mut folder, _) = tree_of(whole, covers, options, Part::Whole, Some(nonempty.clone()));
+    folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
 }
 
 fn sparse_folder(
-    array: Arc<Array>,
-    names: Arc<FieldNames>,
+    array: &Arc<Array>,
+    names: &Arc<FieldNames>,
     modified: SystemTime,
     options: &OpenOptions,
 ) -> FixedFolder {
-    let folder_of = |by_row: bool| {
+    let folder_of = |by_row: bool, part: Part| {
         let shown = Arc::new(SparseShown::new(array.clone(), by_row));
-        let whole = FieldFolder { shown, names: names.clone(), modified };
-        let mut folder = fields_folder(&whole, Covers::Domain, None);
-        folder.add_folder("slice", SliceFolder::new(whole.clone(), By::Coordinate, options.slices.clone()));
-        folder.add_folder("islice", SliceFolder::new(whole, By::Position, Vec::new()));
-        folder
+        tree_of(FieldFolder { shown, names: names.clone(), modified }, Covers::Domain, options, part, None).0
     };
-    let mut folder = folder_of(options.row_order);
-    folder.add_unlisted("by-row", Node::Folder(Arc::new(folder_of(true))));
+    let mut folder = folder_of(options.row_order, Part::Whole);
+    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, Part::Within(BY_ROW)))));
     folder
+}
+
+/// The files of all that is shown of an array, and its slices.
+pub(super) fn tree_of(
+    shown: FieldFolder,
+    covers: Covers,
+    options: &OpenOptions,
+    part: Part,
+    nonempty: Option<Arc<NonEmptyFolder>>,
+) -> (FixedFolder, Arc<Explained>) {
+    let (mut folder, explained) = fields_folder(&shown, covers, part, nonempty);
+    folder.add_folder("slice", SliceFolder::new(shown.clone(), By::Coordinate, options.slices.clone()));
+    folder.add_folder("islice", SliceFolder::new(shown, By::Position, Vec::new()));
+    (folder, explained)
 }
 
 /// Milliseconds since 1970 of the newest commit that the array shows.
@@ -126,12 +186,18 @@ fn modified(array: &Array) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(last_commit(array).unwrap_or(0))
 }
 
-/// The folder of an array's files, or of those of a slice: `selection` is then its path.
-pub(super) fn fields_folder(fields: &FieldFolder, covers: Covers, selection: Option<String>) -> FixedFolder {
+/// The folder of an array's files, or of those of a part of it, and what its explaining files are made from.
+/// `nonempty` is the folder of that name, where the folder has one.
+pub(super) fn fields_folder(
+    fields: &FieldFolder,
+    covers: Covers,
+    part: Part,
+    nonempty: Option<Arc<NonEmptyFolder>>,
+) -> (FixedFolder, Arc<Explained>) {
     let mut builder = FolderBuilder::new(fields.modified);
-    let is_whole = selection.is_none();
-    let explained = Explained::add_files(&mut builder, fields, covers, selection);
-    if is_whole && fields.shown.selection().is_some() {
+    let is_slice = matches!(part, Part::Slice(_));
+    let explained = Explained::add_files(&mut builder, fields, covers, part, nonempty);
+    if !is_slice && fields.shown.selection().is_some() {
         filestore::add_to(&mut builder, fields.shown.array(), fields.modified);
     }
     let is_dense = !fields.schema().is_sparse();
@@ -154,13 +220,13 @@ pub(super) fn fields_folder(fields: &FieldFolder, covers: Covers, selection: Opt
     explained.know(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));
-    builder.folder
+    (builder.folder, explained)
 }
 
 /// What is known of an array besides its cells: metadata, enumerations, labels of what is shown.
 fn add_described(builder: &mut FolderBuilder, array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime) {
     let of_metadata = array.clone();
     meta::add_to(&mut builder.folder, modified, move || of_metadata.metadata());
-    enums::add_to(&mut builder.folder, array, modified);
+    enums::add_to(builder, array, modified);
     labels::add_to(&mut builder.folder, array, selection, modified);
 }

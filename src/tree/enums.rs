@@ -7,10 +7,12 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::builder::FolderBuilder;
 use super::lines::Lines;
-use super::made::{FixedFolder, MadeFile};
+use super::made::MadeFile;
 use super::meta::hex;
 use super::names::FileNames;
+use super::texts::Format;
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
 use crate::export::{Content, Labels, number};
@@ -26,7 +28,7 @@ const LABEL_OVERHEAD: usize = 48;
 const ALWAYS_LABELLED: usize = 8 << 20;
 
 /// Adds `enums/` to the folder of an array whose schema has enumerations. Each is read when its file is.
-pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, modified: SystemTime) {
+pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) {
     let mut names: Vec<&str> = array.schema().enumerations.iter().map(|(name, _)| name.as_str()).collect();
     if names.is_empty() {
         return;
@@ -34,14 +36,14 @@ pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, modified: SystemTime
     // They are stored in no order.
     names.sort_unstable();
     let mut files = FileNames::new(&[]);
-    let mut enums = FixedFolder::new(modified);
-    for name in names {
-        let (array, name) = (array.clone(), name.to_owned());
-        let file = files.give(&name, &[".txt"]);
-        let content = MadeFile::new(modified, move || Ok(Arc::new(lines(&array, &name)?)));
-        enums.add_file(format!("{file}.txt"), content);
-    }
-    folder.add_folder("enums", enums);
+    builder.add_folder("enums", true, |enums| {
+        for name in names {
+            let (array, name) = (array.clone(), name.to_owned());
+            let file = files.give(&name, &[".txt"]);
+            let content = MadeFile::new(modified, move || Ok(Arc::new(lines(&array, &name)?)));
+            enums.add(format!("{file}.txt"), Format::Labels, None, content);
+        }
+    });
 }
 
 /// The labels that the values of an attribute stand for; `None` where they stand for themselves, or where a label is

@@ -4,20 +4,28 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use super::array::last_commit;
+use super::array::{Part, last_commit};
 use super::builder::{FileList, FolderBuilder};
 use super::enums;
 use super::fields::FieldFolder;
 use super::made::MadeFile;
 use super::meta;
+use super::nonempty::NonEmptyFolder;
 use super::texts::{
     AxisShown, CellsShown, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
 };
 use crate::array::{Array, undecodable_fields};
 use crate::error::{Error, Result};
+use crate::format::scalar::Range;
 
 /// So many warnings are shown.
 const MOST_WARNINGS: usize = 100;
+
+/// Of fewer cells than this nobody minds those that were never written.
+const LARGE: u128 = 1 << 20;
+
+/// So many times as many cells as were written are too many.
+const MUCH_LARGER: u128 = 10;
 
 /// Writes one of the explaining texts.
 type Write = fn(&Description<'_>) -> String;
@@ -26,7 +34,9 @@ type Write = fn(&Description<'_>) -> String;
 pub struct Explained {
     fields: FieldFolder,
     covers: Covers,
-    selection: Option<String>,
+    part: Part,
+    /// The folder of the non-empty domain in this one, where there is one.
+    nonempty: Option<Arc<NonEmptyFolder>>,
     files: OnceLock<FileList>,
 }
 
@@ -36,9 +46,10 @@ impl Explained {
         builder: &mut FolderBuilder,
         fields: &FieldFolder,
         covers: Covers,
-        selection: Option<String>,
+        part: Part,
+        nonempty: Option<Arc<NonEmptyFolder>>,
     ) -> Arc<Self> {
-        let explained = Arc::new(Explained { fields: fields.clone(), covers, selection, files: OnceLock::new() });
+        let explained = Arc::new(Explained { fields: fields.clone(), covers, part, nonempty, files: OnceLock::new() });
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
             let this = explained.clone();
@@ -48,7 +59,7 @@ impl Explained {
             });
             builder.add(name, Format::Explanation, None, file);
         }
-        if explained.selection.is_none() {
+        if !matches!(explained.part, Part::Slice(_)) {
             let array = fields.shown.array().clone();
             let file = MadeFile::passing_text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
@@ -62,59 +73,70 @@ impl Explained {
         let _ = self.files.set(files);
     }
 
+    /// The non-empty domain, where what is shown is so much larger that nobody wants to read it; and whether that lasts.
+    fn written(&self) -> Result<Option<(Description<'_>, bool)>> {
+        let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.shown.known_shape()) else { return Ok(None) };
+        let cells = |shape: &[u64]| shape.iter().fold(1u128, |product, &length| product.saturating_mul(length.into()));
+        let shown = cells(&shape);
+        if shown < LARGE {
+            return Ok(None);
+        }
+        let explained = nonempty.explained()?;
+        let written = explained.fields.shown.known_shape().map_or(0, |shape| cells(&shape));
+        Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explained.description()))
+    }
+
     /// What the texts tell, and whether it lasts: what could not be read may be the next time.
     fn description(&self) -> (Description<'_>, bool) {
         let array = self.fields.shown.array();
         let schema = array.schema();
-        let mut warnings: Vec<String> = undecodable_fields(schema).iter().map(Error::to_string).collect();
-        warnings.extend_from_slice(array.folder().directory().warnings());
-        let mut lasts = true;
-        let mut warn = |error: Error| {
-            lasts &= !error.is_passing();
-            warnings.push(error.to_string());
-        };
+        let mut findings = Findings { warnings: array.folder().directory().warnings().to_vec(), last: true };
+        undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
         let mut enumerations = Vec::new();
         let mut known = HashSet::new();
         for (number, attribute) in schema.attributes.iter().enumerate() {
-            if !attribute.enumeration.as_deref().is_some_and(|name| known.insert(name)) {
-                continue;
-            }
-            match enums::labels(array, number) {
-                Ok(labels) => enumerations.extend(labels),
-                Err(error) => warn(error),
+            if attribute.enumeration.as_deref().is_some_and(|name| known.insert(name)) {
+                enumerations.extend(findings.known(enums::labels(array, number)));
             }
         }
         let metadata = match array.metadata() {
             Ok(metadata) => {
-                warnings.extend(meta::left_out(&metadata));
+                findings.warnings.extend(meta::left_out(&metadata));
                 meta::for_formats(&metadata)
             }
             Err(error) => {
-                warn(error);
+                findings.warn(&error);
                 Vec::new()
             }
         };
-        let all = warnings.len();
-        if all > MOST_WARNINGS {
-            warnings.truncate(MOST_WARNINGS);
-            warnings.push(format!("{} more; tilefs verify tells them all", all - MOST_WARNINGS));
-        }
         let cells = match self.fields.shown.selection() {
             Some(selection) => CellsShown::Dense {
                 axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisShown::of(a, d)).collect(),
                 covers: self.covers,
             },
-            None => CellsShown::Sparse {
-                rows: self.fields.shown.known_shape().and_then(|shape| shape.first().copied()),
-                non_empty: None,
-            },
+            None => {
+                let rows = self.fields.shown.shape().map(|shape| shape.first().copied());
+                let non_empty = match self.part {
+                    Part::Slice(_) => Ok(None),
+                    Part::Whole | Part::Within(_) => non_empty_domain(array),
+                };
+                CellsShown::Sparse { rows: findings.known(rows), non_empty: findings.known(non_empty) }
+            }
         };
+        let written = findings.known(self.written()).map(|(description, lasts)| {
+            findings.last &= lasts;
+            Box::new(description)
+        });
         let FileList { files, not_listed } = self.files.get().cloned().unwrap_or_default();
         let description = Description {
             path: array.path().display().to_string(),
             schema,
             cells,
-            selection: self.selection.clone(),
+            selection: match &self.part {
+                Part::Slice(path) => Some(path.clone()),
+                Part::Whole | Part::Within(_) => None,
+            },
+            written,
             window: array.window(),
             last_commit: last_commit(array),
             fragments: array.fragment_count(),
@@ -122,12 +144,72 @@ impl Explained {
             not_listed,
             enumerations,
             metadata,
-            warnings,
-            has_slices: self.selection.is_none(),
-            has_history: self.selection.is_none(),
+            warnings: findings.shown(),
+            has_slices: !matches!(self.part, Part::Slice(_)),
+            has_history: self.part == Part::Whole,
         };
-        (description, lasts)
+        (description, findings.last)
     }
+}
+
+/// What could not be found out, for the texts to tell of.
+struct Findings {
+    warnings: Vec<String>,
+    /// Whether the same will be found the next time.
+    last: bool,
+}
+
+impl Findings {
+    fn warn(&mut self, error: &Error) {
+        self.last &= !error.is_passing();
+        let warning = error.to_string();
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// What could be found out; where it could not, the reason becomes a warning.
+    fn known<T>(&mut self, found: Result<Option<T>>) -> Option<T> {
+        found.unwrap_or_else(|error| {
+            self.warn(&error);
+            None
+        })
+    }
+
+    /// The warnings, of very many only the first.
+    fn shown(&mut self) -> Vec<String> {
+        let all = self.warnings.len();
+        let mut shown = std::mem::take(&mut self.warnings);
+        if all > MOST_WARNINGS {
+            shown.truncate(MOST_WARNINGS);
+            shown.push(format!("{} more; tilefs verify tells them all", all - MOST_WARNINGS));
+        }
+        shown
+    }
+}
+
+/// The smallest box around the non-empty domains of all visible fragments; `None` where one of them says nothing.
+fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
+    array.read_outlines();
+    let mut whole: Option<Vec<Range>> = None;
+    for fragment in 0..array.fragment_count() {
+        let outline = array.outline(fragment)?;
+        let Some(ranges) = &outline.facts.non_empty_domain else { return Ok(None) };
+        match &mut whole {
+            None => whole = Some(ranges.to_vec()),
+            Some(whole) => {
+                for (whole, range) in whole.iter_mut().zip(ranges.iter()) {
+                    if range.low.compare(&whole.low).is_lt() {
+                        whole.low = range.low.clone();
+                    }
+                    if range.high.compare(&whole.high).is_gt() {
+                        whole.high = range.high.clone();
+                    }
+                }
+            }
+        }
+    }
+    Ok(whole)
 }
 
 /// A line for each visible fragment, oldest first; and whether that lasts.

@@ -1,11 +1,12 @@
 //! The raw files of attributes and dimensions: values, offsets, validity, and the header beside them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
 use super::made::MadeFile;
-use super::names::{FileNames, OF_ARRAYS};
+use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use super::shown::{FieldId, Shown};
 use super::texts::Format;
 use super::xattrs;
@@ -38,9 +39,10 @@ impl FieldNames {
         let dimensions = schema
             .dimensions
             .iter()
-            .map(|dimension| {
+            .zip(dimension_names(schema))
+            .map(|(dimension, name)| {
                 let values = format!(".{}", of_datatype(dimension.datatype));
-                names.give(&dimension.name, &[&values, ".offsets.u64", ".txt"])
+                names.give(&name, &[&values, ".offsets.u64", ".txt"])
             })
             .collect();
         FieldNames { attributes, dimensions }
@@ -96,10 +98,10 @@ impl FieldFolder {
     }
 
     /// The field's own name.
-    pub fn user_name(&self, id: FieldId) -> &str {
+    pub fn user_name(&self, id: FieldId) -> Cow<'_, str> {
         match id {
-            FieldId::Attribute(number) => &self.schema().attributes[number].name,
-            FieldId::Dimension(number) => &self.schema().dimensions[number].name,
+            FieldId::Attribute(number) => self.schema().attributes[number].name.as_str().into(),
+            FieldId::Dimension(number) => dimension_name(self.schema(), number),
         }
     }
 
@@ -121,7 +123,8 @@ impl FieldFolder {
         let cells = self.known_cells(id);
         let extension = of_datatype(field.datatype);
         let stem = self.names.of_field(id);
-        let name = Some(self.user_name(id));
+        let user_name = self.user_name(id);
+        let name = Some(user_name.as_ref());
         let format = match id {
             FieldId::Attribute(_) => Format::Raw,
             FieldId::Dimension(_) => Format::Coordinates,

@@ -50,7 +50,7 @@ pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId)
         let this = fields.clone();
         let make = move || text::lines(&column_of(&this, id)?).map_err(misfit);
         let name = format!("{}.txt", fields.names.of_field(id));
-        builder.add(name, Format::Lines, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+        builder.add(name, Format::Lines, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
     }
 }
 
@@ -61,7 +61,7 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         Ok(()) => {
             let this = fields.clone();
             let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
-            builder.add(name, Format::Npy, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+            builder.add(name, Format::Npy, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
         }
     }
     // Whether each cell has a value, also of those whose values NumPy cannot hold.
@@ -69,7 +69,7 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         let this = fields.clone();
         let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
         let name = format!("{}.valid.npy", fields.names.of_field(id));
-        builder.add(name, Format::Npy, Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+        builder.add(name, Format::Npy, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
     }
 }
 
@@ -89,7 +89,8 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         text::grid(&column).map_err(misfit)
     };
     let name = format!("{}.txt", fields.names.of_field(id));
-    let (user_name, file) = (Some(fields.user_name(id)), MadeFile::new(fields.modified, make));
+    let (owner, file) = (fields.user_name(id), MadeFile::new(fields.modified, make));
+    let user_name = Some(&*owner);
     match in_lines {
         true if tables::is_unlisted(fields) => builder.add_unlisted(name, Format::Lines, user_name, file),
         true => builder.add(name, Format::Lines, user_name, file),
@@ -107,17 +108,17 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
         let values = fields.shown.column_major_values(id)?;
         values.ok_or_else(|| Error::unsupported("only attributes of dense arrays have a column-major order"))
     };
-    let (name, user_name) = (fields.names.of_field(id), Some(fields.user_name(id)));
+    let (name, user_name) = (fields.names.of_field(id), fields.user_name(id));
     let this = fields.clone();
     let raw = MadeFile::new(fields.modified, move || values(&this));
-    builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, user_name, raw);
+    builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, Some(&user_name), raw);
     if npy::check(&field).is_ok() {
         let this = fields.clone();
         let make = move || {
             let column = Column { values: values(&this)?, ..column_of(&this, id)? };
             npy::npy(&column, Order::ColumnMajor).map_err(misfit)
         };
-        builder.add(format!("{name}.npy"), Format::Npy, user_name, MadeFile::new(fields.modified, make));
+        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), MadeFile::new(fields.modified, make));
     }
 }
 

@@ -16,9 +16,10 @@ use super::history::{HISTORY, History};
 use super::made::{FixedFolder, MadeFile};
 use super::meta;
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
+use super::open::open_folder;
 use super::options::OpenOptions;
 use super::xattrs::{self, ExtendedAttributes};
-use crate::array::{Array, ArrayFolder, Group, ObjectKind};
+use crate::array::{Group, ObjectKind};
 use crate::error::{Error, Result};
 
 /// The folder of what is known of a group.
@@ -187,8 +188,7 @@ impl Folder for MemberFolder {
 fn open_member(group: &Group, path: &Path, options: &Arc<OpenOptions>) -> Result<Arc<dyn Folder>> {
     match ObjectKind::of(&*group.context().storage, path)? {
         Some(ObjectKind::Array) => {
-            let folder = Arc::new(ArrayFolder::open(group.context().clone(), path)?);
-            let array = Arc::new(Array::open(folder, group.window())?);
+            let array = open_folder(group.context().clone(), path, group.window())?;
             Ok(Arc::new(array_folder(array, options.clone())?))
         }
         Some(ObjectKind::Group) => Ok(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)),
@@ -337,10 +337,10 @@ mod tests {
         assert_eq!(names(&*folder(&group_at(root.path(), 6), "a")), ["README.txt", ".group"]);
         let group = group_at(root.path(), 9);
         assert_eq!(names(&*folder(&group, "a")), ["README.txt", ".group", "b"]);
-        assert_eq!(names(&*folder(&group, ".history/6/a")), ["README.txt", ".group"]);
+        assert_eq!(names(&*folder(&group, ".history/ms-6/a")), ["README.txt", ".group"]);
         // The start of a window is for what is in the members.
-        assert_eq!(names(&*folder(&group, ".history/6..9/a")), ["README.txt", ".group", "b"]);
-        assert_eq!(names(&*folder(&group, "a/.history/7")), ["README.txt", ".group", "b"]);
+        assert_eq!(names(&*folder(&group, ".history/ms-6..ms-9/a")), ["README.txt", ".group", "b"]);
+        assert_eq!(names(&*folder(&group, "a/.history/ms-7")), ["README.txt", ".group", "b"]);
         assert_eq!(names(&*folder(&group, ".history")), ["19700101T000000.005Z"]);
         assert_eq!(names(&group_at(root.path(), 4)).len(), 2);
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::meta;
 use super::names::{FileNames, OF_GROUPS, escape};
-use super::texts::in_line;
+use super::texts::{in_line, with_large_integers_as_text};
 use super::time::extended;
 use crate::array::{Group, Member, MemberPlace, ObjectKind};
 use crate::error::Result;
@@ -119,7 +119,7 @@ pub fn group_json(group: &Group) -> Result<(String, bool)> {
         "members": members.collect::<Vec<_>>(),
         "metadata": metadata,
     });
-    Ok((serde_json::to_string_pretty(&all).unwrap_or_default() + "\n", lasts))
+    Ok((serde_json::to_string_pretty(&with_large_integers_as_text(all)).unwrap_or_default() + "\n", lasts))
 }
 
 /// README.txt: what this folder is, and what one can do with it.

@@ -1,9 +1,11 @@
 //! `.history/`: an array or a group as it was. Its names are times and windows of time:
 //!
-//! * `20240131T101500.000Z`: everything up to and including that time, in every form that [`time::parse`] reads
+//! * `20240131T101500.000Z`: everything up to and including that time, in every form that [`time::span`] reads. As in
+//!   `slice/` a name stands for all of the time that it spans: `2024` shows what was there at the end of that year
 //! * `T1..T2`: what was written from T1 to T2, both included; either may be left out
 //!
-//! The listing has the times of the commits. Nobody's `find` walks into it: the folder it is in does not list it.
+//! The listing has the times of the commits; before the first of them there was nothing, and there is no folder.
+//! Nobody's `find` walks into it: the folder it is in does not list it.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,17 +53,24 @@ impl History {
 
     /// The window that a name stands for; `None` for what is no time.
     fn window_of(&self, name: &str) -> Option<TimeWindow> {
-        let time = |text: &str, otherwise: u64| match text {
-            "" => Some(otherwise),
-            text => time::parse(text).ok(),
+        let (start, end) = name.split_once("..").unwrap_or(("", name));
+        if name.is_empty() || name == ".." {
+            return None;
+        }
+        let start = match start {
+            "" => self.window.start,
+            start => time::span(start)?.0,
         };
-        let window = match name.split_once("..") {
-            Some((start, end)) => {
-                TimeWindow { start: time(start, self.window.start)?, end: time(end, self.window.end)? }
-            }
-            None => TimeWindow { start: self.window.start, end: time::parse(name).ok()? },
+        let end = match end {
+            "" => self.window.end,
+            end => time::span(end)?.1,
         };
-        (window.start <= window.end).then_some(window)
+        (start <= end).then_some(TimeWindow { start, end })
+    }
+
+    /// Whether anything had been written by then. What keeps no times was there always.
+    fn existed(&self, time: u64) -> Result<bool> {
+        Ok((self.commit_times)()?.first().is_none_or(|&first| first <= time))
     }
 }
 
@@ -86,9 +95,24 @@ impl Folder for History {
         if let Some(folder) = kept().get(&window) {
             return Ok(Some(Node::Folder(folder.clone())));
         }
+        if !self.existed(window.end)? {
+            return Ok(None);
+        }
         let folder = (self.open)(window)?;
         kept().put(window, folder.clone());
         Ok(Some(Node::Folder(folder)))
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        Some(match self.window_of(name) {
+            None => format!(
+                "{name} is no time; write 2024, 2024-01-31T10:15Z, ms-1704067200000 or two such with .. between"
+            ),
+            Some(_) => {
+                let first = *(self.commit_times)().ok()?.first()?;
+                format!("nothing was there yet; the first commit is {}", time::basic(first))
+            }
+        })
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
@@ -137,15 +161,30 @@ mod tests {
     fn names_are_times_and_windows() {
         let history = history(Arc::default());
         let window = |name: &str| history.window_of(name).map(|window| (window.start, window.end));
-        assert_eq!(window("1600000000000"), Some((0, 1_600_000_000_000)));
-        assert_eq!(window("2020-09-13T12:26:40Z"), Some((0, 1_600_000_000_000)));
+        assert_eq!(window("ms-1600000000000"), Some((0, 1_600_000_000_000)));
+        assert_eq!(window("2020-09-13T12:26:40Z"), Some((0, 1_600_000_000_999)));
         assert_eq!(window("20200913T122640.000Z"), Some((0, 1_600_000_000_000)));
-        assert_eq!(window("1..2"), Some((1, 2)));
+        assert_eq!(window("ms-1..ms-2"), Some((1, 2)));
+        assert_eq!(window("2018..2019"), Some((1_514_764_800_000, 1_577_836_799_999)));
         assert_eq!(window("20200913T122640.000Z..20200913T122640.001Z"), Some((1_600_000_000_000, 1_600_000_000_001)));
-        assert_eq!(window("5.."), Some((5, 1_700_000_000_000)));
-        assert_eq!(window("..5"), Some((0, 5)));
-        for name in ["", "now", "2..1", "..", "1...2", "1..2..3", "schema.json", ".hidden", "%"] {
-            assert_eq!(window(name).filter(|_| name != ".."), None, "{name}");
+        assert_eq!(window("ms-5.."), Some((5, 1_700_000_000_000)));
+        assert_eq!(window("..ms-5"), Some((0, 5)));
+        for name in ["", "now", "ms-2..ms-1", "..", "ms-1...ms-2", "ms-1..ms-2..ms-3", "1600000000000", ".hidden", "%"]
+        {
+            assert_eq!(window(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn before_the_first_commit_there_is_nothing() {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let history = history(opened.clone());
+        for name in ["2016", "ms-1499999999999", "2015..2016", "20170714T023959.999Z"] {
+            assert!(history.lookup(name).unwrap().is_none(), "{name}");
+        }
+        assert_eq!(opened.load(Ordering::SeqCst), 0);
+        for name in ["2017", "ms-1500000000000", "2016..2017", "2030"] {
+            assert!(history.lookup(name).unwrap().is_some(), "{name}");
         }
     }
 }

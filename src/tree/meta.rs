@@ -10,7 +10,8 @@
 //! `meta.json` is one object with all keys, in byte order:
 //! `{"KEY": {"type": "FLOAT64", "count": 3, "values": [1.5, 2, "nan"], "file": "KEY"}}`. Text has `"text"` and everything
 //! else that is bytes has `"hex"` in place of `"values"`; dates and times also have their `"unit"`. `"file"` is the
-//! name in `meta/`. A key that is no UTF-8 is shown with U+FFFD, its bytes being in `"key_hex"`. A value of more than
+//! name in `meta/`. Integers beyond 2^53 are there once more as text, under their key with `_text` behind it
+//! (`"values_text"`). A key that is no UTF-8 is shown with U+FFFD, its bytes being in `"key_hex"`. A value of more than
 //! 256 KiB, or with which the file would grow beyond some MiB, has `"left_out"` instead, which says how many bytes it is:
 //! `meta/KEY` has it.
 
@@ -23,6 +24,7 @@ use serde_json::{Map, Value, json};
 use super::lines::Lines;
 use super::made::{FixedFolder, MadeFile, MadeFolder};
 use super::names::FileNames;
+use super::texts::with_large_integers_as_text;
 use super::xattrs::ExtendedAttributes;
 use crate::array::Metadata;
 use crate::array::metadata::Value as Stored;
@@ -122,7 +124,7 @@ fn json(metadata: &Metadata) -> String {
                 name.push(char::REPLACEMENT_CHARACTER);
             }
         }
-        all.insert(name, Value::Object(entry));
+        all.insert(name, with_large_integers_as_text(Value::Object(entry)));
     }
     let mut text = serde_json::to_string_pretty(&Value::Object(all)).unwrap_or_default();
     text.push('\n');

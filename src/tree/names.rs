@@ -2,7 +2,7 @@
 //! groups. One rule for all of them:
 //!
 //! 1. A name is its own file name. `%`, `/`, control characters and a leading `.` are percent-escaped; the empty
-//!    name is `%`. The anonymous attribute is called `data`.
+//!    name is `%`. The anonymous attribute is called `data`, an anonymous dimension `__dim_` and its number.
 //! 2. Where that meets one of our names, or a file of another name, its first character is escaped too, or as many
 //!    as it takes: an attribute `schema` of text is `%73chema.txt`.
 //! 3. What is then longer than [`LONGEST`] bytes is cut, and `%~` and 16 hexadecimal digits that only this name has
@@ -11,11 +11,13 @@
 //! [`unescape`] undoes 1 and 2. The names of 3 cannot be undone, and are known by their `%~`; schema.json has both
 //! names of everything.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 
 use super::percent;
+use crate::format::schema::ArraySchema;
 
 /// The longest file name without its extension, in bytes: 255, which file systems allow, less 31 for extensions.
 pub const LONGEST: usize = 224;
@@ -44,11 +46,27 @@ pub const OF_ARRAYS: &[&str] = &[
     "F",
     "slice",
     "islice",
+    "nonempty",
+    "by-row",
+    "contents",
     ".history",
 ];
 
 /// Our names in the folder of a group.
 pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history"];
+
+/// What a dimension is called wherever it is shown: its name; an anonymous one as TileDB-Py has it, `__dim_0`.
+pub fn dimension_name(schema: &ArraySchema, number: usize) -> Cow<'_, str> {
+    match schema.dimensions.get(number).map(|dimension| dimension.name.as_str()) {
+        Some(name) if !name.is_empty() => name.into(),
+        _ => format!("__dim_{number}").into(),
+    }
+}
+
+/// The names of all dimensions, in the order of the schema.
+pub fn dimension_names(schema: &ArraySchema) -> impl Iterator<Item = Cow<'_, str>> {
+    (0..schema.dimensions.len()).map(|number| dimension_name(schema, number))
+}
 
 /// The file name of a name that stands alone: steps 1 and 3 of the rule.
 pub fn escape(name: &str) -> String {
@@ -157,6 +175,7 @@ fn shortened(escaped: String, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::schema::fixture;
     use proptest::prelude::*;
 
     #[test]
@@ -209,6 +228,14 @@ mod tests {
         let mut names = FileNames::new(OF_ARRAYS);
         assert_eq!(names.give_attribute("data", &[".i32"]), "data");
         assert_eq!(names.give_attribute("", &[".f32"]), "%");
+    }
+
+    #[test]
+    fn anonymous_dimensions_have_numbers() {
+        let mut schema = fixture::sparse();
+        schema.dimensions[1].name.clear();
+        let first = schema.dimensions[0].name.clone();
+        assert_eq!(dimension_names(&schema).collect::<Vec<_>>(), [first.as_str(), "__dim_1"]);
     }
 
     #[test]

@@ -55,6 +55,11 @@ pub trait Folder: Send + Sync {
     /// The node of a name, listed or not; `None` where there is no such name.
     fn lookup(&self, name: &str) -> Result<Option<Node>>;
 
+    /// Why there is no node of this name, in a line, where there is more to say than that.
+    fn why_absent(&self, _name: &str) -> Option<String> {
+        None
+    }
+
     /// The names that `ls` shows, in the order in which it should show them.
     fn list(&self) -> Result<Vec<Entry>>;
 

@@ -1,6 +1,7 @@
 //! Metadata that are of one attribute or dimension, by the convention of TileDB-CF: the key is
 //! `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`. Keys are as the user of TileDB-Py gave them.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::fields::FieldFolder;
@@ -52,11 +53,11 @@ fn owner<'a, 'b>(
     prefix: &str,
     key: &'a str,
     ids: &[FieldId],
-    name: impl Fn(FieldId) -> &'b str,
+    name: impl Fn(FieldId) -> Cow<'b, str>,
 ) -> Option<(FieldId, &'a str)> {
     let rest = key.strip_prefix(prefix)?;
     let fits = |id: &FieldId| {
-        let key = rest.strip_prefix(name(*id))?.strip_prefix('.')?;
+        let key = rest.strip_prefix(&*name(*id))?.strip_prefix('.')?;
         (!key.is_empty()).then_some((*id, key))
     };
     ids.iter().filter_map(fits).min_by_key(|(_, key)| key.len())
@@ -71,7 +72,7 @@ mod tests {
         let names = ["a", "a.b", ""];
         let ids: Vec<FieldId> = (0..names.len()).map(FieldId::Attribute).collect();
         let name = |id: FieldId| match id {
-            FieldId::Attribute(number) | FieldId::Dimension(number) => names[number],
+            FieldId::Attribute(number) | FieldId::Dimension(number) => names[number].into(),
         };
         let found = |key| owner(OF_ATTRIBUTES, key, &ids, name);
         assert_eq!(found("__tiledb_attr.a.units"), Some((ids[0], "units")));

@@ -1,6 +1,8 @@
 //! From a path on disk to the root of its tree.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,6 +10,7 @@ use super::array::array_folder;
 use super::group::GroupFolder;
 use super::node::Folder;
 use super::options::OpenOptions;
+use super::percent;
 use crate::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
 use crate::cache::Cache;
 use crate::error::{Error, Result};
@@ -25,7 +28,15 @@ const MOST_KEY_FILE: usize = 1024;
 /// [`Error::NotAnArray`] with what the path is instead; [`Error::Key`] for an encrypted array without its key; what is
 /// wrong with an array's schema, or with the times in a group; when the shape of an array's files cannot be told.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
-    Ok(match open_stored(path, options)? {
+    root(open_stored(path, options)?, options)
+}
+
+/// The folder of what was opened.
+///
+/// # Errors
+/// As [`open`].
+pub fn root(stored: Stored, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+    Ok(match stored {
         Stored::Array(array) => Arc::new(array_folder(array, Arc::new(options.clone()))?),
         Stored::Group(group) => Arc::new(GroupFolder::new(group, Arc::new(options.clone()))?),
     })
@@ -42,14 +53,57 @@ pub enum Stored {
 /// # Errors
 /// As [`open`], but for the shape of files and the times in a group.
 pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
+    let path = &local_path(path)?;
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let context = context(options)?;
     context.storage.allow(path);
     let window = window(options);
     Ok(match expect_object(&*context.storage, path)? {
-        ObjectKind::Array => Stored::Array(Arc::new(Array::open(Arc::new(ArrayFolder::open(context, path)?), window)?)),
+        ObjectKind::Array => Stored::Array(open_folder(context, path, window)?),
         ObjectKind::Group => Stored::Group(Group::open(context, path, window)),
     })
+}
+
+/// The path on this machine of what somebody typed: a path, or a URI `file:///path`. As TileDB has it, nothing in that
+/// is an escape; only where no such folder is, escapes are what they are in other URIs.
+///
+/// # Errors
+/// [`Error::NotAnArray`] for a URI of another scheme, which is named.
+pub fn local_path(typed: &Path) -> Result<PathBuf> {
+    let Some((scheme, rest)) = typed.to_str().and_then(|typed| typed.split_once("://")) else {
+        return Ok(typed.to_owned());
+    };
+    let is_scheme = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    };
+    match scheme {
+        "file" if rest.starts_with('/') => {
+            let path = PathBuf::from(rest);
+            let decoded = percent::unescape(rest).ok().map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+            Ok(match decoded.filter(|decoded| !path.exists() && decoded.exists()) {
+                Some(decoded) => decoded,
+                None => path,
+            })
+        }
+        "file" => Err(no_array(typed, "a file URI has three slashes, as in file:///data/array".to_owned())),
+        scheme if is_scheme(scheme) => {
+            Err(no_array(typed, format!("{scheme}:// is not supported; arrays are read from folders of this machine")))
+        }
+        _ => Ok(typed.to_owned()),
+    }
+}
+
+/// Opens the array in a folder.
+///
+/// # Errors
+/// As [`ArrayFolder::open`] and [`Array::open`]; what is wrong with a key names the array that wants it.
+pub(super) fn open_folder(context: Arc<Context>, path: &Path, window: TimeWindow) -> Result<Arc<Array>> {
+    let opened = ArrayFolder::open(context, path).and_then(|folder| Array::open(Arc::new(folder), window));
+    match opened {
+        Err(Error::Key { reason }) => Err(Error::Key { reason: format!("{}: {reason}", path.display()) }),
+        opened => Ok(Arc::new(opened?)),
+    }
 }
 
 /// Opens an array as of the options' time.
@@ -158,6 +212,32 @@ mod tests {
         assert!(reason(path).contains("a fragment of an array"));
         fs::write(path.join("__kv_schema.tdb"), b"").unwrap();
         assert!(reason(path).contains("key-value store"));
+    }
+
+    #[test]
+    fn uris_of_files_are_paths_and_others_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let spaced = folder.path().join("a b");
+        fs::create_dir(&spaced).unwrap();
+        let local = |typed: &str| local_path(Path::new(typed)).map_err(|error| error.to_string());
+        assert_eq!(local("a/b").unwrap(), Path::new("a/b"));
+        let uri = |path: &Path| format!("file://{}", path.display());
+        assert_eq!(local(&uri(&spaced)).unwrap(), spaced);
+        let escaped = folder.path().join("a%20b");
+        assert_eq!(local(&uri(&escaped)).unwrap(), spaced);
+        fs::create_dir(&escaped).unwrap();
+        assert_eq!(local(&uri(&escaped)).unwrap(), escaped);
+        for (typed, part) in [("s3://bucket/a", "s3:// is not"), ("tiledb://n/a", "tiledb://"), ("file://a/b", "three")]
+        {
+            assert!(local(typed).is_err_and(|error| error.contains(part) && error.contains(typed)), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_missing_key_names_the_array() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/dense/encrypted");
+        let error = open(&path, &OpenOptions::default()).err().map(|error| error.to_string()).unwrap();
+        assert!(error.contains("dense/encrypted") && error.contains("no key"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The small files beside the raw file of a dense attribute that tell programs how to read it, and what is known of an
 //! attribute as a raster.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::builder::FolderBuilder;
@@ -9,6 +10,7 @@ use super::grammar::By;
 use super::made::MadeFile;
 use super::meta;
 use super::missing;
+use super::names::dimension_names;
 use super::notes::Notes;
 use super::shown::{FieldId, column};
 use super::texts::Format;
@@ -46,7 +48,7 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
     match envi::check(&field, rank) {
         Err(reason) => builder.leave_out(&name, reason),
         Ok(()) => {
-            builder.add(name, Format::EnviHeader, Some(fields.user_name(id)), header(fields, id, envi::header));
+            builder.add(name, Format::EnviHeader, Some(&fields.user_name(id)), header(fields, id, envi::header));
         }
     }
     let is_raster = sidecar::check_vrt(&field, rank).is_ok();
@@ -56,7 +58,7 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
     for (_, extension, write) in others.into_iter().filter(|(fits, _, _)| *fits) {
         let data = data_file.clone();
         let file = header(fields, id, move |column, scene| write(column, scene, &data));
-        builder.add_unlisted(format!("{stem}.{extension}"), Format::Sidecar, Some(fields.user_name(id)), file);
+        builder.add_unlisted(format!("{stem}.{extension}"), Format::Sidecar, Some(&fields.user_name(id)), file);
     }
 }
 
@@ -101,7 +103,7 @@ impl<'a> Rasters<'a> {
         let metadata = fields.shown.array().metadata()?;
         let notes = Notes::of(fields, meta::for_formats(&metadata));
         let dimensions = &fields.schema().dimensions;
-        let names: Vec<String> = dimensions.iter().map(|dimension| dimension.name.clone()).collect();
+        let names: Vec<String> = dimension_names(fields.schema()).map(Cow::into_owned).collect();
         let lengths: Vec<u64> = dimensions
             .iter()
             .map(|dimension| {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::array::fields_folder;
+use super::array::{Part, fields_folder};
 use super::fields::FieldFolder;
 use super::grammar::By;
 use super::node::{Entry, EntryKind, Folder, Node};
@@ -22,12 +22,17 @@ impl SliceFolder {
     pub fn new(whole: FieldFolder, by: By, named: Vec<(String, String)>) -> Self {
         SliceFolder { whole, by, named }
     }
+
+    /// What a name selects: that of a named slice, else itself.
+    fn selection<'a>(&'a self, name: &'a str) -> &'a str {
+        let named = self.named.iter().find(|(known, _)| known == name);
+        named.map_or(name, |(_, selection)| selection.as_str())
+    }
 }
 
 impl Folder for SliceFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let named = self.named.iter().find(|(known, _)| known == name);
-        let selection = named.map_or(name, |(_, selection)| selection.as_str());
+        let selection = self.selection(name);
         match self.whole.shown.select(selection, self.by) {
             Ok(shown) => {
                 let fields = FieldFolder { shown, ..self.whole.clone() };
@@ -35,7 +40,8 @@ impl Folder for SliceFolder {
                     By::Coordinate => "slice",
                     By::Position => "islice",
                 };
-                let mut folder = fields_folder(&fields, Covers::Selection, Some(format!("{place}/{name}")));
+                let part = Part::Slice(format!("{place}/{name}"));
+                let (mut folder, _) = fields_folder(&fields, Covers::Selection, part, None);
                 folder.holds(move || fields.shown.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }
@@ -44,6 +50,12 @@ impl Folder for SliceFolder {
                 Ok(None)
             }
         }
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        let selection = self.selection(name);
+        let error = self.whole.shown.select(selection, self.by).err()?;
+        Some(error.into_error(selection).to_string())
     }
 
     fn list(&self) -> Result<Vec<Entry>> {

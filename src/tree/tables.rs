@@ -72,7 +72,7 @@ fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
     let named = |id| {
         let mut column = labelled_column_of(fields, id)?;
         if !fields.user_name(id).is_empty() {
-            column.field.name = fields.user_name(id).to_owned();
+            column.field.name = fields.user_name(id).into_owned();
         }
         Ok(column)
     };
@@ -95,7 +95,7 @@ fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: Fiel
     };
     let name = format!("{}.mtx", fields.names.of_field(id));
     let file = MadeFile::new(fields.modified, make);
-    builder.add_unlisted(name, Format::MatrixMarket, Some(fields.user_name(id)), file);
+    builder.add_unlisted(name, Format::MatrixMarket, Some(&fields.user_name(id)), file);
 }
 
 /// More rows than this are no size of a matrix but room for one: other programs have a pointer or a number for each

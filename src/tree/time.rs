@@ -2,13 +2,18 @@
 //!
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
+use super::grammar::moment;
 use crate::error::{Error, Result};
 use crate::export::calendar;
+use crate::format::datatype::Datatype;
 
 /// Integers below this (1973-03-03 as milliseconds) are more likely a date or seconds than milliseconds.
 const SUSPICIOUSLY_SMALL: u64 = 100_000_000_000;
 
 const MS_PER_DAY: u64 = 86_400_000;
+
+/// What a count of milliseconds begins with where it is a name.
+const COUNT: &str = "ms-";
 
 /// Milliseconds since 1970 of an integer (milliseconds) or an ISO 8601 time in UTC.
 ///
@@ -30,6 +35,20 @@ pub fn parse(text: &str) -> Result<u64> {
     })
 }
 
+/// The first and the last millisecond since 1970 that the name of a folder stands for: a date or a moment in the
+/// forms that selections of dates have, so that `2024` is that year and `2024-01-31T10:15` that minute, or a count of
+/// milliseconds that says so, `ms-1704067200000`. What lies before 1970 begins there; `None` for all other names, and
+/// for spans that end before 1970.
+pub fn span(name: &str) -> Option<(u64, u64)> {
+    if let Some(digits) = name.strip_prefix(COUNT) {
+        let count = digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+        return Some((count, count));
+    }
+    let (first, last) = moment::parse(Datatype::DateTimeMs, name).ok()?;
+    let clipped = |count: i128| u64::try_from(count.max(0)).unwrap_or(u64::MAX);
+    (last >= 0).then(|| (clipped(first), clipped(last)))
+}
+
 /// What to tell someone whose time parsed as something they probably did not mean.
 pub fn warning(text: &str) -> Option<String> {
     let text = text.trim();
@@ -40,14 +59,15 @@ pub fn warning(text: &str) -> Option<String> {
     Some(format!("the time {text} is taken as milliseconds since 1970, which is {}", extended(milliseconds)))
 }
 
-/// The name of a time as a folder: `20240131T101500.000Z`. Years beyond 9999 stay an integer.
+/// The name of a time as a folder, which [`span`] reads: `20240131T101500.000Z`, beyond the year 9999 a count
+/// (`ms-253402300800000`).
 pub fn basic(milliseconds: u64) -> String {
     match Calendar::of(milliseconds) {
         Some(c) => format!(
             "{:04}{:02}{:02}T{:02}{:02}{:02}.{:03}Z",
             c.year, c.month, c.day, c.hour, c.minute, c.second, c.millisecond
         ),
-        None => milliseconds.to_string(),
+        None => format!("{COUNT}{milliseconds}"),
     }
 }
 
@@ -265,13 +285,37 @@ mod tests {
     fn times_beyond_the_calendar_stay_numbers() {
         assert_eq!(extended(253_402_300_799_999), "9999-12-31T23:59:59.999Z");
         assert_eq!(extended(253_402_300_800_000), "253402300800000");
-        assert_eq!(basic(u64::MAX), u64::MAX.to_string());
+        assert_eq!(basic(u64::MAX), format!("ms-{}", u64::MAX));
+    }
+
+    #[test]
+    fn names_stand_for_the_time_that_they_span() {
+        for (name, first, last) in [
+            ("2024", 1_704_067_200_000, 1_735_689_599_999),
+            ("2024-01", 1_704_067_200_000, 1_706_745_599_999),
+            ("20240131", 1_706_659_200_000, 1_706_745_599_999),
+            ("2024-01-31T10:15", JANUARY, JANUARY + 59_999),
+            ("20240131T101500Z", JANUARY, JANUARY + 999),
+            ("20240131T101500.000Z", JANUARY, JANUARY),
+            ("ms-1706696100000", JANUARY, JANUARY),
+            ("1706696100000ms", JANUARY, JANUARY),
+            ("ms-0", 0, 0),
+            ("ms-18446744073709551615", u64::MAX, u64::MAX),
+            ("1970", 0, 31_535_999_999),
+        ] {
+            assert_eq!(span(name), Some((first, last)), "{name}");
+        }
+        for name in
+            ["", "1706696100000", "5", "ms-", "ms-+5", "ms--5", "ms-1e3", "ms-18446744073709551616", "1969", "now"]
+        {
+            assert_eq!(span(name), None, "{name}");
+        }
     }
 
     proptest! {
         #[test]
         fn names_of_times_parse_back(milliseconds in prop_oneof![0..253_402_300_800_000_u64, any::<u64>()]) {
-            prop_assert_eq!(parse(&basic(milliseconds)).unwrap(), milliseconds);
+            prop_assert_eq!(span(&basic(milliseconds)).unwrap(), (milliseconds, milliseconds));
             prop_assert_eq!(parse(&extended(milliseconds)).unwrap(), milliseconds);
         }
 
@@ -279,6 +323,7 @@ mod tests {
         fn no_text_panics(text in ".{0,30}") {
             let _ = parse(&text);
             let _ = warning(&text);
+            let _ = span(&text);
         }
     }
 }

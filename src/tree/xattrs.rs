@@ -13,12 +13,14 @@
 //! | an array's folder | `object`, `array_type`, `shape`, `dims`, `attributes`, `origin`, `tile_order`, `cell_order`, `format_version`, `timestamp`, `path` |
 //! | a group's folder | `object`, `members`, `timestamp`, `path` |
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::array::last_commit;
 use super::fields::FieldFolder;
 use super::grammar::{coordinate_text, range_text};
 use super::meta::hex;
+use super::names::dimension_name;
 use super::shown::FieldId;
 use super::texts::{AxisShown, pipeline_text};
 use super::time::extended;
@@ -109,7 +111,7 @@ pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     let mut out = Collected::default();
     out.add("object", "array");
     out.add("array_type", if schema.is_sparse() { "sparse" } else { "dense" });
-    out.add("attributes", list(schema.attributes.iter().map(|attribute| attribute.name.as_str())));
+    out.add("attributes", list(schema.attributes.iter().map(|attribute| attribute.name.as_str().into())));
     out.add("tile_order", order_name(schema.tile_order));
     out.add("cell_order", order_name(schema.cell_order));
     out.add_place(fields, None);
@@ -146,14 +148,15 @@ impl Collected {
         self.attributes.push((format!("user.tiledb.{name}"), value.into().into_bytes()));
     }
 
-    /// Which cells these are. Rows that were not counted yet are not counted for this.
+    /// Which cells these are. The rows of a sparse array are counted for this.
     fn add_place(&mut self, fields: &FieldFolder, id: Option<FieldId>) {
         let schema = fields.schema();
         let axes = match (id, fields.shown.selection()) {
             (Some(FieldId::Dimension(axis)), Some(_)) => axis..axis + 1,
             _ => 0..schema.dimensions.len(),
         };
-        let shape = fields.shown.known_shape().map(|shape| match fields.shown.selection() {
+        // What keeps them from being counted is told by the files.
+        let shape = fields.shown.shape().ok().map(|shape| match fields.shown.selection() {
             Some(_) => shape.get(axes.clone()).unwrap_or_default().to_vec(),
             None => shape,
         });
@@ -162,7 +165,7 @@ impl Collected {
         }
         self.add("order", if schema.is_sparse() { "rows" } else { "C" });
         let dimensions = schema.dimensions.get(axes.clone()).unwrap_or_default();
-        self.add("dims", list(dimensions.iter().map(|dimension| dimension.name.as_str())));
+        self.add("dims", list(axes.clone().map(|axis| dimension_name(schema, axis))));
         let selected = fields.shown.selection().and_then(|selection| selection.axes().get(axes));
         let first = |(axis, dimension)| {
             let first = AxisShown::of(axis, dimension).first?;
@@ -203,6 +206,6 @@ fn order_name(layout: Layout) -> &'static str {
     }
 }
 
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+fn list<'a>(names: impl Iterator<Item = Cow<'a, str>>) -> String {
     names.map(|name| name.replace('%', "%25").replace(',', "%2C")).collect::<Vec<_>>().join(",")
 }

@@ -1,9 +1,16 @@
-//! The commands of README.md and of README.txt in a mount do what they say, as they stand.
+//! The commands of README.md and of README.txt in a mount do what they say, as they stand; the manual's tree is the one
+//! that is served.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tilefs::tree::names::OF_ARRAYS;
+use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 
 use crate::mounted::Mounted;
 use crate::tools::{has, python_with};
@@ -16,8 +23,9 @@ fn shell(folder: &Path, line: &str) -> Option<String> {
     match line.split(' ').next() {
         Some("tilefs") => {}
         Some("python3") => {
+            let needs = line.split("import ").nth(1).unwrap().split([' ', ';']).next().unwrap();
             // A link to an interpreter would lose its packages.
-            let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", python_with("numpy")?);
+            let script = format!("#!/bin/sh\nexec '{}' \"$@\"\n", python_with(needs)?);
             fs::write(bin.path().join("python3"), script).unwrap();
             fs::set_permissions(bin.path().join("python3"), fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -77,5 +85,108 @@ fn the_commands_of_the_readme_in_a_mount_work_there() {
             assert!(destination.join(name).exists(), "{array}: {name}");
         }
         assert!(!destination.join("npy").exists());
+    }
+}
+
+/// What stands for something else in the paths of the manual.
+const PLACEHOLDERS: [&str; 5] = ["NAME", "KEY", "FILE", "SELECTION", "TIME"];
+
+/// The paths that the manual has of the folder of an array, each once for every extension that it may have.
+fn documented_paths() -> Vec<Vec<String>> {
+    let manual = include_str!("../../man/tilefs-paths.7").replace("\\-", "-");
+    let section = manual.split(".SH THE FOLDER OF AN ARRAY\n").nth(1).unwrap().split(".PP\n").next().unwrap();
+    let tags = section.split(".TP\n").skip(1).map(|entry| entry.lines().next().unwrap());
+    let types = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "bool", "bytes"];
+    let mut paths = Vec::new();
+    for path in tags.flat_map(|tag| tag.split([' ', ',', '"']).skip(1)).filter(|word| word.contains(['.', '/'])) {
+        paths.push(match path.contains("EXT") {
+            true => types.map(|extension| path.replace("EXT", extension)).to_vec(),
+            false => vec![path.to_owned()],
+        });
+    }
+    paths
+}
+
+/// Whether a path is one that the manual has: a placeholder is any text within one name, and a folder without a
+/// placeholder stands for all that is in it.
+fn is_of(documented: &str, path: &str) -> bool {
+    if documented.ends_with('/') && path.starts_with(documented) {
+        return true;
+    }
+    let (wanted, found): (Vec<&str>, Vec<&str>) = (documented.split('/').collect(), path.split('/').collect());
+    let name_fits = |(wanted, found): (&&str, &&str)| {
+        let placeholder = PLACEHOLDERS.iter().find_map(|placeholder| wanted.split_once(placeholder));
+        placeholder.map_or(wanted == found, |(before, after)| {
+            found.len() > before.len() + after.len() && found.starts_with(before) && found.ends_with(after)
+        })
+    };
+    wanted.len() == found.len() && wanted.iter().zip(&found).all(name_fits)
+}
+
+fn folder(of: &Arc<dyn Folder>, name: &str) -> Option<Arc<dyn Folder>> {
+    match of.lookup(name).unwrap() {
+        Some(Node::Folder(folder)) => Some(folder),
+        _ => None,
+    }
+}
+
+/// The paths of what an array's folder shows, and of what it finds by its names alone.
+fn served_paths(root: &Arc<dyn Folder>) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    let listed = root.list().unwrap().into_iter().map(|entry| entry.name);
+    for name in listed.chain(OF_ARRAYS.iter().map(|&name| name.to_owned())) {
+        let Some(folder) = folder(root, &name) else {
+            paths.extend(root.lookup(&name).unwrap().map(|_| name));
+            continue;
+        };
+        paths.insert(format!("{name}/"));
+        for entry in folder.list().unwrap() {
+            let end = if entry.kind == EntryKind::Folder { "/" } else { "" };
+            paths.insert(format!("{name}/{}{end}", entry.name));
+        }
+    }
+    for selecting in ["slice", "islice"] {
+        let all = folder(root, selecting).and_then(|slices| folder(&slices, ".."));
+        paths.extend(all.map(|_| format!("{selecting}/../")));
+    }
+    let Some(Node::File(file)) = root.lookup("schema.json").unwrap() else { panic!("no schema.json") };
+    let content = file.open().unwrap();
+    let mut text = vec![0; content.len() as usize];
+    content.read_at(0, &mut text).unwrap();
+    let schema: Value = serde_json::from_slice(&text).unwrap();
+    paths.extend(schema["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap().to_owned()));
+    paths
+}
+
+#[test]
+fn the_tree_of_the_manual_is_the_tree_that_is_served() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let within = |name: &str| fs::read_dir(fixtures.join(name)).unwrap().map(|entry| entry.unwrap().path());
+    let mut arrays: Vec<PathBuf> = within("arrays/dense").chain(within("arrays/sparse")).collect();
+    arrays.extend([fixtures.join("demo"), fixtures.join("arrays/filestore")]);
+    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let mut served = BTreeSet::new();
+    for root in arrays.iter().filter_map(|array| tree::open(array, &options).ok()) {
+        served.extend(served_paths(&root));
+    }
+    let documented = documented_paths();
+    // A folder needs no line of its own where what is in it has.
+    let is_named = |path: &str| {
+        let fits = |one: &String| is_of(one, path) || path.ends_with('/') && one.starts_with(path);
+        documented.iter().flatten().any(fits)
+    };
+    let not_documented: Vec<&String> = served.iter().filter(|path| !is_named(path)).collect();
+    assert!(not_documented.is_empty(), "served, and not in the manual: {not_documented:?}");
+    let is_served = |paths: &[String]| paths.iter().any(|one| served.iter().any(|path| is_of(one, path)));
+    let not_served: Vec<&Vec<String>> = documented.iter().filter(|paths| !is_served(paths)).collect();
+    assert!(not_served.is_empty(), "in the manual, and not served: {not_served:?}");
+
+    let readme = include_str!("../../README.md");
+    let tree = readme.split("## The tree").nth(1).unwrap().split("```").nth(1).unwrap();
+    for path in
+        documented.iter().flatten().filter_map(|path| path.split_once('/')).map(|(folder, _)| format!("{folder}/"))
+    {
+        let shown = tree.lines().any(|line| line.split_whitespace().any(|word| word.starts_with(&path)));
+        assert!(shown, "the README's tree has no {path}");
     }
 }

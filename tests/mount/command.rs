@@ -196,6 +196,66 @@ fn cat_and_ls_need_no_mount() {
 }
 
 #[test]
+fn what_is_not_there_is_explained() {
+    let slice = run(&["cat".as_ref(), &demo(), "slice/9,9,9/temp.f32".as_ref()]);
+    assert_eq!(slice.status.code(), Some(1));
+    let line = one_line(&slice);
+    assert!(line.contains("slice/9,9,9/temp.f32: selection 9,9,9: the array has only 2 dimensions"), "{line}");
+    let slice = run(&["cat".as_ref(), &demo(), "slice/500/temp.f32".as_ref()]);
+    assert!(one_line(&slice).contains("(valid: 0..99)"), "{slice:?}");
+    let history = run(&["ls".as_ref(), &demo(), ".history/1999".as_ref()]);
+    assert!(one_line(&history).contains("the first commit is 20240101T000000.000Z"), "{history:?}");
+    let encrypted = demo().join("../arrays/dense/encrypted");
+    let line = one_line(&run(&["info".as_ref(), &encrypted]));
+    assert!(line.contains("dense/encrypted") && line.contains("--key-file"), "{line}");
+    let cloud = run(&["info".as_ref(), "s3://bucket/array".as_ref()]);
+    assert!(one_line(&cloud).contains("s3:// is not supported"), "{cloud:?}");
+    let uri = format!("file://{}", demo().display());
+    assert!(run(&["cat".as_ref(), uri.as_ref(), "temp.f32".as_ref()]).stdout.len() == 80_000);
+}
+
+#[test]
+fn slices_with_names_are_checked_before_anything_is_mounted() {
+    let _watchdog = Watchdog::start("slices_with_names_are_checked_before_anything_is_mounted");
+    let place = Place::new();
+    let output = tilefs().arg("mount").arg(demo()).arg(place.path()).args(["--slice", "a=9,9,9"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(one_line(&output).contains("slice a: selection 9,9,9: the array has only 2 dimensions"), "{output:?}");
+    assert!(!is_mounted(place.path()));
+    let listed = tilefs().arg("ls").arg(demo()).args(["slice", "--slice", "a=9,9"]).output().unwrap();
+    assert_eq!(listed.stdout, b"a\n");
+}
+
+#[test]
+fn programs_read_names_and_people_shapes() {
+    let group = demo().join("../arrays/groups/experiment");
+    let piped = tilefs().args(["ls", "-R"]).arg(&group).output().unwrap();
+    let piped = String::from_utf8(piped.stdout).unwrap();
+    assert!(piped.lines().any(|line| line == "raw") && !piped.contains("dense"), "{piped}");
+    if !Path::new("/usr/bin/script").exists() {
+        return;
+    }
+    let command = format!("'{}' ls -R '{}'", env!("CARGO_BIN_EXE_tilefs"), group.display());
+    let typed = Command::new("script").args(["-qec", &command, "/dev/null"]).stdin(Stdio::null()).output().unwrap();
+    let typed = String::from_utf8(typed.stdout).unwrap();
+    assert!(typed.lines().any(|line| line.starts_with("raw  dense 6")), "{typed}");
+}
+
+#[test]
+fn the_manual_is_in_the_program() {
+    let page = |arguments: &[&str]| {
+        let output = tilefs().arg("man").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(page(&[]).contains("\nOPTIONS OF MOUNT\n"));
+    assert!(page(&["paths"]).contains("nonempty/"));
+    let source = page(&["--roff", "paths"]);
+    assert!(source.contains(".TH TILEFS\\-PATHS 7"));
+    assert_eq!(tilefs().args(["man", "nothing"]).output().unwrap().status.code(), Some(2));
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let script =
         r#"{ "$TILEFS" cat "$ARRAY" temp.f32 temp.f32 temp.f32 temp.f32; echo $? > status; } | head -c 5 > head"#;

@@ -18,9 +18,10 @@ pub fn columns_of(folder: &dyn Folder, schema: &Schema) -> Result<Vec<(String, R
     let mut columns = Vec::new();
     if !schema.dense {
         let dims = subfolder(folder, "dims")?;
-        for dim in &schema.dims {
+        for (number, dim) in schema.dims.iter().enumerate() {
             let cells = (dim.datatype != "STRING_ASCII").then_some(1);
-            let read = column(&*dims, &dim.name, &dim.datatype, cells, false);
+            let name = if dim.name.is_empty() { &format!("__dim_{number}") } else { &dim.name };
+            let read = column(&*dims, name, &dim.datatype, cells, false);
             columns.push((dim.name.clone(), read.map(|column| Column { is_dimension: true, ..column })));
         }
     }

@@ -4,6 +4,7 @@ use crate::export::text::time;
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::ArraySchema;
+use crate::tree::names::dimension_names;
 use crate::tree::percent;
 
 /// A dimension as selections see it.
@@ -26,13 +27,14 @@ impl DimensionBounds {
     pub fn of_schema(schema: &ArraySchema) -> Vec<Self> {
         let current = schema.current_domain.as_deref().unwrap_or_default();
         let limits = current.iter().map(Some).chain(std::iter::repeat(None));
-        let bounds = schema.dimensions.iter().zip(limits).map(|(dimension, current)| {
+        let fields = schema.dimensions.iter().zip(dimension_names(schema));
+        let bounds = fields.zip(limits).map(|((dimension, name), current)| {
             // Of strings, empty bounds mean none.
             let empty = |text: &Scalar| matches!(text, Scalar::Text(bytes) if bytes.is_empty());
             let current = current.filter(|range| !(empty(&range.low) && empty(&range.high)));
             let limit = current.or(dimension.domain.as_ref()).cloned();
             DimensionBounds {
-                name: dimension.name.clone(),
+                name: name.into_owned(),
                 datatype: dimension.datatype,
                 domain: dimension.domain.clone(),
                 shown: limit.clone(),

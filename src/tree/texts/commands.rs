@@ -6,6 +6,9 @@ use crate::format::datatype::{Datatype, Kind};
 use crate::format::schema::{Attribute, CellValNum};
 use crate::tree::grammar::{coordinate_text, range_text};
 
+/// The folder of what was written, from that around it.
+pub const IN_NONEMPTY: &str = "nonempty/";
+
 /// What one may want, and the command that does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
@@ -13,14 +16,18 @@ pub struct Command {
     pub command: String,
 }
 
-/// The commands for an array, each for the first attribute that has the files for it.
+/// The commands for an array, each for the first attribute that has the files for it. Where very much less was written
+/// than is shown, they are for what was written.
 pub fn commands(description: &Description<'_>) -> Vec<Command> {
-    let one = One { description };
-    let mut commands = vec![Command::new("Shape, types and filters", "cat schema.txt".to_owned())];
+    let one = One::of(description);
+    let mut commands = vec![Command::new("Shape, types and filters", format!("cat {}schema.txt", one.folder))];
     commands.extend(one.first_values());
     commands.extend(one.one_cell());
     commands.extend(one.lines());
     commands.extend(one.table());
+    commands.extend(one.arrow());
+    commands.extend(one.matrix());
+    commands.extend(one.labels());
     commands.extend(one.sum());
     commands.extend(one.numpy());
     commands.extend(one.r());
@@ -40,9 +47,23 @@ impl Command {
 /// Finds the files that each command needs.
 struct One<'d, 'a> {
     description: &'d Description<'a>,
+    /// Where the files of the description are, with a slash behind it; empty for here.
+    folder: &'static str,
 }
 
-impl<'d> One<'d, '_> {
+impl<'d, 'a> One<'d, 'a> {
+    fn of(description: &'d Description<'a>) -> Self {
+        match &description.written {
+            Some(written) => One { description: written, folder: IN_NONEMPTY },
+            None => One { description, folder: "" },
+        }
+    }
+
+    /// The path of a file from here.
+    fn path(&self, file: &FileFacts) -> String {
+        format!("{}{}", self.folder, file.path)
+    }
+
     /// The first attribute with a file of this format that also fits, and the file.
     fn find(&self, format: Format, fits: impl Fn(&Attribute) -> bool) -> Option<(&'d Attribute, &'d FileFacts)> {
         self.description.schema.attributes.iter().filter(|one| fits(one)).find_map(|attribute| {
@@ -62,15 +83,16 @@ impl<'d> One<'d, '_> {
             "od -An {} -N{} {}",
             od(attribute.datatype)?,
             10 * attribute.datatype.size(),
-            path_word(&file.path)
+            path_word(&self.path(file))
         );
-        Some(Command::new(format!("The first ten values of {}", called(attribute)), command))
+        let what = if attribute.enumeration.is_some() { "codes" } else { "values" };
+        Some(Command::new(format!("The first ten {what} of {}", called(attribute)), command))
     }
 
     fn one_cell(&self) -> Option<Command> {
         let (attribute, file) = self.find(Format::Raw, is_number)?;
         let folder = self.slice_of_one()?;
-        let path = format!("slice/{folder}/{}", file.path);
+        let path = format!("{}slice/{folder}/{}", self.folder, file.path);
         Some(Command::new(
             "One cell, by its coordinates",
             format!("od -An {} {}", od(attribute.datatype)?, shell_word(&path)),
@@ -91,28 +113,51 @@ impl<'d> One<'d, '_> {
     fn lines(&self) -> Option<Command> {
         let (attribute, file) = self.find(Format::Lines, |_| true)?;
         let purpose = format!("The first values of {}, one a line", called(attribute));
-        Some(Command::new(purpose, format!("head -3 {}", path_word(&file.path))))
+        Some(Command::new(purpose, format!("head -3 {}", path_word(&self.path(file)))))
     }
 
     fn table(&self) -> Option<Command> {
         if let Some(file) = self.any(Format::Tsv).filter(|file| file.listed) {
-            return Some(Command::new("The first rows as a table", format!("head -3 {}", path_word(&file.path))));
+            return Some(Command::new("The first rows as a table", format!("head -3 {}", path_word(&self.path(file)))));
         }
         let (attribute, file) = self.find(Format::Grid, |_| true)?;
         let purpose = format!("The first rows of {} as text", called(attribute));
-        Some(Command::new(purpose, format!("head -3 {}", path_word(&file.path))))
+        Some(Command::new(purpose, format!("head -3 {}", path_word(&self.path(file)))))
     }
 
+    fn arrow(&self) -> Option<Command> {
+        let file = self.any(Format::Arrow)?;
+        let path = literal(&self.path(file));
+        let program = format!("import pyarrow.feather as f; print(f.read_table({path}, memory_map=True).schema)");
+        let purpose = "The table as an Arrow file, for pyarrow, Polars, DuckDB and R, without a copy";
+        Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
+    }
+
+    fn matrix(&self) -> Option<Command> {
+        let (attribute, file) = self.find(Format::MatrixMarket, |_| true)?;
+        let purpose = format!("{} as a matrix, for scipy.io.mmread, scanpy and R's readMM", called(attribute));
+        Some(Command::new(purpose, format!("head -3 {}", path_word(&self.path(file)))))
+    }
+
+    fn labels(&self) -> Option<Command> {
+        let file = self.any(Format::Labels)?;
+        let command = format!("head -3 {}", path_word(&self.path(file)));
+        Some(Command::new("What codes stand for: line k + 1 is the label of code k", command))
+    }
+
+    /// Of codes a mean means nothing, nor of dates and times, which are no numbers in text.
     fn sum(&self) -> Option<Command> {
-        let (attribute, file) = self.find(Format::Grid, is_number)?;
+        let is_quantity =
+            |one: &Attribute| is_number(one) && one.enumeration.is_none() && one.datatype.time_unit().is_none();
+        let (attribute, file) = self.find(Format::Grid, is_quantity)?;
         let program = "{for (i = 1; i <= NF; i++) {n++; s += $i}} END {print s / n}";
-        let command = format!("awk '{program}' {}", path_word(&file.path));
+        let command = format!("awk '{program}' {}", path_word(&self.path(file)));
         Some(Command::new(format!("The mean of {}", called(attribute)), command))
     }
 
     fn numpy(&self) -> Option<Command> {
         let (attribute, file) = self.find(Format::Npy, |one| !one.is_variable())?;
-        let program = format!("import numpy; print(numpy.load({}, mmap_mode=\"r\"))", literal(&file.path));
+        let program = format!("import numpy; print(numpy.load({}, mmap_mode=\"r\"))", literal(&self.path(file)));
         let purpose = format!("{} in NumPy, without a copy", called(attribute));
         Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
     }
@@ -122,7 +167,8 @@ impl<'d> One<'d, '_> {
         let (attribute, file) = self.find(Format::Raw, |one| is_number(one) && single(one) && r_type(one).is_some())?;
         let (what, rest) = r_type(attribute)?;
         let size = attribute.datatype.size();
-        let program = format!("readBin({}, {what}, n=10, size={size}, endian=\"little\"{rest})", literal(&file.path));
+        let path = literal(&self.path(file));
+        let program = format!("readBin({path}, {what}, n=10, size={size}, endian=\"little\"{rest})");
         Some(Command::new(format!("{} in R", called(attribute)), format!("Rscript -e {}", shell_word(&program))))
     }
 
@@ -130,14 +176,14 @@ impl<'d> One<'d, '_> {
         let (attribute, _) = self.find(Format::EnviHeader, |_| true)?;
         let raw = self.description.files_of(&attribute.name).find(|file| file.format == Format::Raw)?;
         let purpose = format!("{} as a raster in GDAL, QGIS and ENVI", called(attribute));
-        Some(Command::new(purpose, format!("gdalinfo {}", path_word(&raw.path))))
+        Some(Command::new(purpose, format!("gdalinfo {}", path_word(&self.path(raw)))))
     }
 
     fn netcdf(&self) -> Option<Command> {
         let file = self.any(Format::NetCdf)?;
         Some(Command::new(
             "All of it as netCDF, for ncdump, ncview, xarray, NCO",
-            format!("ncdump -h {}", path_word(&file.path)),
+            format!("ncdump -h {}", path_word(&self.path(file))),
         ))
     }
 
@@ -171,7 +217,7 @@ impl<'d> One<'d, '_> {
         };
         Some(Command::new(
             "A part of it: a folder like this one",
-            format!("ls {}", shell_word(&format!("slice/{folder}"))),
+            format!("ls {}", shell_word(&format!("{}slice/{folder}", self.folder))),
         ))
     }
 

@@ -16,6 +16,8 @@ pub struct Description<'a> {
     pub path: String,
     pub schema: &'a ArraySchema,
     pub cells: CellsShown,
+    /// What `nonempty/` shows, where that is very much less than what is shown here.
+    pub written: Option<Box<Description<'a>>>,
     /// The slice's folder, as in `slice/0..9`; `None` for the whole array.
     pub selection: Option<String>,
     pub window: TimeWindow,
@@ -47,7 +49,7 @@ pub enum CellsShown {
         covers: Covers,
     },
     Sparse {
-        /// `None` where they were not counted yet.
+        /// `None` where they could not be counted.
         rows: Option<u64>,
         /// The smallest box that holds all cells, where that is known.
         non_empty: Option<Vec<Range>>,
@@ -195,7 +197,7 @@ impl Description<'_> {
         self.path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("array")
     }
 
-    /// Cells along each axis, or the number of rows; `None` where rows were not counted.
+    /// Cells along each axis, or the number of rows; `None` where rows could not be counted.
     pub fn shape(&self) -> Option<Vec<u64>> {
         match &self.cells {
             CellsShown::Dense { axes, .. } => Some(axes.iter().map(|axis| axis.length).collect()),

@@ -1,20 +1,22 @@
 //! schema.json: everything that is known of an array, for programs.
 //!
 //! One object. Numbers are exact; what is no JSON number is a string (`"nan"`, `"inf"`). Dates and times are counts of
-//! `unit` since 1970 or midnight, and beside them is the same in ISO 8601 (`domain_text`). What does not apply is left
-//! out; what is not known is `null`.
+//! `unit` since 1970 or midnight, and beside them is the same in ISO 8601 (`domain_text`). Integers beyond 2^53, which
+//! many programs read as doubles, are there once more as text, under their key with `_text` behind it; `about_integers`
+//! says so. What does not apply is left out; what is not known is `null`.
 
 use serde_json::{Map, Value, json};
 
 use super::description::{AxisShown, CellsShown, Covers, Description, FileFacts};
 use super::filters::pipeline_json;
-use super::value::{scalar_json, values_json};
+use super::value::{scalar_json, values_json, with_large_integers_as_text};
 use crate::export::Labels;
 use crate::format::datatype::Datatype;
 use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::{Attribute, CellValNum, DataOrder, Dimension, DimensionLabel, Layout};
 use crate::tree::grammar::coordinate_text;
 use crate::tree::meta::hex;
+use crate::tree::names::dimension_name;
 use crate::tree::time;
 
 /// What the labels of all enumerations may take in memory while the text is made. Those for which there is no room are
@@ -23,10 +25,12 @@ const MOST_LABELS: usize = 16 << 20;
 
 /// What a label takes among them.
 const LABEL_OVERHEAD: usize = 48;
+/// What programs should know before they read numbers.
+const ABOUT_INTEGERS: &str = "exact; those beyond 2^53, which doubles do not hold, are also text under KEY_text";
 
 /// The text of schema.json.
 pub fn schema_json(description: &Description<'_>) -> String {
-    let mut text = serde_json::to_string_pretty(&object(description)).unwrap_or_default();
+    let mut text = serde_json::to_string_pretty(&with_large_integers_as_text(object(description))).unwrap_or_default();
     text.push('\n');
     text
 }
@@ -36,6 +40,7 @@ fn object(description: &Description<'_>) -> Value {
     let mut all = Map::new();
     let mut put = |key: &str, value: Value| all.insert(key.to_owned(), value);
     put("tilefs_version", env!("CARGO_PKG_VERSION").into());
+    put("about_integers", ABOUT_INTEGERS.into());
     put("path", description.path.clone().into());
     put("array_type", if schema.is_sparse() { "sparse" } else { "dense" }.into());
     put("format_version", schema.version.into());
@@ -101,7 +106,10 @@ fn dimension(description: &Description<'_>, number: usize) -> Value {
     let schema = description.schema;
     let Some(dimension) = schema.dimensions.get(number) else { return Value::Null };
     let datatype = dimension.datatype;
-    let mut all = typed(&dimension.name, datatype);
+    let mut all = typed(&dimension_name(schema, number), datatype);
+    if dimension.name.is_empty() {
+        all.insert("anonymous".to_owned(), true.into());
+    }
     if dimension.cell_count == CellValNum::Variable {
         all.insert("values_per_cell".to_owned(), "variable".into());
     }
@@ -118,7 +126,7 @@ fn dimension(description: &Description<'_>, number: usize) -> Value {
         all.insert("shown".to_owned(), shown(axis, dimension));
     }
     all.insert("filters".to_owned(), pipeline_json(&dimension.filters));
-    put_files(&mut all, description, &dimension.name);
+    put_files(&mut all, description, &dimension_name(schema, number));
     Value::Object(all)
 }
 

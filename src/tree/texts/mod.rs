@@ -20,3 +20,4 @@ pub use json::schema_json;
 pub use quoting::in_line;
 pub use readme::readme;
 pub use schema_text::schema_text;
+pub use value::with_large_integers_as_text;

@@ -1,12 +1,14 @@
 //! README.txt: what this folder is, and what one can do with it.
 
-use super::commands::{called, commands};
-use super::description::{CellsShown, Covers, Description, FileFacts, Format};
+use super::commands::{IN_NONEMPTY, called, commands};
+use super::description::{AxisShown, CellsShown, Covers, Description, FileFacts, Format};
 use super::quoting::in_line;
 use super::value::datatype_text;
 use crate::format::datatype::Kind;
+use crate::format::scalar::Range;
 use crate::format::schema::{Attribute, CellValNum};
 use crate::tree::grammar::range_text;
+use crate::tree::names::dimension_names;
 use crate::tree::time;
 
 /// So many attributes or dimensions are named; schema.txt has them all.
@@ -16,6 +18,7 @@ const MOST_FIELDS: usize = 40;
 pub fn readme(description: &Description<'_>) -> String {
     let mut text = title(description);
     text += &fields(description);
+    text += &which_file(description);
     text += &what_to_do(description);
     text += &copies(description);
     text += &other_files(description);
@@ -30,14 +33,12 @@ fn title(description: &Description<'_>) -> String {
         None => format!("{name}: a TileDB array, as plain files\n"),
     };
     text += &format!("{}\n\n", "=".repeat(text.chars().count() - 1));
-    let names: Vec<String> = schema.dimensions.iter().take(MOST_FIELDS).map(|one| in_line(&one.name)).collect();
+    let names: Vec<String> = dimension_names(schema).take(MOST_FIELDS).map(|name| in_line(&name)).collect();
     let names = names.join(", ");
     text += &match &description.cells {
-        CellsShown::Dense { axes, .. } => {
-            let lengths: Vec<String> = axes.iter().map(|axis| axis.length.to_string()).collect();
-            format!("A dense array of {} cells ({names})", lengths.join(" x "))
-        }
-        CellsShown::Sparse { rows: Some(rows), .. } => format!("A sparse array of {rows} cells ({names})"),
+        CellsShown::Dense { axes, .. } => format!("A dense array of {} cells ({names})", lengths(axes)),
+        CellsShown::Sparse { rows: Some(1), .. } => format!("A sparse array of 1 row ({names})"),
+        CellsShown::Sparse { rows: Some(rows), .. } => format!("A sparse array of {rows} rows ({names})"),
         CellsShown::Sparse { rows: None, .. } => format!("A sparse array ({names})"),
     };
     text += &format!(
@@ -56,22 +57,40 @@ fn title(description: &Description<'_>) -> String {
     if let CellsShown::Dense { covers: Covers::NonEmpty, .. } = description.cells {
         text += "The files cover only the box that has been written to.\n";
     }
+    if let Some(CellsShown::Dense { axes, .. }) = description.written.as_deref().map(|written| &written.cells) {
+        let end = |axis: &AxisShown, number: usize| {
+            let datatype = schema.dimensions.get(number)?.datatype;
+            let (low, high) = (axis.first.clone()?, axis.last.clone()?);
+            Some(range_text(datatype, &Range { low, high }))
+        };
+        let ranges: Vec<String> = axes.iter().enumerate().filter_map(|(number, axis)| end(axis, number)).collect();
+        text += &format!(
+            "All that was ever written lies within {} of these cells, {}: {IN_NONEMPTY} shows just them.\n",
+            lengths(axes),
+            ranges.join(",")
+        );
+    }
     for warning in &description.warnings {
         text += &format!("WARNING: {}\n", in_line(warning));
     }
     text + "\n"
 }
 
+/// `100 x 200`
+fn lengths(axes: &[AxisShown]) -> String {
+    axes.iter().map(|axis| axis.length.to_string()).collect::<Vec<_>>().join(" x ")
+}
+
 fn fields(description: &Description<'_>) -> String {
     let schema = description.schema;
     let mut rows = Vec::new();
-    for dimension in schema.dimensions.iter().take(MOST_FIELDS) {
+    for (dimension, name) in schema.dimensions.iter().zip(dimension_names(schema)).take(MOST_FIELDS) {
         let domain = match &dimension.domain {
             Some(domain) => range_text(dimension.datatype, domain),
             None => "any text".to_owned(),
         };
-        let paths = paths(description, &dimension.name);
-        rows.push([in_line(&dimension.name), datatype_text(dimension.datatype), domain, paths]);
+        let paths = paths(description, &name);
+        rows.push([in_line(&name), datatype_text(dimension.datatype), domain, paths]);
     }
     for attribute in schema.attributes.iter().take(MOST_FIELDS) {
         let values = match attribute.cell_count {
@@ -137,6 +156,37 @@ fn table(rows: &[[String; 4]]) -> String {
     text
 }
 
+/// The best file for each job that there are files for.
+fn which_file(description: &Description<'_>) -> String {
+    let (shown, folder) = match &description.written {
+        Some(written) => (&**written, IN_NONEMPTY),
+        None => (description, ""),
+    };
+    let jobs = [
+        (Format::Original, "The file that is stored here, under its own name"),
+        (Format::Arrow, "Data frames: pandas, Polars, DuckDB, R"),
+        (Format::Tsv, "Tables: cut, sort, awk, sqlite3"),
+        (Format::Csv, "Tables: spreadsheets"),
+        (Format::MatrixMarket, "Sparse matrices: SciPy, scanpy, R, Julia"),
+        (Format::Npy, "Arrays in memory: NumPy"),
+        (Format::NetCdf, "Everything in one file: xarray, NCO, ncview"),
+        (Format::EnviHeader, "Rasters: GDAL, QGIS"),
+        (Format::Labels, "The labels that codes stand for"),
+    ];
+    let mut text = String::new();
+    for (format, job) in jobs {
+        let mut files = shown.files.iter().filter(|file| file.format == format);
+        let Some(first) = files.next() else { continue };
+        let path = in_line(first.path.strip_suffix(".hdr").unwrap_or(&first.path));
+        let others = if files.next().is_some() { "  ..." } else { "" };
+        text += &format!("    {job:<48}  {folder}{path}{others}\n");
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("\nWhich file for what\n-------------------\n{text}")
+}
+
 fn what_to_do(description: &Description<'_>) -> String {
     let mut text = String::from("\nWhat one can do here\n--------------------\n");
     for one in commands(description) {
@@ -150,6 +200,13 @@ fn what_to_do(description: &Description<'_>) -> String {
 }
 
 fn copies(description: &Description<'_>) -> String {
+    if description.written.is_some() {
+        return format!(
+            "\nBefore copying\n--------------\n\
+             cp -r, find -exec and grep -r on this folder read all cells, written or not. For one copy of what was written:\n\
+             \x20   cp -r {IN_NONEMPTY}*.* {IN_NONEMPTY}dims DESTINATION\n"
+        );
+    }
     let listed = || description.files.iter().filter(|file| file.listed);
     let holds = |file: &&FileFacts| file.listed && file.format.holds_values();
     // A netCDF file or a table holds all attributes, a raw file one.
@@ -243,6 +300,12 @@ Dates and times are counts of the unit in their type, dates since 1970-01-01 (UT
 Where NAME.valid.u8 has a 0 the value is null.
 In NAME.txt a line break inside a value is a space; NAME.bytes with NAME.offsets.u64 is exact.
 
+Which file for what
+-------------------
+    Arrays in memory: NumPy                           npy/temp.npy
+    Everything in one file: xarray, NCO, ncview       netcdf/array.nc
+    Rasters: GDAL, QGIS                               temp.f32
+
 What one can do here
 --------------------
 Shape, types and filters:
@@ -301,6 +364,57 @@ data.i64.hdr: ENVI has no dates
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
         assert!(!text.contains("slice/1"), "{text}");
+    }
+
+    #[test]
+    fn rows_and_the_best_files_are_named() {
+        let mut schema = testing::sparse_schema();
+        schema.attributes[0].enumeration = Some("kinds".to_owned());
+        let mut description = testing::sparse(&schema);
+        description.cells = CellsShown::Sparse { rows: Some(1234), non_empty: None };
+        let unlisted = |path: &str, format, field: Option<&str>| FileFacts {
+            path: path.to_owned(),
+            format,
+            field: field.map(str::to_owned),
+            bytes: None,
+            listed: false,
+        };
+        description.files.extend([
+            unlisted("arrow/cells.arrow", Format::Arrow, None),
+            unlisted("text/a.mtx", Format::MatrixMarket, Some("a")),
+            unlisted("text/a.txt", Format::Grid, Some("a")),
+            unlisted("enums/kinds.txt", Format::Labels, None),
+        ]);
+        let text = readme(&description);
+        assert!(text.contains("A sparse array of 1234 rows (rows, when, name)"), "{text}");
+        let which = text.split("Which file for what").nth(1).unwrap();
+        for path in ["arrow/cells.arrow", "text/cells.tsv", "text/a.mtx", "enums/kinds.txt"] {
+            let (list, commands) = which.split_once("What one can do here").unwrap();
+            assert!(list.contains(path) && commands.contains(path), "{path}\n{text}");
+        }
+        assert!(!text.contains("mean"), "{text}");
+    }
+
+    #[test]
+    fn of_an_enormous_domain_only_what_was_written_is_offered() {
+        let schema = testing::dense_schema();
+        let mut description = testing::dense(&schema);
+        let written = Description { has_history: false, ..testing::dense(&schema) };
+        description.written = Some(Box::new(written));
+        if let CellsShown::Dense { axes, .. } = &mut description.cells {
+            axes[0].length = 1 << 40;
+        }
+        let text = readme(&description);
+        assert!(
+            text.contains(
+                "All that was ever written lies within 100 x 50 of these cells, -5..94,0..49: nonempty/ shows"
+            ),
+            "{text}"
+        );
+        let commands = text.split("What one can do here\n").nth(1).unwrap();
+        let commands: Vec<&str> = commands.lines().filter(|line| line.starts_with("    ")).collect();
+        assert!(commands.len() > 8, "{text}");
+        assert!(commands.iter().all(|line| line.contains("nonempty/")), "{text}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::format::datatype::Datatype;
 use crate::format::pipeline::Pipeline;
 use crate::format::schema::{Attribute, CellValNum, Dimension};
 use crate::tree::grammar::{coordinate_text, range_text};
+use crate::tree::names::{dimension_name, dimension_names};
 use crate::tree::time;
 
 /// So many values or characters of something are shown.
@@ -42,8 +43,8 @@ pub fn schema_text(description: &Description<'_>) -> String {
     for attribute in &schema.attributes {
         attribute_lines(&mut lines, description, attribute);
     }
-    for dimension in &schema.dimensions {
-        dimension_lines(&mut lines, description, dimension);
+    for number in 0..schema.dimensions.len() {
+        dimension_lines(&mut lines, description, number);
     }
     enumeration_lines(&mut lines, description);
     array_lines(&mut lines, description);
@@ -85,7 +86,7 @@ fn dimension_line(
         notes.extend(shown_text(axis, dimension));
     }
     let count = axis.map(|axis| format!(" = {}", axis.length)).unwrap_or_default();
-    format!("{}{count} ;  // {}", in_line(&dimension.name), notes.join(", "))
+    format!("{}{count} ;  // {}", in_line(&dimension_name(description.schema, number)), notes.join(", "))
 }
 
 /// Which coordinates the files show, where these are not the whole domain.
@@ -135,8 +136,10 @@ fn attribute_lines(lines: &mut Lines, description: &Description<'_>, attribute: 
     files_line(lines, description, &name, &attribute.name);
 }
 
-fn dimension_lines(lines: &mut Lines, description: &Description<'_>, dimension: &Dimension) {
-    let name = in_line(&dimension.name);
+fn dimension_lines(lines: &mut Lines, description: &Description<'_>, number: usize) {
+    let Some(dimension) = description.schema.dimensions.get(number) else { return };
+    let user_name = dimension_name(description.schema, number);
+    let name = in_line(&user_name);
     let along = match &description.cells {
         CellsShown::Dense { .. } => name.clone(),
         CellsShown::Sparse { .. } => axes(description),
@@ -152,7 +155,7 @@ fn dimension_lines(lines: &mut Lines, description: &Description<'_>, dimension: 
         let filters = if own.filters.is_empty() { &description.schema.coords_filters } else { own };
         lines.filters(2, &name, "filters", filters);
     }
-    files_line(lines, description, &name, &dimension.name);
+    files_line(lines, description, &name, &user_name);
 }
 
 fn files_line(lines: &mut Lines, description: &Description<'_>, shown: &str, field: &str) {
@@ -238,11 +241,10 @@ fn axes(description: &Description<'_>) -> String {
     match &description.cells {
         CellsShown::Sparse { .. } => "cells".to_owned(),
         CellsShown::Dense { .. } => {
-            let dimensions = &description.schema.dimensions;
-            let mut names: Vec<String> = dimensions.iter().take(MOST).map(|one| in_line(&one.name)).collect();
-            if dimensions.len() > names.len() {
-                names.push(format!("... ({} in all)", dimensions.len()));
-            }
+            let names: Vec<String> = dimension_names(description.schema).take(MOST).map(|name| in_line(&name)).collect();
+            let all = description.schema.dimensions.len();
+            let more = (all > names.len()).then(|| format!("... ({all} in all)"));
+            let names: Vec<String> = names.into_iter().chain(more).collect();
             names.join(", ")
         }
     }

@@ -1,6 +1,7 @@
 //! Stored values, a few at a time, as people and as programs read them: fill values, metadata, ends of domains.
 
-use serde_json::Value;
+use serde_json::map::Entry;
+use serde_json::{Map, Value};
 
 use super::quoting::quoted;
 use crate::export::number;
@@ -63,6 +64,47 @@ pub fn scalar_json(datatype: Datatype, scalar: &Scalar) -> Value {
     }
 }
 
+/// The largest integer up to which all have a double of their own.
+const EXACT: u64 = 1 << 53;
+
+/// Says integers that a double may not hold as text, too: those under a key, or in a list under it, once more under the
+/// key with `_text` behind it, as decimal digits. Where there is such a key already it stays as it is.
+pub fn with_large_integers_as_text(value: Value) -> Value {
+    match value {
+        Value::Array(values) => values.into_iter().map(with_large_integers_as_text).collect(),
+        Value::Object(members) => {
+            let mut all = Map::new();
+            let mut texts = Vec::new();
+            for (key, value) in members {
+                texts.extend(large_as_text(&value).map(|text| (format!("{key}_text"), text)));
+                all.insert(key, with_large_integers_as_text(value));
+            }
+            for (key, text) in texts {
+                if let Entry::Vacant(free) = all.entry(key) {
+                    free.insert(text);
+                }
+            }
+            Value::Object(all)
+        }
+        other => other,
+    }
+}
+
+/// The digits of an integer, or of all in a list, where one is too large for a double.
+fn large_as_text(value: &Value) -> Option<Value> {
+    let is_large = |one: &Value| match (one.as_u64(), one.as_i64()) {
+        (Some(number), _) => number > EXACT,
+        (_, Some(number)) => number.unsigned_abs() > EXACT,
+        _ => false,
+    };
+    let text = |one: &Value| if one.is_number() { one.to_string().into() } else { one.clone() };
+    match value {
+        Value::Array(values) if values.iter().any(is_large) => Some(values.iter().map(text).collect()),
+        number if is_large(number) => Some(text(number)),
+        _ => None,
+    }
+}
+
 /// How people call a datatype: `float32`, `string_utf8`, `datetime_day`.
 pub fn datatype_text(datatype: Datatype) -> String {
     datatype.name().to_ascii_lowercase()
@@ -71,6 +113,24 @@ pub fn datatype_text(datatype: Datatype) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn large_integers_are_doubled_as_text() {
+        let value = json!({
+            "small": 1u64 << 53, "large": (1u64 << 53) + 1, "low": i64::MIN, "float": 1e300,
+            "list": [0, u64::MAX, "nan"], "domain": [i64::MIN, 0], "domain_text": ["a", "b"],
+            "inner": [{"x": -(1i64 << 53) - 1}],
+        });
+        let wanted = json!({
+            "small": 1u64 << 53, "large": (1u64 << 53) + 1, "low": i64::MIN, "float": 1e300,
+            "list": [0, u64::MAX, "nan"], "domain": [i64::MIN, 0], "domain_text": ["a", "b"],
+            "inner": [{"x": -(1i64 << 53) - 1, "x_text": "-9007199254740993"}],
+            "large_text": "9007199254740993", "low_text": "-9223372036854775808",
+            "list_text": ["0", "18446744073709551615", "nan"],
+        });
+        assert_eq!(with_large_integers_as_text(value), wanted);
+    }
 
     #[test]
     fn values_are_shown_by_their_type() {

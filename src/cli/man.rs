@@ -1,0 +1,74 @@
+//! `tilefs man`: the manual pages, which are part of the program, where none are installed.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::{Command, Stdio};
+
+use clap::{Args, ValueEnum};
+
+use super::failure::Failure;
+use super::{output, roff};
+
+const EXAMPLES: &str = "\
+Examples:
+  tilefs man                            the commands and options
+  tilefs man paths                      the tree, and the grammar of selections
+  tilefs man --roff paths > tilefs-paths.7";
+
+/// Show the manual, also where it is not installed
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Man {
+    /// Which page
+    #[arg(value_name = "PAGE", default_value = "tilefs")]
+    page: Page,
+
+    /// Print its source, to be installed as man1/tilefs.1 or man7/tilefs-paths.7
+    #[arg(long)]
+    roff: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Page {
+    /// Commands and options, tilefs(1)
+    Tilefs,
+    /// The tree and selections, tilefs-paths(7)
+    #[value(alias = "tilefs-paths")]
+    Paths,
+}
+
+impl Page {
+    fn source(self) -> &'static str {
+        match self {
+            Page::Tilefs => include_str!("../../man/tilefs.1"),
+            Page::Paths => include_str!("../../man/tilefs-paths.7"),
+        }
+    }
+}
+
+impl Man {
+    pub fn run(&self) -> Result<(), Failure> {
+        let source = self.page.source();
+        if self.roff {
+            return output::print(source);
+        }
+        if io::stdout().is_terminal() && shown_by_man(source) {
+            return Ok(());
+        }
+        match output::print(&roff::plain_text(source)) {
+            // The reader has seen enough.
+            Err(failure) if failure.status == 0 => Ok(()),
+            printed => printed,
+        }
+    }
+}
+
+/// Has man(1), with its fonts and its pager, show a page; `false` where it cannot.
+fn shown_by_man(source: &str) -> bool {
+    let started = Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let Ok(mut man) = started else { return false };
+    if let Some(mut input) = man.stdin.take() {
+        // A man that takes no page this way says so by its status.
+        let _ = input.write_all(source.as_bytes());
+    }
+    man.wait().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,121 @@
+//! A group in lines for people: everything below it as a tree, one line an array or a group.
+//!
+//! ```text
+//! pbmc              group of 2  SOMAExperiment
+//!   obs             sparse 2638 rows  SOMADataFrame
+//!   ms              group of 1  SOMACollection
+//!     RNA           group of 2  SOMAMeasurement
+//! ```
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::array::shape;
+use super::group_texts::{NEITHER, NamedMembers};
+use super::names::escape;
+use super::open::open_folder;
+use super::options::OpenOptions;
+use super::texts::in_line;
+use crate::array::{Group, MemberPlace, Metadata, ObjectKind};
+use crate::error::Result;
+use crate::format::text;
+
+/// The metadata key under which TileDB-SOMA says what something is.
+const SOMA_TYPE: &str = "soma_object_type";
+
+/// Names end at this column, where they are not longer.
+const NAMES: usize = 32;
+
+/// Tells the lines of a group one after the other, without their line breaks, as long as `tell` is content. Each array
+/// is opened for its line, and closed. What is wrong with a member stands in its line; what was told already, in another
+/// place of the tree, is not told again.
+///
+/// # Errors
+/// Those of `tell`.
+pub fn outline<E>(
+    group: &Group,
+    options: &OpenOptions,
+    tell: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut outline = Outline { options, told: HashSet::new(), tell };
+    outline.is_new(group, group.path());
+    let name = group.path().file_name().map_or("/".into(), |name| name.to_string_lossy());
+    outline.group(group, &name, 0)
+}
+
+struct Outline<'a, E> {
+    options: &'a OpenOptions,
+    /// Folders of arrays and groups, by their canonical path.
+    told: HashSet<PathBuf>,
+    tell: &'a mut dyn FnMut(&str) -> std::result::Result<(), E>,
+}
+
+impl<E> Outline<'_, E> {
+    fn is_new(&mut self, group: &Group, folder: &Path) -> bool {
+        self.told.insert(group.context().storage.canonical(folder))
+    }
+
+    fn line(&mut self, depth: usize, name: &str, what: &str) -> std::result::Result<(), E> {
+        let name = format!("{}{}", "  ".repeat(depth), in_line(name));
+        (self.tell)(&format!("{name:<NAMES$}  {}", in_line(what)))
+    }
+
+    /// Groups in groups are as deep as [`Group::open_member`] lets them be.
+    fn group(&mut self, group: &Group, name: &str, depth: usize) -> std::result::Result<(), E> {
+        let members = match group.members() {
+            Ok(members) => NamedMembers::new(members),
+            Err(error) => return self.line(depth, name, &format!("group: {error}")),
+        };
+        let soma = group.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
+        self.line(depth, name, &format!("group of {}{soma}", members.members.len()))?;
+        for (member, name) in members.members.iter().zip(&members.names) {
+            let name = name.clone().unwrap_or_else(|| escape(&member.name));
+            let folder = match &member.place {
+                MemberPlace::Missing(reason) => {
+                    self.line(depth + 1, &name, &format!("missing: {reason}"))?;
+                    continue;
+                }
+                MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
+            };
+            match ObjectKind::of(&*group.context().storage, folder) {
+                Err(error) => self.line(depth + 1, &name, &error.to_string())?,
+                Ok(None) => self.line(depth + 1, &name, NEITHER)?,
+                Ok(Some(_)) if !self.is_new(group, folder) => self.line(depth + 1, &name, "as above")?,
+                Ok(Some(ObjectKind::Array)) => {
+                    let what = array(group, folder, self.options).unwrap_or_else(|error| format!("array: {error}"));
+                    self.line(depth + 1, &name, &what)?;
+                }
+                Ok(Some(ObjectKind::Group)) => match group.open_member(folder) {
+                    Ok(inner) => self.group(&inner, &name, depth + 1)?,
+                    Err(error) => self.line(depth + 1, &name, &format!("group: {error}"))?,
+                },
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is behind the name of an array: its kind, its shape, and what SOMA calls it.
+fn array(group: &Group, path: &Path, options: &OpenOptions) -> Result<String> {
+    let array = open_folder(group.context().clone(), path, group.window())?;
+    let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
+    let lengths: Vec<String> = shape(&array, options)?.iter().map(u64::to_string).collect();
+    let kind = if array.schema().is_sparse() { "sparse" } else { "dense" };
+    Ok(format!("{}{soma}", shape_text(kind, &lengths.join(","))))
+}
+
+/// `  SOMADataFrame`, or nothing.
+fn soma_type(metadata: &Metadata) -> String {
+    let stored = metadata.get(SOMA_TYPE).and_then(|value| text::decode(value.datatype, &value.bytes));
+    stored.map(|name| format!("  {name}")).unwrap_or_default()
+}
+
+/// The kind of an array and its shape, whose lengths are separated by commas: `dense 100 x 200`, `sparse 2638 rows`.
+pub fn shape_text(kind: &str, lengths: &str) -> String {
+    match (kind, lengths) {
+        (kind, "") => kind.to_owned(),
+        ("sparse", "1") => "sparse 1 row".to_owned(),
+        ("sparse", rows) => format!("sparse {rows} rows"),
+        (kind, lengths) => format!("{kind} {}", lengths.replace(',', " x ")),
+    }
+}

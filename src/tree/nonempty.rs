@@ -1,0 +1,81 @@
+//! `nonempty/`: the whole tree of a dense array once more, of the smallest box that holds every cell ever written.
+//!
+//! It is what `--extent nonempty` mounts, so that nobody needs to mount again to be rid of an enormous domain. The box is
+//! found, and the tree made, when something in it is first wanted.
+
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use super::array::{Part, tree_of};
+use super::dense::{DenseArray, DenseShown};
+use super::explain::Explained;
+use super::fields::{FieldFolder, FieldNames};
+use super::made::FixedFolder;
+use super::node::{Entry, Folder, NODE, Node};
+use super::options::{Extent, OpenOptions};
+use super::xattrs::ExtendedAttributes;
+use crate::error::Result;
+
+/// The name beside `slice/`.
+pub const NONEMPTY: &str = "nonempty";
+
+/// The folder of the non-empty domain.
+pub struct NonEmptyFolder {
+    dense: Arc<DenseArray>,
+    names: Arc<FieldNames>,
+    modified: SystemTime,
+    options: Arc<OpenOptions>,
+    made: OnceLock<(FixedFolder, Arc<Explained>)>,
+}
+
+impl NonEmptyFolder {
+    pub fn new(
+        dense: Arc<DenseArray>,
+        names: Arc<FieldNames>,
+        modified: SystemTime,
+        options: Arc<OpenOptions>,
+    ) -> Self {
+        NonEmptyFolder { dense, names, modified, options, made: OnceLock::new() }
+    }
+
+    /// What its explaining files are made from.
+    ///
+    /// # Errors
+    /// When a footer cannot be read, or the box is larger than any file.
+    pub fn explained(&self) -> Result<&Explained> {
+        Ok(&self.made()?.1)
+    }
+
+    fn made(&self) -> Result<&(FixedFolder, Arc<Explained>)> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
+        let shown = Arc::new(DenseShown::new(self.dense.clone(), selection));
+        let whole = FieldFolder { shown, names: self.names.clone(), modified: self.modified };
+        let made = tree_of(whole, covers, &self.options, Part::Within(NONEMPTY), None);
+        Ok(self.made.get_or_init(|| made))
+    }
+}
+
+impl Folder for NonEmptyFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        self.made()?.0.lookup(name)
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        self.made()?.0.list()
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+
+    fn memory(&self) -> usize {
+        self.made.get().map_or(NODE, |(folder, _)| folder.memory())
+    }
+
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        self.made().map(|(folder, _)| folder.extended_attributes()).unwrap_or_default()
+    }
+}
