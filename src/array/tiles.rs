@@ -190,17 +190,6 @@ impl Tiles {
         self.buffers.try_get(length).ok_or_else(|| Error::unsupported(format!("{size} bytes: not enough memory")))
     }
 
-    /// Finds out, before memory is made for it, whether a tile decodes to `size` bytes, as far as its chunks say.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] when they say otherwise.
-    pub fn check_size(&self, tile: u64, size: u64) -> Result<()> {
-        if size <= WHOLE_TILE || self.sorted.is_some() {
-            return Ok(());
-        }
-        self.chunk_index(tile, size).map(drop)
-    }
-
     /// A tile's decoded bytes, not kept. For those who keep what they make of them; they bound `size`.
     pub(super) fn decode(&self, tile: u64, size: u64) -> Result<Buffer> {
         Ok(self.decode_whole(tile, size).in_file(&self.path)?.bytes)
@@ -624,7 +613,5 @@ mod tests {
         let error = tiles.read(0, original.into(), 0, &mut [0; 1]).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("2147516415 bytes that can only be decoded together"), "{error}");
-        assert!(tiles.check_size(0, original.into()).is_ok());
-        assert!(tiles.check_size(0, 1 << 40).is_err());
     }
 }
