@@ -290,7 +290,7 @@ impl ArrayFolder {
         else {
             return Ok(None);
         };
-        let payload = self.section(fragment, *offset).in_field("fragment statistics")?;
+        let payload = self.section(fragment, *offset, 0).in_field("fragment statistics")?;
         let extremes = sections::parse_extremes(&payload, facts.slot_count());
         extremes.map(Some).in_field("fragment statistics").in_file(FRAGMENT_METADATA).at(*offset)
     }

@@ -47,9 +47,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Usage { reason } => Failure::usage(reason),
-            Error::Key { reason } => {
-                Failure::failed(format!("{reason}; give the file of the array's key with --key-file FILE"))
-            }
+            error @ Error::Key { .. } => Failure::failed(format!("{error}; --key-file FILE is to be that of the array")),
             error => Failure::failed(error.to_string()),
         }
     }

@@ -106,7 +106,7 @@ fn array(group: &Group, path: &Path, options: &OpenOptions) -> Result<String> {
 
 /// `  SOMADataFrame`, or nothing.
 fn soma_type(metadata: &Metadata) -> String {
-    let stored = metadata.get(SOMA_TYPE).and_then(|value| text::decode(value.datatype, &value.bytes));
+    let stored = metadata.get(SOMA_TYPE).and_then(|value| text::decode(value.datatype, value.bytes()?));
     stored.map(|name| format!("  {name}")).unwrap_or_default()
 }
 

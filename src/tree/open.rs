@@ -13,7 +13,7 @@ use super::options::OpenOptions;
 use super::percent;
 use crate::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
 use crate::cache::Cache;
-use crate::error::{Error, Result};
+use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
 use crate::format::folder::KEY_VALUE_SCHEMA;
 use crate::format::fragment::FRAGMENT_METADATA;
@@ -100,10 +100,7 @@ pub fn local_path(typed: &Path) -> Result<PathBuf> {
 /// As [`ArrayFolder::open`] and [`Array::open`]; what is wrong with a key names the array that wants it.
 pub(super) fn open_folder(context: Arc<Context>, path: &Path, window: TimeWindow) -> Result<Arc<Array>> {
     let opened = ArrayFolder::open(context, path).and_then(|folder| Array::open(Arc::new(folder), window));
-    match opened {
-        Err(Error::Key { reason }) => Err(Error::Key { reason: format!("{}: {reason}", path.display()) }),
-        opened => Ok(Arc::new(opened?)),
-    }
+    opened.map(Arc::new).in_array(path)
 }
 
 /// Opens an array as of the options' time.

@@ -226,7 +226,7 @@ impl<'a> Rasters<'a> {
         let schema = self.fields.schema();
         // A raster has an axis of bands, or none.
         let is_flat = schema.dimensions.len() == 2;
-        self.pam.of_attribute(self.fields.user_name(id), schema.attributes.len() == 1, is_flat)
+        self.pam.of_attribute(&self.fields.user_name(id), schema.attributes.len() == 1, is_flat)
     }
 
     /// What is said of each band that is shown.

@@ -129,7 +129,7 @@ fn matrix_domain(fields: &FieldFolder) -> Result<MatrixDomain> {
 /// `NAME_domain_upper`.
 fn stated_length(metadata: &Metadata, dimension: &str, domain: &Range) -> Option<u64> {
     let value = metadata.get(&format!("{dimension}_domain_upper"))?;
-    let last = number::integer(value.datatype, &value.bytes).filter(|_| value.count == 1)?;
+    let last = number::integer(value.datatype, value.bytes()?).filter(|_| value.count == 1)?;
     let (low, high) = (integer(&domain.low)?, integer(&domain.high)?);
     (low..=high).contains(&last).then(|| u64::try_from(last - low).ok()?.checked_add(1)).flatten()
 }

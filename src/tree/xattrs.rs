@@ -94,7 +94,7 @@ pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
 pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
     let mut out = Collected::default();
     out.add("kind", "table");
-    out.add("attributes", list(fields.schema().attributes.iter().map(|attribute| attribute.name.as_str())));
+    out.add("attributes", list(fields.schema().attributes.iter().map(|attribute| attribute.name.as_str().into())));
     out.add_place(fields, None);
     // Whoever asks this of a table has found its size, for which all rows were counted.
     if fields.shown.known_shape().is_none()

@@ -379,12 +379,13 @@ data.i64.hdr: ENVI has no dates
             bytes: None,
             listed: false,
         };
-        description.files.extend([
+        let more = [
             unlisted("arrow/cells.arrow", Format::Arrow, None),
             unlisted("text/a.mtx", Format::MatrixMarket, Some("a")),
             unlisted("text/a.txt", Format::Grid, Some("a")),
             unlisted("enums/kinds.txt", Format::Labels, None),
-        ]);
+        ];
+        description.files = Arc::new(Files::new(description.files.iter().cloned().chain(more).collect()));
         let text = readme(&description);
         assert!(text.contains("A sparse array of 1234 rows (rows, when, name)"), "{text}");
         let which = text.split("Which file for what").nth(1).unwrap();
