@@ -237,8 +237,10 @@ fn copies(description: &Description<'_>) -> String {
     }
     // Files have extensions and folders have none.
     text += "    cp -r ./*.* dims DESTINATION\n";
-    if description.has_slices || description.has_history {
-        text += "slice/, islice/ and .history/ are not walked into.\n";
+    match (description.has_slices, description.has_history) {
+        (_, true) => text += "slice/, islice/ and .history/ are not walked into.\n",
+        (true, false) => text += "slice/ and islice/ are not walked into.\n",
+        (false, false) => {}
     }
     text
 }
