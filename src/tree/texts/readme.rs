@@ -194,7 +194,7 @@ fn what_to_do(description: &Description<'_>) -> String {
     }
     if description.has_slices && description.selection.is_none() {
         text += "slice/ takes coordinates, with both ends of a range; islice/ takes positions, as NumPy does.\n\
-                 man tilefs-paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.\n";
+                 tilefs man paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.\n";
     }
     text
 }
@@ -334,7 +334,7 @@ A part of it: a folder like this one:
 The array as it was: a folder for each commit:
     ls .history
 slice/ takes coordinates, with both ends of a range; islice/ takes positions, as NumPy does.
-man tilefs-paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.
+tilefs man paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.
 
 Before copying
 --------------
