@@ -21,6 +21,7 @@ want Rscript r-base-core
 want gfortran gfortran
 want convert imagemagick
 want awk mawk
+want mandoc mandoc
 if [ -n "$packages" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         apt-get update -qq
