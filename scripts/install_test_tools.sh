@@ -24,6 +24,7 @@ want awk mawk
 want sqlite3 sqlite3
 ! command -v Rscript >/dev/null 2>&1 || Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/dev/null ||
     packages="$packages r-cran-data.table"
+want mandoc mandoc
 if [ -n "$packages" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
         apt-get update -qq

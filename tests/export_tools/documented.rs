@@ -190,3 +190,14 @@ fn the_tree_of_the_manual_is_the_tree_that_is_served() {
         assert!(shown, "the README's tree has no {path}");
     }
 }
+
+#[test]
+fn the_manual_pages_are_well_formed() {
+    if !has("mandoc") {
+        return;
+    }
+    for page in ["man/tilefs.1", "man/tilefs-paths.7"] {
+        let said = Command::new("mandoc").args(["-T", "lint", page]).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+        assert_eq!(String::from_utf8_lossy(&said.unwrap().stdout), "", "{page}");
+    }
+}

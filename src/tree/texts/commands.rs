@@ -64,9 +64,12 @@ impl<'d, 'a> One<'d, 'a> {
         format!("{}{}", self.folder, file.path)
     }
 
-    /// The first attribute with a file of this format that also fits, and the file.
+    /// The first attribute with a file of this format that also fits, and the file; one of codes only where there is no
+    /// other.
     fn find(&self, format: Format, fits: impl Fn(&Attribute) -> bool) -> Option<(&'d Attribute, &'d FileFacts)> {
-        self.description.schema.attributes.iter().filter(|one| fits(one)).find_map(|attribute| {
+        let attributes = || self.description.schema.attributes.iter().filter(|one| fits(one));
+        let values = attributes().filter(|one| one.enumeration.is_none());
+        values.chain(attributes()).find_map(|attribute| {
             let file = self.description.files_of(&attribute.name).find(|file| file.format == format);
             file.map(|file| (attribute, file))
         })

@@ -194,7 +194,7 @@ fn what_to_do(description: &Description<'_>) -> String {
     }
     if description.has_slices && description.selection.is_none() {
         text += "slice/ takes coordinates, with both ends of a range; islice/ takes positions, as NumPy does.\n\
-                 man tilefs-paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.\n";
+                 tilefs man paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.\n";
     }
     text
 }
@@ -235,8 +235,10 @@ fn copies(description: &Description<'_>) -> String {
     }
     // Files have extensions and folders have none.
     text += "    cp -r ./*.* dims DESTINATION\n";
-    if description.has_slices || description.has_history {
-        text += "slice/, islice/ and .history/ are not walked into.\n";
+    match (description.has_slices, description.has_history) {
+        (_, true) => text += "slice/, islice/ and .history/ are not walked into.\n",
+        (true, false) => text += "slice/ and islice/ are not walked into.\n",
+        (false, false) => {}
     }
     text
 }
@@ -333,7 +335,7 @@ A part of it: a folder like this one:
 The array as it was: a folder for each commit:
     ls .history
 slice/ takes coordinates, with both ends of a range; islice/ takes positions, as NumPy does.
-man tilefs-paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.
+tilefs man paths has all forms, and tilefs info ARRAY --slice SELECTION explains one.
 
 Before copying
 --------------
