@@ -1,10 +1,13 @@
 //! Metadata, enumerations, labels and groups as the tree shows them, against what libtiledb reads: over the fixtures, and over a corpus of
 //! real arrays where there is one (`TILEFS_CORPUS`, `../shared/corpus`, `../../shared/corpus`).
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
+use support::corpora::corpus;
 use tilefs::tree::{EntryKind, Folder, Node, OpenOptions, open};
 
 /// One array or group of a manifest.
@@ -45,20 +48,15 @@ impl Object {
 /// The objects of all manifests that there are.
 fn objects() -> Vec<Object> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let corpora = match std::env::var_os("TILEFS_CORPUS") {
-        Some(folder) => vec![PathBuf::from(folder)],
-        None => vec![here.join("../shared/corpus"), here.join("../../shared/corpus")],
-    };
-    let corpus = corpora.iter().find(|folder| folder.join("manifest.json").is_file());
-    if corpus.is_none() {
-        eprintln!("SKIPPED: no corpus at {corpora:?} (set TILEFS_CORPUS); only the fixtures are read");
-    }
+    let corpus = corpus();
     let mut manifests = vec![here.join("tests/fixtures/manifest.json")];
     manifests.extend(corpus.iter().flat_map(|one| [one.join("manifest.json"), one.join("manifest_real.json")]));
     let mut objects = Vec::new();
-    for manifest in manifests.iter().filter(|manifest| manifest.is_file()) {
+    for manifest in &manifests {
         let all: Value = serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();
-        for facts in all["objects"].as_array().unwrap() {
+        let all = all["objects"].as_array().unwrap();
+        assert!(!all.is_empty(), "{}", manifest.display());
+        for facts in all {
             let key = facts["key"].as_str().map(|key| {
                 let file = tempfile::NamedTempFile::new().unwrap();
                 std::fs::write(file.path(), key).unwrap();

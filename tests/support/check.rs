@@ -18,6 +18,9 @@ use super::manifest::{Expected, Object, Read, Schema};
 use super::report::Report;
 use super::shown;
 
+/// The kind of check of what `.history` shows.
+pub const HISTORY: &str = "reads below .history";
+
 /// What is said of an object with its report.
 pub fn check(object: &Object) -> Report {
     let mut report = Report::default();
@@ -66,6 +69,7 @@ impl Check<'_> {
                     if read.window.is_none() {
                         self.read(read, &*root);
                     } else {
+                        self.history(read, &*root);
                         match self.open(read.window) {
                             Ok(root) => self.read(read, &*root),
                             Err(_) if read.newest_error.is_some() => {
@@ -91,6 +95,20 @@ impl Check<'_> {
             ..OpenOptions::default()
         };
         tree::open(&self.object.place, &options)
+    }
+
+    /// The same window of time by a name below `.history`.
+    fn history(&mut self, read: &Read, root: &dyn Folder) {
+        let Some(window) = read.window else { return };
+        let mut report = Report::default();
+        match shown::history(root, window) {
+            Ok(then) => Check { object: self.object, report: &mut report, key: None }.read(read, &*then),
+            Err(_) if read.newest_error.is_some() => {}
+            Err(error) => {
+                report.failed(HISTORY, &self.object.name, &read.name, ".history", error.to_string());
+            }
+        }
+        self.report.add_as(HISTORY, report);
     }
 
     fn read(&mut self, read: &Read, root: &dyn Folder) {

@@ -161,6 +161,13 @@ pub fn subfolder(folder: &dyn Folder, name: &str) -> Result<Arc<dyn Folder>> {
     }
 }
 
+/// The folder of a window of time, both ends included: `.history/TO` or `.history/FROM..TO`.
+pub fn history(root: &dyn Folder, (from, to): (u64, u64)) -> Result<Arc<dyn Folder>> {
+    let time = tilefs::tree::time::basic;
+    let name = if from == 0 { time(to) } else { format!("{}..{}", time(from), time(to)) };
+    subfolder(&*subfolder(root, ".history")?, &name)
+}
+
 /// The folder of a box of cells: `slice/LOW..HIGH,LOW..HIGH`.
 pub fn slice(root: &dyn Folder, schema: &Schema, ranges: &[(Value, Value)]) -> Result<Arc<dyn Folder>> {
     let selection = selection(schema, ranges);
