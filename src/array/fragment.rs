@@ -281,7 +281,10 @@ impl ArrayFolder {
     /// The payload of a section of a fragment's metadata.
     fn section(&self, fragment: usize, offset: u64) -> Result<Vec<u8>> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
+        let name = self.fragment(fragment).map_or("", |entry| entry.name());
         read_generic_tile(&*self.context.storage, &path, offset, self.context.key.as_deref())
+            .in_fragment(name)
+            .in_array(self.path())
     }
 
     /// The recorded size of a file and the offsets of its tiles, as many as the fragment has tiles.

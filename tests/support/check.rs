@@ -171,7 +171,7 @@ impl Check<'_> {
                 false => canonical_sparse(&known),
             };
             found = match &read.sha256 {
-                None => self.fields_differ(read, &canonical),
+                None => fields_differ(read, &canonical),
                 Some(expected) if digest(&canonical) == *expected => Vec::new(),
                 Some(_) => self.slice_differs(read, schema, &canonical),
             };
@@ -184,32 +184,6 @@ impl Check<'_> {
             [] => self.report.passed(kind),
             found => found.iter().for_each(|(field, what)| self.failed(kind, &read.name, field, what)),
         }
-    }
-
-    /// The fields that are not as expected, and how.
-    fn fields_differ(&self, read: &Read, columns: &[Column]) -> Vec<(String, String)> {
-        let fields = read.fields.iter().flatten().filter(|field| field.newest_error.is_none());
-        let mut found = Vec::new();
-        for (field, column) in fields.zip(columns) {
-            if column.cells() != read.cells {
-                found.push((field.name.clone(), format!("{} cells, not {}", column.cells(), read.cells)));
-                continue;
-            }
-            let parts = [
-                ("values", Some(&field.values), Some(column.values.clone())),
-                ("offsets", field.offsets.as_ref(), column.offset_bytes()),
-                ("validity", field.validity.as_ref(), column.validity.clone()),
-            ];
-            let differs = parts.into_iter().find(|(_, expected, got)| match (expected, got) {
-                (Some(expected), Some(got)) => !is(expected, got),
-                (expected, got) => expected.is_some() != got.is_some(),
-            });
-            if let Some((part, ..)) = differs {
-                let detail = expected_column(field).map(|expected| first_difference(&expected, column, &read.shape()));
-                found.push((field.name.clone(), detail.unwrap_or_else(|| format!("the {part} differ"))));
-            }
-        }
-        found
     }
 
     /// What is different in a slice of which only a digest is known: cut out of what is expected of the whole.
@@ -318,6 +292,32 @@ impl Check<'_> {
         let place = self.object.place.display().to_string();
         self.report.failed(kind, &self.object.name, read, field, what.into().replace(&place, "..."));
     }
+}
+
+/// The fields that are not as expected, and how.
+pub fn fields_differ(read: &Read, columns: &[Column]) -> Vec<(String, String)> {
+    let fields = read.fields.iter().flatten().filter(|field| field.newest_error.is_none());
+    let mut found = Vec::new();
+    for (field, column) in fields.zip(columns) {
+        if column.cells() != read.cells {
+            found.push((field.name.clone(), format!("{} cells, not {}", column.cells(), read.cells)));
+            continue;
+        }
+        let parts = [
+            ("values", Some(&field.values), Some(column.values.clone())),
+            ("offsets", field.offsets.as_ref(), column.offset_bytes()),
+            ("validity", field.validity.as_ref(), column.validity.clone()),
+        ];
+        let differs = parts.into_iter().find(|(_, expected, got)| match (expected, got) {
+            (Some(expected), Some(got)) => !is(expected, got),
+            (expected, got) => expected.is_some() != got.is_some(),
+        });
+        if let Some((part, ..)) = differs {
+            let detail = expected_column(field).map(|expected| first_difference(&expected, column, &read.shape()));
+            found.push((field.name.clone(), detail.unwrap_or_else(|| format!("the {part} differ"))));
+        }
+    }
+    found
 }
 
 impl Read {

@@ -56,7 +56,7 @@ fn column(folder: &dyn Folder, name: &str, datatype: &str, cells: Option<usize>,
 }
 
 /// Where each cell begins, out of n + 1 offsets that must end at the end of the values.
-fn offsets_within(bytes: &[u8], end: usize, name: &str) -> Result<Vec<u64>> {
+pub fn offsets_within(bytes: &[u8], end: usize, name: &str) -> Result<Vec<u64>> {
     let mut offsets: Vec<u64> =
         bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes"))).collect();
     let last = offsets.pop();
