@@ -291,6 +291,38 @@ fn labels_lie_along_their_dimension() {
     assert!(found >= 2 && slices >= 1);
 }
 
+/// What a read of libtiledb through the labelled array gives, for arrays of the corpus.
+#[test]
+fn labels_are_what_libtiledb_reads() {
+    let Some(corpus) = corpus() else { return };
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/corpus_reads.json");
+    let recorded: Value = serde_json::from_slice(&std::fs::read(recorded).unwrap()).unwrap();
+    let mut compared = 0;
+    for (array, labels) in recorded["labels"].as_object().unwrap() {
+        let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+        let root = open(&corpus.join(array), &options).unwrap();
+        let files = names(&folder(&root, "labels"));
+        for (label, read) in labels.as_object().unwrap() {
+            let offsets = format!("{label}.offsets.u64");
+            let is_text = files.contains(&offsets);
+            let values = ["bytes", "i64", "f64", "i32", "f32"].map(|extension| format!("{label}.{extension}"));
+            let values =
+                values.iter().find(|file| files.contains(file)).unwrap_or_else(|| panic!("{array}: {files:?}"));
+            let values = bytes(&root, &format!("labels/{values}"));
+            assert_eq!(values, unhex(read["values"].as_str().unwrap()), "{array} {label}");
+            assert_eq!(is_text, read["offsets"].is_array(), "{array} {label}");
+            if is_text {
+                let expected = read["offsets"].as_array().unwrap().iter().map(|offset| offset.as_u64().unwrap());
+                let stored = bytes(&root, &format!("labels/{offsets}"));
+                let stored = stored.as_chunks().0.iter().map(|eight| u64::from_le_bytes(*eight));
+                assert!(stored.eq(expected.chain([values.len() as u64])), "{array} {label}");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 0);
+}
+
 /// What libtiledb lists as members of a group: name and the folder in the group. Groups of libraries before 2.8 list
 /// none, there it is the arrays and groups in the folder.
 fn expected_members(object: &Object, read: &Value) -> Vec<(String, String)> {

@@ -23,7 +23,9 @@ pub fn missing(objects: &[Object], report: &Report) -> Vec<String> {
         schema.filter(|_| read.name == "full" && read.members.is_none()).map_or(0, |schema| schema.enumerations.len())
     };
     let metadata = |(_, read): (&Object, &Read)| read.metadata.as_ref().map_or(0, Vec::len);
-    let in_order = |(_, read): &(&Object, &Read)| read.row_order.is_some() && is_comparable(read);
+    let in_order = |(_, read): &(&Object, &Read)| {
+        (read.row_order.is_some() || read.row_order_digest.is_some()) && is_comparable(read)
+    };
     let of_groups = |moved: bool| {
         readable().filter(|one| one.is_group && one.moved == moved).map(|group| group.reads.len()).sum::<usize>()
     };
