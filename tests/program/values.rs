@@ -170,7 +170,7 @@ fn encrypted_arrays_are_read_with_their_key_and_with_no_other() {
         let option = format!("--key-file={}", key_file.path().display());
         let read = &object.reads[0];
         let schema = schema_of(&object, read);
-        let right = columns(&[option.clone()], &object, schema, "");
+        let right = columns(std::slice::from_ref(&option), &object, schema, "");
         assert_eq!(fields_differ(read, &canonical(schema, &right)), [], "{name}");
 
         fs::write(key_file.path(), key.chars().rev().collect::<String>()).expect("a temporary file is written");
