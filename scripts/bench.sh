@@ -31,7 +31,8 @@ mkdir -p "$TILEFS_BENCH_DIR"
 venv="$TILEFS_BENCH_DIR/venv"
 if [ ! -x "$venv/bin/python" ]; then
     python3 -m venv "$venv"
-    "$venv/bin/python" -m pip install --quiet tiledb==0.36.1 numpy
+    grep -E '^(tiledb|numpy)==' "$here/scripts/requirements.txt" > "$venv/requirements.txt"
+    "$venv/bin/python" -m pip install --quiet -r "$venv/requirements.txt"
 fi
 
 cd "$here/scripts"

@@ -1,17 +1,35 @@
 #!/bin/sh
-# Installs the programs that tests/export_tools opens our files with. Python packages go into .venv at the
-# root of the repository, programs come from apt when this runs as root on a Debian system. What cannot be
-# installed is skipped aloud, here and by the tests.
+# Installs the programs that tests/export_tools opens our files with, and libtiledb's Python package, which arrays
+# without recorded values are compared with. Python packages go into .venv at the root of the repository in the
+# versions of scripts/requirements.txt, programs come from apt when this runs as root on a Debian system. What cannot
+# be installed is skipped aloud, here and by the tests.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
+# The lines of requirements.txt that are not installed in that version.
+missing_packages() {
+    installed=$("$python" -m pip list --format=freeze --disable-pip-version-check 2>/dev/null)
+    sed 's/ *#.*//; /^$/d' scripts/requirements.txt | while read -r requirement; do
+        printf '%s\n' "$installed" | grep -qixF "$requirement" || echo "$requirement"
+    done
+}
+
+can_apt() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1
+}
+
 python=.venv/bin/python
-[ -x "$python" ] || python3 -m venv .venv || exit 1
-for package in numpy scipy netCDF4 xarray pyarrow pandas polars duckdb SimpleITK rasterio tiledb; do
-    "$python" -c "import $package" 2>/dev/null ||
-        "$python" -m pip install --quiet --disable-pip-version-check "$package" ||
-        echo "SKIPPED: pip cannot install $package" >&2
-done
+if [ ! -x "$python" ] && ! python3 -m venv .venv >/dev/null 2>&1; then
+    can_apt && apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null
+    python3 -m venv .venv || echo "SKIPPED: Python packages, python3 makes no virtual environment (package python3-venv)" >&2
+fi
+if [ -x "$python" ] && [ -n "$(missing_packages)" ]; then
+    pip="$python -m pip install --quiet --disable-pip-version-check"
+    # One by one where they cannot be had together: one that is missing must not keep the others away.
+    $pip -r scripts/requirements.txt 2>/dev/null || for requirement in $(missing_packages); do
+        $pip "$requirement" || echo "SKIPPED: pip cannot install $requirement" >&2
+    done
+fi
 
 packages=
 want() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
@@ -26,7 +44,7 @@ want sqlite3 sqlite3
     packages="$packages r-cran-data.table"
 want mandoc mandoc
 if [ -n "$packages" ]; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    if can_apt; then
         apt-get update -qq
         # One by one: a package that is missing must not keep the others away.
         for package in $packages; do
@@ -34,6 +52,6 @@ if [ -n "$packages" ]; then
                 echo "SKIPPED: apt cannot install $package" >&2
         done
     else
-        echo "SKIPPED, needs root and apt:$packages" >&2
+        echo "SKIPPED: apt, which needs root, for$packages" >&2
     fi
 fi

@@ -13,7 +13,7 @@ import sys
 
 from make_fixtures import options_of, remove_empty_folders, report, write_manifest
 
-PACKAGES = ["tiledb==0.20.0", "numpy<1.25"]  # libtiledb 2.14.0
+PACKAGES = ["tiledb==0.20.0", "numpy==1.24.4"]  # libtiledb 2.14.0
 
 
 def main():

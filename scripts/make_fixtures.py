@@ -14,7 +14,13 @@ import shutil
 import subprocess
 import sys
 
-PACKAGES = ["tiledb==0.36.1", "numpy"]  # libtiledb 2.30.0
+def pinned(*names):
+    """The packages of these names in the versions of requirements.txt."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "requirements.txt")) as file:
+        return [line.strip() for line in file if line.split("==")[0] in names]
+
+
+PACKAGES = pinned("tiledb", "numpy")
 
 
 def main():

@@ -1,12 +1,12 @@
-#!/bin/sh
-# Runs all tests. Installs what they need (fuse3) where this user may, and says what to run where not. Installs also
-# the programs that our files are opened with (GDAL, R, NumPy ...), where this user may; tests that miss one say
-# SKIPPED, and which.
+#!/bin/bash
+# Runs all tests, and closes with a table of what ran and what was skipped. Installs what they need (fuse3) where this
+# user may, and says what to run where not. Installs also the programs and packages that our files are opened with and
+# compared by (GDAL, R, NumPy, tiledb ...), where this user may; tests that miss one say SKIPPED, and which.
 #
 #   scripts/test.sh [arguments of cargo test]
 #
 #   TILEFS_TEST_TOOLS=no    installs none of those programs
-set -eu
+set -euo pipefail
 cd "$(dirname "$0")/.."
 
 fail() {
@@ -32,14 +32,23 @@ if [ -n "$missing" ]; then
     fi
 fi
 
-if [ "${TILEFS_TEST_TOOLS:-yes}" != no ]; then
-    scripts/install_test_tools.sh || echo "test.sh: SKIPPED: the programs that the files are opened with" >&2
-fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 
-if [ ! -e /dev/fuse ]; then
-    echo "test.sh: /dev/fuse is missing: the tests that mount will be skipped (as root, try: modprobe fuse)" >&2
-elif ! { : <>/dev/fuse; } 2>/dev/null; then
-    echo "test.sh: /dev/fuse cannot be opened: the tests that mount will be skipped (as root: chmod 666 /dev/fuse)" >&2
-fi
+{
+    if [ "${TILEFS_TEST_TOOLS:-yes}" = no ]; then
+        echo "SKIPPED: installing the programs that the files are opened with (TILEFS_TEST_TOOLS=no)"
+    else
+        scripts/install_test_tools.sh || echo "SKIPPED: the programs that the files are opened with"
+    fi
+    if [ ! -e /dev/fuse ]; then
+        echo "SKIPPED: what mounts, /dev/fuse is missing (as root, try: modprobe fuse)"
+    elif ! { : <>/dev/fuse; } 2>/dev/null; then
+        echo "SKIPPED: what mounts, /dev/fuse cannot be opened (as root: chmod 666 /dev/fuse)"
+    fi
+} 2>&1 | tee -a "$log"
 
-exec cargo test "$@"
+status=0
+cargo test "$@" 2>&1 | tee -a "$log" || status=$?
+awk -f scripts/test_table.awk "$log"
+exit "$status"

@@ -1,9 +1,10 @@
 //! What the tree shows is what libtiledb reads: for the fixtures, and for the larger collections of arrays where they
 //! are there.
 //!
-//! `TILEFS_PYTHON` is a Python with the tiledb package, to compare arrays of which nothing is recorded.
-//! `TILEFS_CORPUS` says where the larger collections are (default: `../shared/corpus` or `../../shared/corpus` beside
-//! this checkout). `TILEFS_CASE=text` checks only objects with that text in their path, and shows every failure.
+//! `TILEFS_PYTHON` is a Python with the tiledb package, to compare arrays of which nothing is recorded; else that of
+//! `.venv`, which `scripts/test.sh` makes. `TILEFS_CORPUS` says where the larger collections are (default:
+//! `../shared/corpus` or `../../shared/corpus` beside this checkout). `TILEFS_CASE=text` checks only objects with that
+//! text in their path, and shows every failure.
 
 mod support;
 
@@ -13,9 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use support::check::check;
-use support::manifest::{Expected, Object, load};
+use support::corpora::{corpus, peers};
+use support::manifest::{Expected, Object, add_row_orders, load};
 use support::parallel;
+use support::promise;
 use support::report::Report;
+use support::skip::skipped;
 
 #[test]
 fn fixtures_read_as_libtiledb_reads_them() {
@@ -26,32 +30,21 @@ fn fixtures_read_as_libtiledb_reads_them() {
 
 #[test]
 fn corpus_reads_as_libtiledb_reads_it() {
-    let Some(corpus) = corpus() else {
-        println!("SKIPPED: there is no corpus; TILEFS_CORPUS says where it is");
-        return;
-    };
-    prove("corpus", load(&corpus.join("manifest.json"), ""));
+    let Some(corpus) = corpus() else { return };
+    prove("corpus", with_row_orders(load(&corpus.join("manifest.json"), "")));
 }
 
 #[test]
 fn real_data_read_as_libtiledb_reads_them() {
-    let Some(corpus) = corpus() else {
-        println!("SKIPPED: there is no corpus; TILEFS_CORPUS says where it is");
-        return;
-    };
-    prove("real data", load(&corpus.join("manifest_real.json"), ""));
+    let Some(corpus) = corpus() else { return };
+    prove("real data", with_row_orders(load(&corpus.join("manifest_real.json"), "")));
 }
 
 #[test]
 fn arrays_of_other_projects_read_as_libtiledb_reads_them() {
-    let Some(peers) = peers() else {
-        println!("SKIPPED: there are no arrays of other projects beside the corpus");
-        return;
-    };
+    let Some(peers) = peers() else { return };
     let Some(python) = python_with_tiledb() else {
-        println!(
-            "no Python with the tiledb package (TILEFS_PYTHON): arrays of other projects are opened, not compared"
-        );
+        skipped("no Python with the tiledb package (TILEFS_PYTHON): arrays of other projects are opened, not compared");
         return open_all(&peers);
     };
     let out = tempfile::tempdir().expect("a temporary folder");
@@ -73,9 +66,30 @@ fn a_wrong_expectation_is_a_failure() {
     assert_eq!(check(demo).failures(), 2, "another number of cells");
     demo.place.push("nothing");
     assert_eq!(check(demo).failures(), 1, "no array");
+    let rows = objects.iter_mut().find(|object| object.name == "arrays/sparse/dups").expect("it is among the fixtures");
+    assert_eq!(check(rows).failures(), 0);
+    rows.reads[0].row_order_digest = Some("00".repeat(8));
+    assert_eq!(check(rows).failures(), 1, "another order of rows");
+}
+
+#[test]
+fn what_is_not_looked_at_is_a_failure() {
+    let objects = load(&home().join("tests/fixtures/manifest.json"), "");
+    let mut looked_at: Vec<Object> = load(&home().join("tests/fixtures/manifest.json"), "");
+    looked_at.retain(|object| ["demo", "arrays/sparse/dups", "arrays/groups/experiment"].contains(&&*object.name));
+    let report = looked_at.iter().map(check).fold(Report::default(), Report::add);
+    assert_eq!(report.failures(), 0);
+    assert_eq!(promise::missing(&looked_at, &report), [""; 0]);
+    let all_kinds = promise::missing(&objects, &report);
+    for kind in ["objects", "dense arrays", "sparse slices", "metadata", "enumerations", "row orders"] {
+        assert!(all_kinds.iter().any(|line| line.contains(&format!(" {kind} are promised"))), "{kind}: {all_kinds:?}");
+    }
+    let nothing = std::panic::catch_unwind(|| prove("nothing", Vec::new()));
+    assert!(nothing.is_err(), "no objects at all");
 }
 
 fn prove(title: &str, mut objects: Vec<Object>) {
+    assert!(!objects.is_empty(), "{title}: the manifest has no objects");
     let case = env::var("TILEFS_CASE").ok();
     if let Some(case) = &case {
         objects.retain(|object| object.name.contains(case.as_str()));
@@ -84,6 +98,16 @@ fn prove(title: &str, mut objects: Vec<Object>) {
     let mut report = parallel::map(&objects, check).into_iter().fold(Report::default(), Report::add);
     report.print(&format!("{title}: {} objects", objects.len()), case.is_some());
     assert!(report.failures() == 0, "{title}: {} failures", report.failures());
+    let missing = promise::missing(&objects, &report);
+    assert!(missing.is_empty(), "{title}: {}", missing.join("; "));
+}
+
+/// The orders in which libtiledb gives the rows are recorded here, not in the corpus.
+fn with_row_orders(mut objects: Vec<Object>) -> Vec<Object> {
+    let recorded = fs::read(home().join("tests/fixtures/corpus_reads.json")).expect("a file of the fixtures");
+    let recorded: serde_json::Value = serde_json::from_slice(&recorded).expect("JSON");
+    assert!(add_row_orders(&mut objects, &recorded["row_orders"]) > 0, "no row order is known");
+    objects
 }
 
 fn home() -> &'static Path {
@@ -114,30 +138,14 @@ fn open_all(folder: &Path) {
     assert!(opened > 0);
 }
 
-/// A Python that has libtiledb: `TILEFS_PYTHON`, or that of the benchmarks.
+/// A Python that has libtiledb: `TILEFS_PYTHON`, or that of the tests or of the benchmarks.
 fn python_with_tiledb() -> Option<PathBuf> {
     let given = env::var_os("TILEFS_PYTHON").map(PathBuf::from);
-    let candidates = given.into_iter().chain([home().join("target/bench/venv/bin/python"), "python3".into()]);
+    let ours = [".venv/bin/python", "target/bench/venv/bin/python"].map(|path| home().join(path));
+    let candidates = given.into_iter().chain(ours).chain(["python3".into()]);
     let has_tiledb = |python: &PathBuf| {
         let quiet = Command::new(python).args(["-c", "import tiledb, numpy"]).stderr(Stdio::null()).status();
         quiet.is_ok_and(|status| status.success())
     };
     candidates.into_iter().find(has_tiledb)
-}
-
-/// The arrays that other projects committed, beside the corpus.
-fn peers() -> Option<PathBuf> {
-    corpus()?.parent().map(|folder| folder.join("peers")).filter(|folder| folder.exists())
-}
-
-/// The folder of the corpus, if there is one.
-fn corpus() -> Option<PathBuf> {
-    if let Some(folder) = env::var_os("TILEFS_CORPUS") {
-        return Some(folder.into());
-    }
-    let beside = ["../shared/corpus", "../../shared/corpus"].map(|path| home().join(path));
-    beside
-        .into_iter()
-        .filter_map(|folder| folder.canonicalize().ok())
-        .find(|folder| folder.join("manifest.json").exists())
 }

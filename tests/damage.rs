@@ -56,6 +56,44 @@ fn altered_bytes_are_found_where_something_covers_them_and_cause_no_panic_anywhe
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
+/// Where the format says what is where, an error says array, fragment, file, field and offset together, each exactly.
+#[test]
+fn the_whole_place_is_told_at_once() {
+    let demo = fixture("demo");
+    let folder = subfolders(&demo.place.join("__fragments")).into_iter().max().expect("a fragment");
+    let fragment = Path::new("__fragments").join(&folder);
+    let (data, metadata) = (fragment.join("a0.tdb"), fragment.join("__fragment_metadata.tdb"));
+    // A tile is a count of chunks (8 bytes), then for each chunk its sizes decoded, stored and of the filters' metadata
+    // (4 bytes each), that metadata and the data. So small ones are decoded whole: the offset is that of the tile.
+    let whole = fs::read(demo.place.join(&data)).expect("a file is read");
+    let number = |at: usize| u32::from_le_bytes(whole[at..at + 4].try_into().expect("four bytes")) as usize;
+    assert_eq!(number(0), 1, "one chunk in the first tile");
+    let second_tile = 8 + 12 + number(12) + number(16);
+    let damaged: [(&[u8], usize, &str); 3] =
+        [(&[0xff; 8], 0, "number of chunks"), (&[0xff; 4], 12, "chunk header"), (&[0; 16], 28, "ZSTD")];
+    for (bytes, at, field) in damaged {
+        let copy = Copy::of(&demo);
+        let mut stored = whole.clone();
+        let at = second_tile + at;
+        stored[at..at + bytes.len()].copy_from_slice(bytes);
+        fs::remove_file(copy.path().join(&data)).expect("a file is removed");
+        fs::write(copy.path().join(&data), stored).expect("a file is written");
+        let shown = columns(&copy.path()).expect("the files of cells are not needed to open");
+        let temp = shown.iter().find(|shown| shown.name == "temp.f32").expect("an attribute");
+        let error = temp.read().into_iter().find_map(Result::err).expect("an error");
+        let place = error.place().expect("a place");
+        assert_eq!(place.array.as_deref(), copy.path().to_str(), "{error}");
+        assert_eq!(place.fragment.as_deref(), Some(&*folder), "{error}");
+        assert!(place.file.as_deref().is_some_and(|named| Path::new(named).ends_with(&data)), "{error}");
+        assert_eq!((place.field.as_deref(), place.offset), (Some(field), Some(second_tile as u64)), "{error}");
+    }
+    let copy = Copy::of(&demo);
+    apply(Zeroed, &demo.place.join(&metadata), &copy.path().join(&metadata));
+    let error = columns(&copy.path()).and_then(|shown| shown[0].read().swap_remove(0)).expect_err("an error");
+    let place = error.place().expect("a place");
+    assert_eq!((place.fragment.as_deref(), place.field.as_deref()), (Some(&*folder), Some("footer size")), "{error}");
+}
+
 #[test]
 fn a_lost_fragment_gives_no_older_values() {
     for object in objects().iter().filter(|object| object.tags.iter().any(|tag| tag == "overlap")) {
@@ -63,7 +101,7 @@ fn a_lost_fragment_gives_no_older_values() {
         for folder in subfolders(&object.place.join("__fragments")) {
             let copy = Copy::of(object);
             fs::remove_dir_all(copy.path().join("__fragments").join(&folder)).expect("a folder is removed");
-            let faults = compare(&whole, &copy.path(), std::slice::from_ref(&folder), true);
+            let faults = compare(&whole, &copy.path(), &Path::new("__fragments").join(&folder), true);
             assert!(faults.is_empty(), "{}: {}", object.name, faults.join("\n"));
             let shown =
                 columns(&copy.path()).map(|files| files.iter().all(|file| file.read().iter().all(Result::is_ok)));
@@ -116,7 +154,7 @@ fn damaged_metadata_and_labels_cost_no_values() {
                 let copy = Copy::of(object);
                 apply(damage, &object.place.join(&file), &copy.path().join(&file));
                 let title = format!("{name} {} {damage:?}", file.display());
-                let faults = compare(&whole, &copy.path(), &[part.to_owned()], true);
+                let faults = compare(&whole, &copy.path(), &file, true);
                 assert!(faults.is_empty(), "{title}: {}", faults.join("\n"));
                 let shown = columns(&copy.path()).expect("it opens");
                 let readable = shown.iter().all(|file| file.read().iter().all(Result::is_ok));
@@ -126,7 +164,7 @@ fn damaged_metadata_and_labels_cost_no_values() {
                     Ok(after) => after,
                     Err(error) => {
                         noticed += 1;
-                        assert_eq!(unclear(&error, &[part.to_owned()]), None, "{title}");
+                        assert_eq!(unclear(&error, &copy.path(), &file), None, "{title}");
                         continue;
                     }
                 };
@@ -139,7 +177,7 @@ fn damaged_metadata_and_labels_cost_no_values() {
                         }
                         Err(error) => {
                             noticed += 1;
-                            assert_eq!(unclear(error, &[part.to_owned()]), None, "{title}");
+                            assert_eq!(unclear(error, &copy.path(), &file), None, "{title}");
                         }
                     }
                 }
@@ -188,9 +226,7 @@ fn damage_all(ways: &[Damage], strict: impl Fn(&Object, &Path) -> bool + Sync) -
         let copy = Copy::of(object);
         for &damage in ways {
             apply(damage, &object.place.join(file), &copy.path().join(file));
-            let parts: Vec<String> =
-                file.iter().rev().take(2).map(|part| part.to_string_lossy().into_owned()).collect();
-            let found = std::panic::catch_unwind(AssertUnwindSafe(|| compare(whole, &copy.path(), &parts, strict)));
+            let found = std::panic::catch_unwind(AssertUnwindSafe(|| compare(whole, &copy.path(), file, strict)));
             for fault in found.unwrap_or_else(|_| vec!["PANIC".to_owned()]) {
                 faults.push(format!("{} {} {damage:?}: {fault}", object.name, file.display()));
             }
@@ -202,7 +238,7 @@ fn damage_all(ways: &[Damage], strict: impl Fn(&Object, &Path) -> bool + Sync) -
 
 /// The arrays to damage: one schema each, so that there is no older one to fall back to.
 fn objects() -> Vec<Object> {
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 13] = [
         "demo",
         "arrays/dense/filters_float32",
         "arrays/dense/filters_int64",
@@ -211,6 +247,8 @@ fn objects() -> Vec<Object> {
         "arrays/dense/overlap_col",
         "arrays/dense/nullable",
         "arrays/dense/var",
+        "arrays/dense/encrypted",
+        "arrays/sparse/encrypted",
         "arrays/sparse/overlap",
         "arrays/sparse/dups",
         "arrays/sparse/dim_text",
@@ -225,28 +263,39 @@ fn fixture(name: &str) -> Object {
     load(&manifest, "").into_iter().find(|object| object.name == name).unwrap_or_else(|| panic!("no fixture {name}"))
 }
 
-/// Whether a checksum covers every byte of a file's chunks.
+/// Whether a checksum or a cipher covers every byte of a file's chunks.
 fn is_covered(object: &Object, file: &Path) -> bool {
     let name = file.file_name().expect("a file has a name").to_string_lossy();
+    if object.key.is_some() {
+        return fragment_of(file).is_some() && name != "__fragment_metadata.tdb";
+    }
     let number =
         name.strip_prefix('a').and_then(|rest| rest.split(['.', '_']).next()).and_then(|digits| digits.parse().ok());
     let attrs = &object.schema.as_ref().expect("an array has a schema").attrs;
     number.and_then(|number: usize| attrs.get(number)).is_some_and(|attr| attr.name.starts_with("checksum"))
 }
 
-/// A copy of a fixture that can be damaged: links to its files, until they are.
+/// A copy of a fixture that can be damaged: links to its files, until they are. Its key lies beside it.
 struct Copy(TempDir);
 
 impl Copy {
     fn of(object: &Object) -> Copy {
         let copy = Copy(TempDir::new().expect("a temporary folder"));
         link_folder(&object.place, &copy.path());
+        if let Some(key) = &object.key {
+            fs::write(key_file(&copy.path()), key).expect("a key is written");
+        }
         copy
     }
 
     fn path(&self) -> PathBuf {
         self.0.path().join("array")
     }
+}
+
+/// The file with the key of a copy of an encrypted array.
+fn key_file(array: &Path) -> PathBuf {
+    array.with_file_name("key")
 }
 
 fn link_folder(from: &Path, to: &Path) {
@@ -257,7 +306,9 @@ fn link_folder(from: &Path, to: &Path) {
         if entry.path().is_dir() {
             link_folder(&entry.path(), &target);
         } else {
-            std::os::unix::fs::symlink(entry.path(), target).expect("a link is made");
+            // Damage takes the place of a file and leaves what was linked as it is.
+            let made = fs::hard_link(entry.path(), &target).or_else(|_| fs::copy(entry.path(), &target).map(drop));
+            made.expect("a file is linked or copied");
         }
     }
 }
@@ -335,7 +386,8 @@ impl Shown {
 
 /// The bytes of all columns of an undamaged array, by the names of their files.
 fn undamaged(object: &Object) -> Vec<(String, Vec<u8>)> {
-    let files = columns(&object.place).unwrap_or_else(|error| panic!("{}: {error}", object.name));
+    let copy = Copy::of(object);
+    let files = columns(&copy.path()).unwrap_or_else(|error| panic!("{}: {error}", object.name));
     let read = |file: Shown| {
         let pieces: Result<Vec<Vec<u8>>> = file.read().into_iter().collect();
         let bytes = pieces.unwrap_or_else(|error| panic!("{} {}: {error}", object.name, file.name)).concat();
@@ -346,7 +398,9 @@ fn undamaged(object: &Object) -> Vec<(String, Vec<u8>)> {
 
 /// The raw files of all columns, coordinates included.
 fn columns(array: &Path) -> Result<Vec<Shown>> {
-    let options = OpenOptions { at: Some(u64::MAX), cache_size: 1 << 20, threads: 1, ..OpenOptions::default() };
+    let key_file = Some(key_file(array)).filter(|file| file.exists());
+    let options =
+        OpenOptions { at: Some(u64::MAX), cache_size: 1 << 20, threads: 1, key_file, ..OpenOptions::default() };
     let root = tree::open(array, &options)?;
     let mut found = raw_files(&*root, "")?;
     if let Some(Node::Folder(dims)) = root.lookup("dims")? {
@@ -380,12 +434,11 @@ fn raw_files(folder: &dyn Folder, prefix: &str) -> Result<Vec<Shown>> {
     Ok(found)
 }
 
-/// What a damaged array shows beside what it showed before; `parts` are names of the damaged, one of which errors must
-/// say.
-fn compare(whole: &[(String, Vec<u8>)], array: &Path, parts: &[String], strict: bool) -> Vec<String> {
+/// What a damaged array shows beside what it showed before; `damaged` is what is damaged of it, which errors must say.
+fn compare(whole: &[(String, Vec<u8>)], array: &Path, damaged: &Path, strict: bool) -> Vec<String> {
     let shown = match columns(array) {
         Ok(shown) => shown,
-        Err(error) => return unclear(&error, parts).into_iter().collect(),
+        Err(error) => return unclear(&error, array, damaged).into_iter().collect(),
     };
     let mut faults = Vec::new();
     for (name, expected) in whole {
@@ -402,7 +455,7 @@ fn compare(whole: &[(String, Vec<u8>)], array: &Path, parts: &[String], strict: 
         for (number, piece) in pieces.iter().enumerate() {
             let place = number * PIECE..((number + 1) * PIECE).min(expected.len());
             match piece {
-                Err(error) => faults.extend(unclear(error, parts)),
+                Err(error) => faults.extend(unclear(error, array, damaged)),
                 Ok(bytes) if strict && expected.get(place.clone()) != Some(bytes) => {
                     faults.push(format!("{name} has other bytes from {}", place.start));
                 }
@@ -415,17 +468,38 @@ fn compare(whole: &[(String, Vec<u8>)], array: &Path, parts: &[String], strict: 
     faults
 }
 
-/// Why an error does not say enough: it must name the damaged file or its fragment and give a reason, in one line.
-fn unclear(error: &Error, parts: &[String]) -> Option<String> {
+/// Why an error does not say enough, which is in one line: a reason, and the whole place. That is the array, the
+/// fragment and the file of what is damaged, and where stored bytes are wrong, the offset or the field in it.
+fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
     let text = error.to_string();
-    let names = parts.iter().any(|part| text.contains(part)) || matches!(error, Error::NotAnArray { .. });
-    let reason = match error {
-        Error::Damaged { reason, .. } | Error::Io { reason, .. } => !reason.is_empty(),
-        Error::Unsupported { what, .. } => !what.is_empty(),
-        _ => true,
-    };
     if text.chars().any(char::is_control) {
         return Some(format!("the error has control characters: {text:?}"));
     }
-    (!names || !reason).then(|| format!("the error does not say where: {text}"))
+    let reason = match error {
+        Error::Damaged { reason, .. } | Error::Io { reason, .. } | Error::Key { reason, .. } => reason,
+        Error::Unsupported { what, .. } => what,
+        // Without a schema nothing says that there is an array.
+        Error::NotAnArray { reason, .. } if damaged.starts_with("__schema") && !reason.is_empty() => return None,
+        _ => return Some(format!("another kind of error: {text}")),
+    };
+    let Some(place) = error.place() else { return (!matches!(error, Error::Key { .. })).then_some(text) };
+    let fragment = fragment_of(damaged);
+    let file = place.file.as_deref().map(Path::new);
+    let names_damaged = file.is_some_and(|file| file.ends_with(damaged.file_name().unwrap_or_default()));
+    // Other metadata of a fragment may have led to a file of it, where the contradiction shows.
+    let names_fragment = file.is_some() && fragment.is_some();
+    let lacking = [
+        ("a reason", !reason.is_empty()),
+        ("the array", place.array.as_deref().is_some_and(|named| Path::new(named).starts_with(array))),
+        ("the fragment", fragment.is_none() || place.fragment.as_deref() == fragment),
+        ("the file", names_damaged || names_fragment),
+        ("an offset or a field", matches!(error, Error::Io { .. }) || place.offset.is_some() || place.field.is_some()),
+    ];
+    let lacking: Vec<&str> = lacking.into_iter().filter(|(_, said)| !said).map(|(what, _)| what).collect();
+    (!lacking.is_empty()).then(|| format!("the error lacks {}: {text}", lacking.join(", ")))
+}
+
+/// The name of the fragment that a file of an array is in, or that it is.
+fn fragment_of(file: &Path) -> Option<&str> {
+    file.strip_prefix("__fragments").ok()?.iter().next()?.to_str()
 }

@@ -1,10 +1,13 @@
 //! Metadata, enumerations, labels and groups as the tree shows them, against what libtiledb reads: over the fixtures, and over a corpus of
 //! real arrays where there is one (`TILEFS_CORPUS`, `../shared/corpus`, `../../shared/corpus`).
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
+use support::corpora::corpus;
 use tilefs::tree::{EntryKind, Folder, Node, OpenOptions, Stored, group_outline, open, open_stored, time};
 
 /// One array or group of a manifest.
@@ -45,20 +48,15 @@ impl Object {
 /// The objects of all manifests that there are.
 fn objects() -> Vec<Object> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let corpora = match std::env::var_os("TILEFS_CORPUS") {
-        Some(folder) => vec![PathBuf::from(folder)],
-        None => vec![here.join("../shared/corpus"), here.join("../../shared/corpus")],
-    };
-    let corpus = corpora.iter().find(|folder| folder.join("manifest.json").is_file());
-    if corpus.is_none() {
-        eprintln!("SKIPPED: no corpus at {corpora:?} (set TILEFS_CORPUS); only the fixtures are read");
-    }
+    let corpus = corpus();
     let mut manifests = vec![here.join("tests/fixtures/manifest.json")];
     manifests.extend(corpus.iter().flat_map(|one| [one.join("manifest.json"), one.join("manifest_real.json")]));
     let mut objects = Vec::new();
-    for manifest in manifests.iter().filter(|manifest| manifest.is_file()) {
+    for manifest in &manifests {
         let all: Value = serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();
-        for facts in all["objects"].as_array().unwrap() {
+        let all = all["objects"].as_array().unwrap();
+        assert!(!all.is_empty(), "{}", manifest.display());
+        for facts in all {
             let key = facts["key"].as_str().map(|key| {
                 let file = tempfile::NamedTempFile::new().unwrap();
                 std::fs::write(file.path(), key).unwrap();
@@ -291,6 +289,38 @@ fn labels_lie_along_their_dimension() {
     }
     eprintln!("{found} labels, {slices} slices");
     assert!(found >= 2 && slices >= 1);
+}
+
+/// What a read of libtiledb through the labelled array gives, for arrays of the corpus.
+#[test]
+fn labels_are_what_libtiledb_reads() {
+    let Some(corpus) = corpus() else { return };
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/corpus_reads.json");
+    let recorded: Value = serde_json::from_slice(&std::fs::read(recorded).unwrap()).unwrap();
+    let mut compared = 0;
+    for (array, labels) in recorded["labels"].as_object().unwrap() {
+        let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+        let root = open(&corpus.join(array), &options).unwrap();
+        let files = names(&folder(&root, "labels"));
+        for (label, read) in labels.as_object().unwrap() {
+            let offsets = format!("{label}.offsets.u64");
+            let is_text = files.contains(&offsets);
+            let values = ["bytes", "i64", "f64", "i32", "f32"].map(|extension| format!("{label}.{extension}"));
+            let values =
+                values.iter().find(|file| files.contains(file)).unwrap_or_else(|| panic!("{array}: {files:?}"));
+            let values = bytes(&root, &format!("labels/{values}"));
+            assert_eq!(values, unhex(read["values"].as_str().unwrap()), "{array} {label}");
+            assert_eq!(is_text, read["offsets"].is_array(), "{array} {label}");
+            if is_text {
+                let expected = read["offsets"].as_array().unwrap().iter().map(|offset| offset.as_u64().unwrap());
+                let stored = bytes(&root, &format!("labels/{offsets}"));
+                let stored = stored.as_chunks().0.iter().map(|eight| u64::from_le_bytes(*eight));
+                assert!(stored.eq(expected.chain([values.len() as u64])), "{array} {label}");
+            }
+            compared += 1;
+        }
+    }
+    assert!(compared > 0);
 }
 
 /// What libtiledb lists as members of a group: name and the folder in the group. Groups of libraries before 2.8 list

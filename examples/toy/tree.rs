@@ -1,7 +1,7 @@
 //! A tree without any array behind it: files that are computed, slow, damaged or huge, and folders with many names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -33,6 +33,34 @@ pub struct Counters {
     pub lengths: AtomicU64,
     pub prepared: AtomicU64,
     pub live_slices: AtomicU64,
+    pub gate: Gate,
+}
+
+/// What the reads of `gated.bin` wait for.
+#[derive(Default)]
+pub struct Gate {
+    /// Whether it is open, and how many wait.
+    state: Mutex<(bool, usize)>,
+    opened: Condvar,
+}
+
+#[allow(dead_code)] // by tests, which include this file
+impl Gate {
+    pub fn open(&self) {
+        self.state.lock().expect("no thread panics").0 = true;
+        self.opened.notify_all();
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.state.lock().expect("no thread panics").1
+    }
+
+    fn pass(&self) {
+        let mut state = self.state.lock().expect("no thread panics");
+        state.1 += 1;
+        let mut state = self.opened.wait_while(state, |state| !state.0).expect("no thread panics");
+        state.1 -= 1;
+    }
 }
 
 /// The root.
@@ -61,6 +89,8 @@ enum Kind {
     Big,
     Memory,
     Slow,
+    /// Reads wait until the gate is open.
+    Gated,
     /// Each MiB takes 2 ms unless it was prepared, as where chunks must be decoded.
     Decoded,
     Damaged,
@@ -79,7 +109,9 @@ impl Folder for Root {
         if name == "unsupported" {
             return Err(Error::unsupported("format version 99").in_array("/data/toy".as_ref()));
         }
-        let kind = FILES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+        let listed = FILES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+        // Who reads all that is listed must come to an end.
+        let kind = listed.or_else(|| (name == "gated.bin").then_some(Kind::Gated));
         Ok(kind.map(|kind| Node::File(Arc::new(Computed { kind, counters: Arc::clone(&self.0) }))))
     }
 
@@ -120,7 +152,7 @@ impl File for Computed {
             Kind::Empty => Ok(0),
             Kind::Big => Ok(BIG),
             Kind::Memory | Kind::Decoded => Ok(MEMORY),
-            Kind::Slow | Kind::Damaged | Kind::Panics => Ok(4 << 20),
+            Kind::Slow | Kind::Gated | Kind::Damaged | Kind::Panics => Ok(4 << 20),
             Kind::Lengthless => Err(Error::damaged("the offsets end early").in_file("a0.tdb")),
         }
     }
@@ -171,6 +203,7 @@ impl Content for Opened {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         match self.kind {
             Kind::Slow => thread::sleep(SLOW),
+            Kind::Gated => self.counters.gate.pass(),
             Kind::Decoded => self.decode(offset, buf.len() as u64),
             Kind::Damaged if offset + buf.len() as u64 > DAMAGED_FROM => {
                 return Err(Error::damaged("the checksum does not match").at(77).in_file("a0.tdb").in_fragment("__1"));

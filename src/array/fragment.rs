@@ -305,7 +305,9 @@ impl ArrayFolder {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
         let most = self.context.cache.budget() as u64;
         let (storage, key) = (&*self.context.storage, self.context.key.as_deref());
-        read_generic_tile_of(storage, &path, offset, key, expected.min(most))
+        let name = self.fragment(fragment).map_or("", |entry| entry.name());
+        let payload = read_generic_tile_of(storage, &path, offset, key, expected.min(most));
+        payload.in_fragment(name).in_array(self.path())
     }
 
     /// The recorded size of a file and the offsets of its tiles, as many as the fragment has tiles.

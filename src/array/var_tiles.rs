@@ -235,7 +235,8 @@ impl VarTiles {
     }
 
     fn wrong_offset(&self, tile: u64, cell: u64, reason: &str) -> Error {
-        Error::damaged(format!("tile {tile}, cell {cell}: {reason}")).in_file(self.offsets.path())
+        let at = cell.saturating_mul(OFFSET);
+        Error::damaged(format!("tile {tile}, cell {cell}: {reason}")).in_file(self.offsets.path()).at(at)
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tilefs::tree::names::OF_ARRAYS;
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 
+use crate::manifest::{Expected, load};
 use crate::mounted::Mounted;
 use crate::tools::{has, python_with};
 
@@ -199,5 +200,93 @@ fn the_manual_pages_are_well_formed() {
     for page in ["man/tilefs.1", "man/tilefs-paths.7"] {
         let said = Command::new("mandoc").args(["-T", "lint", page]).current_dir(env!("CARGO_MANIFEST_DIR")).output();
         assert_eq!(String::from_utf8_lossy(&said.unwrap().stdout), "", "{page}");
+    }
+}
+
+/// On an experiment of the corpus, as libtiledb's wheel and TileDB-SOMA wrote it.
+#[test]
+fn the_commands_for_single_cell_data_work_on_an_experiment() {
+    let Some(corpus) = crate::corpora::corpus() else { return };
+    if !crate::skip::can_mount() {
+        return;
+    }
+    let experiment = corpus.join("real/pbmc_soma").display().to_string();
+    let (expected, folder) = (Experiment::of(&corpus), tempfile::tempdir().unwrap());
+    let mountpoint = folder.path().join("cells");
+    fs::create_dir(&mountpoint).unwrap();
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let part = readme.split("### Single-cell").nth(1).unwrap().split("\n## ").next().unwrap();
+    let block = |language: &str| {
+        let block = part.split(&format!("```{language}\n")).nth(1).unwrap().split("```").next().unwrap();
+        block
+            .replace("/mnt/cells", &mountpoint.display().to_string())
+            .replace("mount pbmc_soma", &format!("mount {experiment}"))
+    };
+    let mounted = Unmounted(&mountpoint);
+    let printed: Vec<Option<String>> = block("sh").lines().map(|line| shell(folder.path(), line)).collect();
+    // The third column of the cells is a label, counted.
+    let [.., Some(columns), Some(counts)] = printed.as_slice() else { panic!("{printed:?}") };
+    assert!(columns.lines().nth(2).unwrap().ends_with("\tbulk_labels"), "{columns}");
+    let mut counted: Vec<(String, usize)> = counts
+        .lines()
+        .map(|line| line.trim().split_once(' ').unwrap())
+        .map(|(count, label)| (label.trim().to_owned(), count.parse().unwrap()))
+        .collect();
+    counted.sort();
+    assert_eq!(counted, expected.labels);
+
+    if let Some(python) = python_with("scipy") {
+        let digests = "import hashlib
+order = np.lexsort((matrix.col, matrix.row))
+for part in matrix.row.astype('<i8'), matrix.col.astype('<i8'), matrix.data:
+    print(hashlib.sha256(part[order].tobytes()).hexdigest())";
+        let output = Command::new(python).args(["-c", &(block("python") + digests)]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed.lines().collect::<Vec<_>>(), expected.matrix);
+    }
+    drop(mounted);
+}
+
+/// What libtiledb read of the experiment.
+struct Experiment {
+    /// How often each label of `obs` occurs, by label.
+    labels: Vec<(String, usize)>,
+    /// The digests of the rows, columns and values of `X/data`, in row-major order.
+    matrix: Vec<String>,
+}
+
+impl Experiment {
+    fn of(corpus: &Path) -> Experiment {
+        let objects = load(&corpus.join("manifest_real.json"), "");
+        let object = |name: &str| objects.iter().find(|object| object.name == name).unwrap();
+        let field = |name: &str, field: &str| {
+            let fields = object(name).reads[0].fields.as_ref().unwrap();
+            &fields.iter().find(|one| one.name == field).unwrap().values
+        };
+        let schema = object("real/pbmc_soma/obs").schema.as_ref().unwrap();
+        let (_, _, names) = schema.enumerations.iter().find(|(name, ..)| name.starts_with("bulk_labels")).unwrap();
+        let Expected::File(codes) = field("real/pbmc_soma/obs", "bulk_labels") else { panic!("the codes are known") };
+        let codes = fs::read(codes).unwrap();
+        let count =
+            |code: usize| codes.as_chunks().0.iter().filter(|four| i32::from_le_bytes(**four) == code as i32).count();
+        let label = |(code, name): (usize, &Vec<u8>)| (String::from_utf8(name.clone()).unwrap(), count(code));
+        let mut labels: Vec<_> = names.iter().enumerate().map(label).filter(|(_, count)| *count > 0).collect();
+        labels.sort();
+        let matrix =
+            ["soma_dim_0", "soma_dim_1", "soma_data"].map(|name| match field("real/pbmc_soma/ms/RNA/X/data", name) {
+                Expected::Sha256(digest) => digest.clone(),
+                Expected::File(file) => panic!("{} is not a digest", file.display()),
+            });
+        Experiment { labels, matrix: matrix.into() }
+    }
+}
+
+/// A mount point that is unmounted when dropped.
+struct Unmounted<'a>(&'a Path);
+
+impl Drop for Unmounted<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0).status();
     }
 }

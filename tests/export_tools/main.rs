@@ -4,6 +4,9 @@
 //! as do those that mount where nothing can be mounted.
 
 mod arrow;
+#[path = "../support/corpora.rs"]
+#[allow(dead_code)]
+mod corpora;
 mod documented;
 mod gdal;
 #[path = "../support/manifest.rs"]

@@ -6,6 +6,8 @@ use serde_json::Value;
 use tilefs::filter::{Key, decode_generic_tile};
 use tilefs::format::generic_tile::GenericTileHeader;
 
+use crate::corpora;
+
 /// Arrays that libtiledb refuses too, and the reason to be given.
 pub const REFUSED: [(&str, &str); 2] = [
     ("dense_array_v1_3_0", "written by TileDB before 1.4"),
@@ -20,22 +22,16 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// The corpus, or a word on why there is none.
+    /// The corpus; says aloud where there is none.
     pub fn find() -> Option<Self> {
-        let folder = match std::env::var_os("TILEFS_CORPUS") {
-            Some(folder) => PathBuf::from(folder),
-            None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus"),
-        };
-        if !folder.join("manifest.json").is_file() {
-            eprintln!("SKIPPED: no corpus at {} (set TILEFS_CORPUS)", folder.display());
-            return None;
-        }
+        let folder = corpora::corpus()?;
         let mut objects = Vec::new();
         for manifest in ["manifest.json", "manifest_real.json"] {
             let text = std::fs::read(folder.join(manifest)).unwrap();
             let mut manifest: Value = serde_json::from_slice(&text).unwrap();
             objects.append(manifest["objects"].as_array_mut().unwrap());
         }
+        assert!(!objects.is_empty(), "{} has no objects", folder.display());
         Some(Corpus { folder, objects })
     }
 

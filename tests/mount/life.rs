@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use tilefs::fuse::{self, Detach, Mount, MountOptions};
 
@@ -39,12 +38,10 @@ fn in_the_background_the_command_returns_when_the_mount_answers() {
         return;
     }
     let place = Place::new();
-    let start = Instant::now();
     // Its output is a pipe, as in a script: it must not be held open.
     let output = Command::new(toy_program()).arg("--background").arg(place.path()).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty() && output.stdout.is_empty(), "{output:?}");
     assert_eq!(fs::read(place.path().join("hello.txt")).unwrap(), b"hello\n");
-    assert!(start.elapsed() < Duration::from_secs(10));
 
     let servers = processes_with_argument(place.path());
     assert_eq!(servers.len(), 1);

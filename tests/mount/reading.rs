@@ -3,15 +3,14 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Instant;
 
 use tilefs::fuse::MountOptions;
 
 use crate::calls;
-use crate::harness::{Toy, Watchdog, can_mount};
-use crate::toy::{BIG, DAMAGED_FROM, SLOW, fill};
+use crate::harness::{Toy, Watchdog, can_mount, eventually};
+use crate::toy::{BIG, DAMAGED_FROM, fill};
 
 fn expected(offset: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
@@ -110,34 +109,27 @@ fn who_needs_no_work_does_not_wait_for_who_does() {
     if !can_mount() {
         return;
     }
-    let toy = Toy::mount();
-    let done = AtomicBool::new(false);
-    let paths = (toy.path("slow.bin"), toy.path("slice"));
+    let mut options = MountOptions::new("/toy");
+    // The kernel asks for what is read and for nothing ahead.
+    options.direct_io = true;
+    let toy = Toy::mount_with(&options);
+    let gate = &toy.counters.gate;
     thread::scope(|scope| {
-        for reader in 0..2 {
-            let (path, done) = (&paths.0, &done);
-            scope.spawn(move || {
-                let file = File::open(path).unwrap();
-                let mut step = reader;
-                while !done.load(Ordering::Relaxed) {
-                    read(&file, step % 16 * (256 << 10), 4096).unwrap();
-                    step += 2;
-                }
-            });
-        }
-        thread::sleep(SLOW / 2);
-        let mut waits: Vec<_> = (0..40)
-            .map(|number| {
-                let start = Instant::now();
-                assert_eq!(fs::read(paths.1.join(format!("{number}/value.txt"))).unwrap(), b"hello\n");
-                thread::sleep(SLOW / 40);
-                start.elapsed() - SLOW / 40
+        let readers: Vec<_> = (0..2)
+            .map(|reader| {
+                let path = toy.path("gated.bin");
+                scope.spawn(move || read(&File::open(path).unwrap(), reader << 20, 4096).unwrap())
             })
             .collect();
-        done.store(true, Ordering::Relaxed);
-        waits.sort_unstable();
-        assert!(waits[waits.len() / 2] < SLOW / 4, "half of them waited {:?}", waits[waits.len() / 2]);
-        assert!(waits[waits.len() * 9 / 10] < SLOW, "a tenth of them waited {:?}", waits[waits.len() * 9 / 10]);
+        eventually("both are at work", || gate.waiting() == 2);
+        for number in 0..40 {
+            assert_eq!(fs::read(toy.path(&format!("slice/{number}/value.txt"))).unwrap(), b"hello\n");
+        }
+        assert_eq!(gate.waiting(), 2);
+        gate.open();
+        for (reader, bytes) in (0..).zip(readers) {
+            assert!(bytes.join().unwrap() == expected(reader << 20, 4096));
+        }
     });
 }
 

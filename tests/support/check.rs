@@ -18,6 +18,9 @@ use super::manifest::{Expected, Object, Read, Schema};
 use super::report::Report;
 use super::shown;
 
+/// The kind of check of what `.history` shows.
+pub const HISTORY: &str = "reads below .history";
+
 /// What is said of an object with its report.
 pub fn check(object: &Object) -> Report {
     let mut report = Report::default();
@@ -66,6 +69,7 @@ impl Check<'_> {
                     if read.window.is_none() {
                         self.read(read, &*root);
                     } else {
+                        self.history(read, &*root);
                         match self.open(read.window) {
                             Ok(root) => self.read(read, &*root),
                             Err(_) if read.newest_error.is_some() => {
@@ -91,6 +95,20 @@ impl Check<'_> {
             ..OpenOptions::default()
         };
         tree::open(&self.object.place, &options)
+    }
+
+    /// The same window of time by a name below `.history`.
+    fn history(&mut self, read: &Read, root: &dyn Folder) {
+        let Some(window) = read.window else { return };
+        let mut report = Report::default();
+        match shown::history(root, window) {
+            Ok(then) => Check { object: self.object, report: &mut report, key: None }.read(read, &*then),
+            Err(_) if read.newest_error.is_some() => {}
+            Err(error) => {
+                report.failed(HISTORY, &self.object.name, &read.name, ".history", error.to_string());
+            }
+        }
+        self.report.add_as(HISTORY, report);
     }
 
     fn read(&mut self, read: &Read, root: &dyn Folder) {
@@ -153,7 +171,7 @@ impl Check<'_> {
                 false => canonical_sparse(&known),
             };
             found = match &read.sha256 {
-                None => self.fields_differ(read, &canonical),
+                None => fields_differ(read, &canonical),
                 Some(expected) if digest(&canonical) == *expected => Vec::new(),
                 Some(_) => self.slice_differs(read, schema, &canonical),
             };
@@ -166,32 +184,6 @@ impl Check<'_> {
             [] => self.report.passed(kind),
             found => found.iter().for_each(|(field, what)| self.failed(kind, &read.name, field, what)),
         }
-    }
-
-    /// The fields that are not as expected, and how.
-    fn fields_differ(&self, read: &Read, columns: &[Column]) -> Vec<(String, String)> {
-        let fields = read.fields.iter().flatten().filter(|field| field.newest_error.is_none());
-        let mut found = Vec::new();
-        for (field, column) in fields.zip(columns) {
-            if column.cells() != read.cells {
-                found.push((field.name.clone(), format!("{} cells, not {}", column.cells(), read.cells)));
-                continue;
-            }
-            let parts = [
-                ("values", Some(&field.values), Some(column.values.clone())),
-                ("offsets", field.offsets.as_ref(), column.offset_bytes()),
-                ("validity", field.validity.as_ref(), column.validity.clone()),
-            ];
-            let differs = parts.into_iter().find(|(_, expected, got)| match (expected, got) {
-                (Some(expected), Some(got)) => !is(expected, got),
-                (expected, got) => expected.is_some() != got.is_some(),
-            });
-            if let Some((part, ..)) = differs {
-                let detail = expected_column(field).map(|expected| first_difference(&expected, column, &read.shape()));
-                found.push((field.name.clone(), detail.unwrap_or_else(|| format!("the {part} differ"))));
-            }
-        }
-        found
     }
 
     /// What is different in a slice of which only a digest is known: cut out of what is expected of the whole.
@@ -214,6 +206,12 @@ impl Check<'_> {
 
     /// Whether the rows come in the order in which libtiledb gave them.
     fn row_order(&mut self, read: &Read, sorted: &[Column], order: &[u32]) {
+        if let Some(recorded) = &read.row_order_digest {
+            match order_digest(sorted, order).starts_with(recorded) {
+                true => self.report.passed("row orders"),
+                false => self.failed("row orders", &read.name, "", "the rows come in another order than libtiledb's"),
+            }
+        }
         let Some(file) = &read.row_order else { return };
         let expected = fs::read(file).expect("an expected file");
         let expected = expected.chunks_exact(4).map(|four| u32::from_le_bytes(four.try_into().expect("four bytes")));
@@ -302,6 +300,32 @@ impl Check<'_> {
     }
 }
 
+/// The fields that are not as expected, and how.
+pub fn fields_differ(read: &Read, columns: &[Column]) -> Vec<(String, String)> {
+    let fields = read.fields.iter().flatten().filter(|field| field.newest_error.is_none());
+    let mut found = Vec::new();
+    for (field, column) in fields.zip(columns) {
+        if column.cells() != read.cells {
+            found.push((field.name.clone(), format!("{} cells, not {}", column.cells(), read.cells)));
+            continue;
+        }
+        let parts = [
+            ("values", Some(&field.values), Some(column.values.clone())),
+            ("offsets", field.offsets.as_ref(), column.offset_bytes()),
+            ("validity", field.validity.as_ref(), column.validity.clone()),
+        ];
+        let differs = parts.into_iter().find(|(_, expected, got)| match (expected, got) {
+            (Some(expected), Some(got)) => !is(expected, got),
+            (expected, got) => expected.is_some() != got.is_some(),
+        });
+        if let Some((part, ..)) = differs {
+            let detail = expected_column(field).map(|expected| first_difference(&expected, column, &read.shape()));
+            found.push((field.name.clone(), detail.unwrap_or_else(|| format!("the {part} differ"))));
+        }
+    }
+    found
+}
+
 impl Read {
     /// Cells per dimension of a dense read; empty for a sparse one.
     fn shape(&self) -> Vec<usize> {
@@ -316,6 +340,17 @@ fn is_whole(schema: &Schema, ranges: &[(Value, Value)]) -> bool {
         Some(current) => current == ranges,
         None => schema.dims.iter().zip(ranges).all(|(dim, range)| dim.domain.as_ref() == Some(range)),
     }
+}
+
+/// The digest of which sorted row each row is; equal rows count as the first of them.
+fn order_digest(sorted: &[Column], order: &[u32]) -> String {
+    let mut first: Vec<u32> = (0..order.len() as u32).collect();
+    for row in 1..first.len() {
+        if compare_rows(sorted, row - 1, row).is_eq() {
+            first[row] = first[row - 1];
+        }
+    }
+    hex(&Sha256::digest(order.iter().flat_map(|&row| first[row as usize].to_le_bytes()).collect::<Vec<u8>>()))
 }
 
 fn integer(value: &Value) -> i128 {

@@ -66,6 +66,8 @@ pub struct Read {
     pub sha256: Option<String>,
     /// Which sorted row each row of libtiledb's own order is (u32).
     pub row_order: Option<PathBuf>,
+    /// The first digits of the SHA-256 of that, with equal rows counted as the first of them, where only this is known.
+    pub row_order_digest: Option<String>,
     pub metadata: Option<Vec<Metadata>>,
     pub members: Option<Vec<Member>>,
     /// libtiledb cannot do it.
@@ -114,6 +116,18 @@ pub fn load(file: &Path, prefix: &str) -> Vec<Object> {
     let base = file.parent().expect("a file is in a folder");
     let arrays = optional_text(&manifest["arrays_in"]).map_or(base.to_owned(), PathBuf::from);
     list(&manifest["objects"]).iter().map(|entry| object(entry, base, &arrays, prefix)).collect()
+}
+
+/// Adds the digests of row orders that were recorded apart from a manifest, by "path read". How many reads have one.
+pub fn add_row_orders(objects: &mut [Object], recorded: &Value) -> usize {
+    let mut added = 0;
+    for object in objects {
+        for read in &mut object.reads {
+            read.row_order_digest = optional_text(&recorded[format!("{} {}", object.name, read.name)]);
+            added += usize::from(read.row_order_digest.is_some());
+        }
+    }
+    added
 }
 
 fn object(entry: &Value, base: &Path, arrays: &Path, prefix: &str) -> Object {
@@ -173,6 +187,7 @@ fn read(entry: &Value, base: &Path) -> Read {
         fields: entry["fields"].as_array().map(|fields| fields.iter().map(|one| field(one, base)).collect()),
         sha256: optional_text(&entry["sha256"]),
         row_order: optional_text(&entry["row_order_file"]).map(|file| base.join(file)),
+        row_order_digest: None,
         metadata: entry["metadata"].as_array().map(|entries| entries.iter().map(metadata).collect()),
         members: entry["members"].as_array().map(|members| members.iter().map(member).collect()),
         newest_error: optional_text(&entry["newest_error"]),

@@ -1,5 +1,6 @@
 //! The proof: compares what the tree shows with what libtiledb reads, as manifests list it.
 //!
+//! * [`corpora`]: where the larger collections of arrays are
 //! * [`manifest`]: the objects, their schemas and the expected reads
 //! * [`columns`]: cells as bytes, with the nulls masked and sparse rows sorted as the manifests have them
 //! * [`shown`]: the same columns out of the virtual tree
@@ -7,13 +8,18 @@
 //! * [`parallel`]: on all cores
 //! * [`report`]: failures and counts, printed
 //! * [`stored`]: copies of stored arrays to be altered, and what is in their generic tiles
+//! * [`promise`]: whether all was looked at that a manifest has
+//! * [`skip`]: what cannot be done here, said aloud
 
 #![allow(dead_code)] // each test program uses a part
 
 pub mod check;
 pub mod columns;
+pub mod corpora;
 pub mod manifest;
 pub mod parallel;
+pub mod promise;
 pub mod report;
 pub mod shown;
 pub mod stored;
+pub mod skip;

@@ -43,6 +43,14 @@ impl Report {
         self
     }
 
+    /// Counts another report as one check, that fails if anything in it does.
+    pub fn add_as(&mut self, kind: &'static str, other: Report) {
+        let count = self.counts.entry(kind).or_default();
+        count.0 += 1;
+        count.1 += usize::from(other.failures() > 0);
+        self.failures.extend(other.failures);
+    }
+
     pub fn count(&self, kind: &str) -> usize {
         self.counts.get(kind).map_or(0, |count| count.0)
     }

@@ -57,7 +57,7 @@ fn column(folder: &dyn Folder, name: &str, datatype: &str, cells: Option<usize>,
 }
 
 /// Where each cell begins, out of n + 1 offsets that must end at the end of the values.
-fn offsets_within(bytes: &[u8], end: usize, name: &str) -> Result<Vec<u64>> {
+pub fn offsets_within(bytes: &[u8], end: usize, name: &str) -> Result<Vec<u64>> {
     let mut offsets: Vec<u64> =
         bytes.chunks_exact(8).map(|eight| u64::from_le_bytes(eight.try_into().expect("eight bytes"))).collect();
     let last = offsets.pop();
@@ -160,6 +160,13 @@ pub fn subfolder(folder: &dyn Folder, name: &str) -> Result<Arc<dyn Folder>> {
         Some(Node::Folder(found)) => Ok(found),
         _ => Err(Error::NotFound { path: format!("{name}/") }),
     }
+}
+
+/// The folder of a window of time, both ends included: `.history/TO` or `.history/FROM..TO`.
+pub fn history(root: &dyn Folder, (from, to): (u64, u64)) -> Result<Arc<dyn Folder>> {
+    let time = tilefs::tree::time::basic;
+    let name = if from == 0 { time(to) } else { format!("{}..{}", time(from), time(to)) };
+    subfolder(&*subfolder(root, ".history")?, &name)
 }
 
 /// The folder of a box of cells: `slice/LOW..HIGH,LOW..HIGH`.

@@ -4,9 +4,13 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Says that a test is skipped, and why. The test harness hides what passing tests print; this it does not hide.
+/// Says that this test is skipped, or a part of it, and why. The test harness hides what passing tests print; this it
+/// does not hide, and `scripts/test.sh` counts it in its closing table.
 pub fn skipped(why_not: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {why_not}");
+    let thread = std::thread::current();
+    // The harness runs each test in a thread of its name.
+    let test = thread.name().filter(|name| *name != "main").map_or_else(String::new, |name| format!("{name}: "));
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {test}{why_not}");
 }
 
 /// Whether this user can mount; says aloud why not.

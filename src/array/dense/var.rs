@@ -194,12 +194,10 @@ impl DenseVarColumn {
                     Ok(())
                 });
             };
-            let tiles = self.var_tiles(fragment)?;
-            let mut reader = tiles.reader(tile, self.view.cells_in_tile(fragment, tile)?)?;
-            let mut range = CellRanges::default();
-            piece
-                .for_each_line(|from, to, count, stride, out_stride| {
-                    range.read(&mut reader, from, count, stride)?;
+            self.read_tile(fragment, tile, |reader| {
+                let mut range = CellRanges::default();
+                piece.for_each_line(|from, to, count, stride, out_stride| {
+                    range.read(reader, from, count, stride)?;
                     for number in 0..count {
                         let cell = (to + number * out_stride) as usize;
                         let value = block.starts[cell]..block.starts[cell] + block.lengths[cell];
@@ -209,8 +207,7 @@ impl DenseVarColumn {
                     }
                     Ok(())
                 })
-                .in_fragment(self.view.array().fragment_name(fragment))
-                .in_array(self.view.array().path())
+            })
         })
     }
 
@@ -282,21 +279,33 @@ impl DenseVarColumn {
         let mut lengths = vec![self.fill.len() as u64; count as usize];
         self.cells.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
-            let tiles = self.var_tiles(fragment)?;
-            let mut reader = tiles.reader(tile, self.view.cells_in_tile(fragment, tile)?)?;
-            let mut range = CellRanges::default();
-            piece
-                .for_each_line(|from, to, count, stride, out_stride| {
-                    range.read(&mut reader, from, count, stride)?;
+            self.read_tile(fragment, tile, |reader| {
+                let mut range = CellRanges::default();
+                piece.for_each_line(|from, to, count, stride, out_stride| {
+                    range.read(reader, from, count, stride)?;
                     for number in 0..count {
                         lengths[(to + number * out_stride) as usize] = range.length(number);
                     }
                     Ok(())
                 })
-                .in_fragment(self.view.array().fragment_name(fragment))
-                .in_array(self.view.array().path())
+            })
         })?;
         Ok(lengths)
+    }
+
+    /// What `read` makes of a tile; an error on the way says which fragment it is about.
+    fn read_tile<T>(
+        &self,
+        fragment: usize,
+        tile: u64,
+        read: impl FnOnce(&mut VarReader<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let opened = || {
+            let tiles = self.var_tiles(fragment)?;
+            read(&mut tiles.reader(tile, self.view.cells_in_tile(fragment, tile)?)?)
+        };
+        let array = self.view.array();
+        opened().in_fragment(array.fragment_name(fragment)).in_array(array.path())
     }
 
     fn var_tiles(&self, fragment: usize) -> Result<VarTiles> {

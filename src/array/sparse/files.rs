@@ -9,7 +9,7 @@ use crate::array::fragment::FieldFile;
 use crate::array::tiles::Tiles;
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::error::{Error, Locate, Result};
-use crate::format::fragment::Field;
+use crate::format::fragment::{Field, FieldFiles};
 use crate::format::pipeline::Filter;
 use crate::format::scalar::Scalar;
 
@@ -76,6 +76,17 @@ impl FixedFile {
         let interleaved = outline.facts.version == 1 && !outline.schema.coords_filters.filters.iter().any(compresses);
         let dimensions = outline.schema.dimensions.len();
         Ok(FixedFile::Zipped { tiles, cell_size, dimension, dimensions, interleaved })
+    }
+
+    /// The name of the file of the coordinates along a dimension in a visible fragment.
+    ///
+    /// # Errors
+    /// Any damage in the fragment's metadata.
+    pub fn name_of_dimension(array: &Array, fragment: usize, dimension: usize) -> Result<String> {
+        let outline = array.outline(fragment)?;
+        let version = outline.facts.version;
+        let field = if version >= SPLIT_COORDINATES_SINCE { Field::Dimension(dimension) } else { Field::Coordinates };
+        Ok(FieldFiles::of(field, version, &outline.schema)?.data())
     }
 
     /// The cells of an attribute (by its number in the array's schema) or their validity, or where the fragment

@@ -15,7 +15,7 @@ use super::selection::Selection;
 use super::visible::{CellFilter, Marks};
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
-use crate::format::fragment::{MbrList, SIGNED_TIMES_SINCE};
+use crate::format::fragment::{FRAGMENT_METADATA, MbrList, SIGNED_TIMES_SINCE};
 use crate::format::scalar::Scalar;
 
 /// Libraries before this format version divided the domain of floats into tiles in a way of their own.
@@ -149,12 +149,12 @@ impl<'a> Stream<'a> {
         }
         batch.negative_zeros.clear();
         buffers.columns.resize_with(plan.axes.len(), AxisColumn::default);
-        for (number, axis) in plan.axes.iter().enumerate() {
+        for number in 0..plan.axes.len() {
             let column = &mut buffers.columns[number];
             column.clear();
             if self.compares || source.selection.is_some_and(|selection| selection.restricts(number)) {
                 read_column(source, number, cells, column, &mut buffers.bytes, &mut batch.negative_zeros)
-                    .in_field(&axis.name)?;
+                    .map_err(|error| source.in_coordinates(error, number))?;
             }
         }
         if let Some(selection) = source.selection {
@@ -245,15 +245,24 @@ impl FragmentSource<'_> {
         let cells = self.cells.at(position, 1).ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?;
         let mut columns = Vec::new();
         columns.resize_with(self.plan.axes.len(), AxisColumn::default);
-        for (number, (axis, column)) in self.plan.axes.iter().zip(&mut columns).enumerate() {
+        for (number, column) in columns.iter_mut().enumerate() {
             read_column(self, number, cells, column, &mut Vec::new(), &mut Vec::new())
-                .in_field(&axis.name)
+                .map_err(|error| self.in_coordinates(error, number))
                 .in_fragment(self.array.fragment_name(self.fragment))
                 .in_array(self.array.path())?;
         }
         let mut key = Vec::new();
         self.plan.keys(&columns, 1, &mut key);
         Ok(key)
+    }
+
+    /// Says that an error is about the coordinates along a dimension, where it does not say more.
+    fn in_coordinates(&self, error: Error, dimension: usize) -> Error {
+        let error = error.in_field(&self.plan.axes[dimension].name);
+        match FixedFile::name_of_dimension(self.array, self.fragment, dimension) {
+            Ok(file) => error.in_file(file),
+            Err(_) => error,
+        }
     }
 
     /// The boxes of the fragment's tiles.
@@ -277,7 +286,9 @@ fn read_column(
 ) -> Result<()> {
     let (array, fragment, axis) = (source.array, source.fragment, &source.plan.axes[number]);
     let bounds = source.mbrs()?.range(cells.tile as usize, number);
-    let bounds = bounds.ok_or_else(|| Error::damaged(format!("tile {} has no box in the R-tree", cells.tile)))?;
+    let bounds = bounds.ok_or_else(|| {
+        Error::damaged(format!("tile {} has no box in the R-tree", cells.tile)).in_file(FRAGMENT_METADATA)
+    })?;
     let outside = |cell: usize| {
         let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
         Error::damaged(format!("{place}: a coordinate outside the tile's box in the R-tree"))
@@ -298,7 +309,8 @@ fn read_column(
     FixedFile::of_dimension(array, fragment, number)?.read(cells, bytes)?;
     axis.positions(bytes, &mut column.positions).map_err(|error| place_in_tile(error, cells))?;
     let (Some(low), Some(high)) = (axis.position(&bounds.low), axis.position(&bounds.high)) else {
-        return Err(Error::damaged(format!("the box of tile {} in the R-tree leaves the domain", cells.tile)));
+        let reason = format!("the box of tile {} in the R-tree leaves the domain", cells.tile);
+        return Err(Error::damaged(reason).in_file(FRAGMENT_METADATA));
     };
     let extremes = column.positions.iter().fold((u64::MAX, 0), |(least, most), at| (least.min(*at), most.max(*at)));
     if extremes.0 < low || extremes.1 > high {

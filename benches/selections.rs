@@ -1,0 +1,38 @@
+//! How long it takes to understand a selection, by its length: `cargo bench --bench selections`.
+//!
+//! The time of one range must not grow with their number: ten times the ranges, ten times the time.
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use tilefs::format::datatype::Datatype;
+use tilefs::format::scalar::{Range, Scalar};
+use tilefs::tree::grammar::{By, DimensionBounds, dense, sparse};
+
+fn main() {
+    divan::main();
+}
+
+const RANGES: [usize; 3] = [1_000, 10_000, 100_000];
+
+/// So many ranges that overlap, in no order.
+fn text(ranges: usize) -> String {
+    (0..ranges).map(|n| format!("{}..{}", n * 7 % 99_991, n + 99_991)).collect::<Vec<_>>().join("+")
+}
+
+fn bounds() -> [DimensionBounds; 1] {
+    let range = Some(Range { low: Scalar::Unsigned(0), high: Scalar::Unsigned(1 << 40) });
+    let (domain, limit, shown) = (range.clone(), range.clone(), range);
+    [DimensionBounds { name: "x".to_owned(), datatype: Datatype::UInt64, domain, limit, shown }]
+}
+
+#[divan::bench(args = RANGES)]
+fn of_a_dense_array(bencher: Bencher, ranges: usize) {
+    let (text, bounds) = (text(ranges), bounds());
+    bencher.counter(ItemsCount::new(ranges)).bench_local(|| dense(&text, By::Coordinate, &bounds));
+}
+
+#[divan::bench(args = RANGES)]
+fn of_a_sparse_array(bencher: Bencher, ranges: usize) {
+    let (text, bounds) = (text(ranges), bounds());
+    bencher.counter(ItemsCount::new(ranges)).bench_local(|| sparse(&text, By::Coordinate, &bounds));
+}

@@ -1,0 +1,37 @@
+//! The program `tilefs` itself, run as people run it: what its options choose is what libtiledb read, and damage that
+//! it meets is told by errors, exit statuses and lines that name the place.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod damaged;
+mod values;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use support::manifest::{Object, load};
+
+/// Runs the program to its end.
+fn tilefs(arguments: &[impl AsRef<std::ffi::OsStr>]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tilefs")).args(arguments).output().expect("the program starts")
+}
+
+/// What the program prints; it must succeed without a word of complaint.
+#[track_caller]
+fn printed(arguments: &[impl AsRef<std::ffi::OsStr> + std::fmt::Debug]) -> Vec<u8> {
+    let output = tilefs(arguments);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && complaint.is_empty(), "{arguments:?}: {} {complaint}", output.status);
+    output.stdout
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// A fixture by its path.
+fn fixture(name: &str) -> Object {
+    let found = load(&fixtures().join("manifest.json"), "").into_iter().find(|object| object.name == name);
+    found.unwrap_or_else(|| panic!("no fixture {name}"))
+}
