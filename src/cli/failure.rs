@@ -47,7 +47,9 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::Usage { reason } => Failure::usage(reason),
-            error @ Error::Key { .. } => Failure::failed(format!("{error}; --key-file FILE is to be that of the array")),
+            error @ Error::Key { .. } => {
+                Failure::failed(format!("{error}; --key-file FILE is to be that of the array"))
+            }
             error => Failure::failed(error.to_string()),
         }
     }

@@ -46,8 +46,7 @@ fn take_commit<'a>(rest: &mut &'a [u8]) -> Result<ConsolidatedCommit<'a>> {
     let delete = match extension(mark) {
         "wrt" | "ok" => None,
         "del" => {
-            let (delete, behind) =
-                split_sized(rest).ok_or_else(|| Error::damaged("delete that ends early"))?;
+            let (delete, behind) = split_sized(rest).ok_or_else(|| Error::damaged("delete that ends early"))?;
             *rest = behind;
             Some(delete)
         }

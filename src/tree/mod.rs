@@ -21,8 +21,8 @@ pub mod meta;
 mod missing;
 pub mod names;
 pub mod node;
-mod notes;
 pub mod nonempty;
+mod notes;
 pub mod open;
 pub mod options;
 pub mod percent;
@@ -36,5 +36,5 @@ pub mod time;
 pub mod xattrs;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};
-pub use options::{Extent, Links, OpenOptions};
 pub use open::{Stored, local_path, open, open_array, open_stored, root};
+pub use options::{Extent, Links, OpenOptions};

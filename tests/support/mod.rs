@@ -21,5 +21,5 @@ pub mod parallel;
 pub mod promise;
 pub mod report;
 pub mod shown;
-pub mod stored;
 pub mod skip;
+pub mod stored;

@@ -241,7 +241,8 @@ fn axes(description: &Description<'_>) -> String {
     match &description.cells {
         CellsShown::Sparse { .. } => "cells".to_owned(),
         CellsShown::Dense { .. } => {
-            let names: Vec<String> = dimension_names(description.schema).take(MOST).map(|name| in_line(&name)).collect();
+            let names: Vec<String> =
+                dimension_names(description.schema).take(MOST).map(|name| in_line(&name)).collect();
             let all = description.schema.dimensions.len();
             let more = (all > names.len()).then(|| format!("... ({all} in all)"));
             let names: Vec<String> = names.into_iter().chain(more).collect();
