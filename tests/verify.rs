@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::stored::{Copy, alter, make_filter_unknown};

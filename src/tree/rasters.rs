@@ -111,7 +111,7 @@ impl<'a> Rasters<'a> {
                 last.map_or(u64::MAX, |last| last.saturating_add(1))
             })
             .collect();
-        let stored = match metadata.get(GDAL_METADATA).map(|value| whole(value)).transpose()?.flatten() {
+        let stored = match metadata.get(GDAL_METADATA).map(whole).transpose()?.flatten() {
             None if !fields.schema().is_sparse() && (2..=3).contains(&dimensions.len()) => gdal_file(fields)?,
             stored => stored,
         };
