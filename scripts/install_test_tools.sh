@@ -37,7 +37,8 @@ want gdalinfo gdal-bin
 want ncdump netcdf-bin
 want Rscript r-base-core
 want gfortran gfortran
-want convert imagemagick
+# Other programs have a convert, too.
+want identify imagemagick
 want awk mawk
 want sqlite3 sqlite3
 ! command -v Rscript >/dev/null 2>&1 || Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/dev/null ||

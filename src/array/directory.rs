@@ -265,6 +265,15 @@ impl Directory {
         times
     }
 
+    /// When the first of what is there began. After a consolidation that is before the first of the commit times, as
+    /// what one fragment holds was written at several.
+    pub fn began(&self) -> Option<u64> {
+        let fragments = self.fragments.iter().map(|fragment| fragment.times.t1);
+        let schemas = self.schemas.iter().filter_map(|schema| schema.times).map(|times| times.t1);
+        let conditions = self.conditions.iter().map(|condition| condition.times.t1);
+        fragments.chain(schemas).chain(conditions).min()
+    }
+
     /// [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, as libtiledb has them.
     fn find_schemas(&mut self, storage: &dyn Storage, top: &[Listed]) -> Result<()> {
         if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder) {

@@ -11,7 +11,7 @@ use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
 use super::footer_copies::FooterCopies;
 use super::generic::read_generic_tile;
-use super::timed_files::commit_times;
+use super::timed_files::{commit_times, first_start};
 use crate::cache::Cache;
 use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
@@ -106,6 +106,15 @@ impl ArrayFolder {
         times.sort_unstable();
         times.dedup();
         Ok(times)
+    }
+
+    /// When the first of data, schemas and metadata was written; `None` where that is not known of any.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::commit_times`].
+    pub fn began(&self) -> Result<Option<u64>> {
+        let of_metadata = first_start(&*self.context.storage, &self.path().join(METADATA)).in_array(self.path())?;
+        Ok(self.directory.began().into_iter().chain(of_metadata).min())
     }
 
     /// A fragment by its number in this folder.

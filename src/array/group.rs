@@ -9,7 +9,7 @@ use super::generic::read_generic_tile;
 use super::member_places::{MemberPlace, MemberPlaces};
 use super::metadata::Metadata;
 use super::object::ObjectKind;
-use super::timed_files::{commit_times, files_in_force};
+use super::timed_files::{commit_times, files_in_force, first_start};
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::folder::{GROUP_DETAILS, METADATA};
@@ -141,6 +141,19 @@ impl Group {
         times.sort_unstable();
         times.dedup();
         Ok(times)
+    }
+
+    /// When the first of them was.
+    ///
+    /// # Errors
+    /// As [`Group::commit_times`].
+    pub fn began(&self) -> Result<Option<u64>> {
+        let mut began = None;
+        for folder in [GROUP_DETAILS, METADATA] {
+            let first = first_start(&*self.context.storage, &self.path.join(folder)).in_array(&self.path)?;
+            began = began.into_iter().chain(first).min();
+        }
+        Ok(began)
     }
 
     /// The members, and whether all of them could be looked at.

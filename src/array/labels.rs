@@ -35,7 +35,7 @@ impl Array {
         let storage = &self.context().storage;
         let around = [self.around.as_slice(), &[storage.canonical(self.path())]].concat();
         if around.contains(&storage.canonical(&path)) || around.len() > MOST_DEPTH {
-            return Err(Error::unsupported("a label within itself").in_array(&path));
+            return Err(Error::damaged("a label within itself").in_array(&path));
         }
         let folder = ArrayFolder::open(self.folder().context.clone(), &path)?;
         let mut array = Array::open(Arc::new(folder), self.window())?;

@@ -101,8 +101,9 @@ impl GroupFolder {
     fn history(&self) -> History {
         let (group, options) = (self.group.clone(), self.options.clone());
         let of_times = self.group.clone();
-        let commit_times = move || of_times.commit_times();
-        History::new(self.group.window(), self.modified, commit_times, move |window| {
+        let of_began = self.group.clone();
+        let (commit_times, began) = (move || of_times.commit_times(), move || of_began.began());
+        History::new(self.group.window(), self.modified, commit_times, began, move |window| {
             Ok(Arc::new(GroupFolder::new(group.at(window), options.clone())?))
         })
     }

@@ -4,7 +4,7 @@
 //!   `slice/` a name stands for all of the time that it spans: `2024` shows what was there at the end of that year
 //! * `T1..T2`: what was written from T1 to T2, both included; either may be left out
 //!
-//! The listing has the times of the commits; before the first of them there was nothing, and there is no folder.
+//! The listing has the times of the commits. Before the array began there was nothing, and there is no folder.
 //! Nobody's `find` walks into it: the folder it is in does not list it.
 
 use std::num::NonZeroUsize;
@@ -34,21 +34,25 @@ pub struct History {
     /// What times without a start or an end have: the window of the tree that this is in.
     window: TimeWindow,
     commit_times: Box<dyn Fn() -> Result<Vec<u64>> + Send + Sync>,
+    began: Box<dyn Fn() -> Result<Option<u64>> + Send + Sync>,
     open: Open,
     modified: SystemTime,
     kept: Mutex<LruCache<TimeWindow, Arc<dyn Folder>>>,
 }
 
 impl History {
-    /// `commit_times` gives the times to be listed, ascending, and `open` the tree of any window.
+    /// `commit_times` gives the times to be listed, ascending, `began` when what there is was begun, which consolidation
+    /// puts before the first of them, and `open` the tree of any window.
     pub fn new(
         window: TimeWindow,
         modified: SystemTime,
         commit_times: impl Fn() -> Result<Vec<u64>> + Send + Sync + 'static,
+        began: impl Fn() -> Result<Option<u64>> + Send + Sync + 'static,
         open: impl Fn(TimeWindow) -> Result<Arc<dyn Folder>> + Send + Sync + 'static,
     ) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        History { window, commit_times: Box::new(commit_times), open: Box::new(open), modified, kept }
+        let (commit_times, began, open) = (Box::new(commit_times), Box::new(began), Box::new(open));
+        History { window, commit_times, began, open, modified, kept }
     }
 
     /// The window that a name stands for; `None` for what is no time.
@@ -70,17 +74,19 @@ impl History {
 
     /// Whether anything had been written by then. What keeps no times was there always.
     fn existed(&self, time: u64) -> Result<bool> {
-        Ok((self.commit_times)()?.first().is_none_or(|&first| first <= time))
+        Ok((self.began)()?.is_none_or(|began| began <= time))
     }
 }
 
 /// The history of an array. All its times share what is read of fragments and schemas.
 pub fn of_array(array: &Arc<Array>, options: &Arc<OpenOptions>, modified: SystemTime) -> History {
-    let (folder, of_times, options) = (array.folder().clone(), array.folder().clone(), options.clone());
+    let (folder, of_times, of_began) = (array.folder().clone(), array.folder().clone(), array.folder().clone());
+    let options = options.clone();
     History::new(
         array.window(),
         modified,
         move || of_times.commit_times(),
+        move || of_began.began(),
         move |window| {
             let array = Array::open(folder.clone(), window)?;
             Ok(Arc::new(array_folder(Arc::new(array), options.clone())?))
@@ -109,8 +115,8 @@ impl Folder for History {
                 "{name} is no time; write 2024, 2024-01-31T10:15Z, ms-1704067200000 or two such with .. between"
             ),
             Some(_) => {
-                let first = *(self.commit_times)().ok()?.first()?;
-                format!("nothing was there yet; the first commit is {}", time::basic(first))
+                let began = (self.began)().ok()??;
+                format!("nothing was there yet; the first commit is {}", time::basic(began))
             }
         })
     }
@@ -140,7 +146,9 @@ mod tests {
             Ok(Arc::new(FixedFolder::new(UNIX_EPOCH + Duration::from_millis(window.end - window.start))))
         };
         let window = TimeWindow { start: 0, end: 1_700_000_000_000 };
-        History::new(window, UNIX_EPOCH, || Ok(vec![1_500_000_000_000, 1_600_000_000_000, 1_800_000_000_000]), open)
+        let times = vec![1_500_000_000_000, 1_600_000_000_000, 1_800_000_000_000];
+        // The first commit was consolidated: it began before.
+        History::new(window, UNIX_EPOCH, move || Ok(times.clone()), || Ok(Some(1_480_000_000_000)), open)
     }
 
     #[test]
@@ -176,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_commit_there_is_nothing() {
+    fn before_it_began_there_is_nothing() {
         let opened = Arc::new(AtomicUsize::new(0));
         let history = history(opened.clone());
-        for name in ["2016", "ms-1499999999999", "2015..2016", "20170714T023959.999Z"] {
+        for name in ["2015", "ms-1479999999999", "2014..2015", "20161124T150639.999Z"] {
             assert!(history.lookup(name).unwrap().is_none(), "{name}");
         }
         assert_eq!(opened.load(Ordering::SeqCst), 0);
-        for name in ["2017", "ms-1500000000000", "2016..2017", "2030"] {
+        for name in ["2016", "ms-1480000000000", "2015..2016", "2030"] {
             assert!(history.lookup(name).unwrap().is_some(), "{name}");
         }
     }

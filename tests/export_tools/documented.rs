@@ -218,9 +218,7 @@ fn the_commands_for_single_cell_data_work_on_an_experiment() {
     let part = readme.split("### Single-cell").nth(1).unwrap().split("\n## ").next().unwrap();
     let block = |language: &str| {
         let block = part.split(&format!("```{language}\n")).nth(1).unwrap().split("```").next().unwrap();
-        block
-            .replace("/mnt/cells", &mountpoint.display().to_string())
-            .replace("mount pbmc_soma", &format!("mount {experiment}"))
+        block.replace("/mnt/cells", &mountpoint.display().to_string()).replace(" pbmc_soma", &format!(" {experiment}"))
     };
     let mounted = Unmounted(&mountpoint);
     let printed: Vec<Option<String>> = block("sh").lines().map(|line| shell(folder.path(), line)).collect();

@@ -5,7 +5,7 @@ use tilefs::export::raster::Scene;
 use tilefs::export::{Column, Field, envi, sidecar};
 use tilefs::format::datatype::Datatype;
 
-use crate::tools::{bytes, floats, has, python, run, write};
+use crate::tools::{bytes, floats, has, imagemagick, python, run, write};
 
 const UTM: &str = r#"PROJCS["WGS 84 / UTM zone 32N",GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["latitude_of_origin",0],PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],PARAMETER["false_easting",500000],PARAMETER["false_northing",0],UNIT["metre",1],AUTHORITY["EPSG","32632"]]"#;
 
@@ -130,11 +130,11 @@ for name in 'temp.nhdr', 'temp.mhd':
     assert numpy.array_equal(SimpleITK.GetArrayFromImage(image), raw, equal_nan=True), name
 "#,
     );
-    if has("identify") {
+    if let Some(convert) = imagemagick() {
         // ImageMagick needs no header: size and type are arguments.
         let grey = Column::fixed(Field::new("a", Datatype::UInt8), vec![3, 4], bytes((0..12u8).map(|i| [i * 20])));
         write(folder.path(), "a.gray", &grey.values);
-        let text = run(folder.path(), "convert", &["-size", "4x3", "-depth", "8", "a.gray", "txt:-"]);
+        let text = run(folder.path(), convert, &["-size", "4x3", "-depth", "8", "a.gray", "txt:-"]);
         assert!(text.lines().any(|line| line.starts_with("3,2:") && line.ends_with("gray(220)")), "{text}");
     }
 }

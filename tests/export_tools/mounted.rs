@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::manifest::{Expected, Object, load};
 use crate::skip::can_mount;
-use crate::tools::{has, python_file, run};
+use crate::tools::{has, imagemagick, python_file, run};
 
 /// An array of the fixtures, mounted; unmounted when dropped.
 pub struct Mounted {
@@ -376,9 +376,7 @@ end program
 
 #[test]
 fn imagemagick_reads_raw_pixels() {
-    if !has("convert") {
-        return;
-    }
+    let Some(convert) = imagemagick() else { return };
     // Size and depth are arguments; both arrays have 30 columns.
     for (array, attribute, file, depth) in [
         ("arrays/dense/filters_uint8", "zstd", "zstd.u8", 8),
@@ -393,7 +391,7 @@ fn imagemagick_reads_raw_pixels() {
             let input = format!("gray:mnt/{prefix}{file}");
             let reading = ["-size", &size, "-depth", &depth, "-endian", "LSB", &input];
             let writing = ["-depth", &depth, "-endian", "LSB", "gray:out"];
-            mounted.run("convert", &[&reading[..], &writing].concat());
+            mounted.run(convert, &[&reading[..], &writing].concat());
             let expected = &expected[first * row..(first + count) * row];
             assert!(fs::read(mounted.path("out")).unwrap() == expected, "{array} {prefix}{file}");
         }

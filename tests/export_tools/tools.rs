@@ -89,6 +89,19 @@ pub fn has(program: &str) -> bool {
     there
 }
 
+/// ImageMagick's `convert` under the name that it has here; `None`, said aloud, where it is not installed.
+pub fn imagemagick() -> Option<&'static str> {
+    let is_it = |program: &&str| {
+        let version = Command::new(program).arg("-version").output();
+        version.is_ok_and(|version| String::from_utf8_lossy(&version.stdout).contains("ImageMagick"))
+    };
+    let found = ["convert", "/usr/bin/convert", "magick"].into_iter().find(is_it);
+    if found.is_none() {
+        skipped("ImageMagick is not installed");
+    }
+    found
+}
+
 /// Runs a program in a folder and returns what it prints; the test fails if it does.
 pub fn run(directory: &Path, program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).current_dir(directory).output().expect("the program starts");

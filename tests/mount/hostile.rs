@@ -269,7 +269,7 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
     }
     let place = Place::new();
     let expected = tilefs(&["cat".as_ref(), demo().as_ref(), "temp.f32".as_ref()]).stdout;
-    let mut mounted = 0;
+    let (mut mounted, mut read_whole) = (0, 0);
     for kilobytes in [40_000, 80_000, 120_000, 160_000, 200_000, 260_000, 320_000, 400_000, 600_000, 1_000_000] {
         let script = format!("ulimit -v {kilobytes}; exec \"$@\"");
         let program = env!("CARGO_BIN_EXE_tilefs");
@@ -286,7 +286,10 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
         if output.status.success() {
             mounted += 1;
             let read = cat(&place.path().join("temp.f32"));
-            assert!(read.stdout == expected, "{kilobytes}: {}", errors(&read));
+            // Memory may still run out while it serves. That ends it, and gives its readers an error and no other bytes.
+            let is_whole = read.status.success();
+            assert!(expected.starts_with(&read.stdout) && (!is_whole || read.stdout == expected), "{kilobytes}");
+            read_whole += u32::from(is_whole);
             let umount = ends(program, &["umount".as_ref(), place.path().as_ref()]);
             assert!(umount.status.success(), "{umount:?}");
         } else {
@@ -295,7 +298,7 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
         eventually("the server exits", || processes_with_argument(place.path()).is_empty());
         assert!(!is_mounted(place.path()), "{kilobytes}");
     }
-    assert!(mounted > 0);
+    assert!(mounted > 0 && read_whole > 0, "{read_whole} of {mounted}");
 }
 
 #[test]

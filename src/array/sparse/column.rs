@@ -1,5 +1,6 @@
 //! One file of a sparse array's fixed-size column: coordinates, values or validity, a cell for each row.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::files::FixedFile;
@@ -158,7 +159,8 @@ impl<'a> Files<'a> {
             match axis.and_then(|axis| Some((axis, axis.find_outside(out)?))) {
                 Some((axis, cell)) => {
                     let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
-                    Err(Error::damaged(format!("{place}: a coordinate outside the domain")).in_field(&axis.name))
+                    let error = Error::damaged(format!("{place}: a coordinate outside the domain"));
+                    Err(error.in_field(&axis.name).in_file(file.path().unwrap_or(Path::new(""))))
                 }
                 None => Ok(()),
             }

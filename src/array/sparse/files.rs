@@ -1,5 +1,6 @@
 //! The files of one fragment that hold a column: cells of one size, or cells of any size.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::cells::TileCells;
@@ -115,6 +116,14 @@ impl FixedFile {
     pub fn of_marks(array: &Array, fragment: usize, field: Field) -> Result<Self> {
         let tiles = array.folder().tiles(array.number(fragment), field, FieldFile::Data)?;
         Ok(FixedFile::Own { tiles, cell_size: size_of::<u64>() })
+    }
+
+    /// Where the cells are stored, if they are.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            FixedFile::Fill(_) => None,
+            FixedFile::Own { tiles, .. } | FixedFile::Zipped { tiles, .. } => Some(tiles.path()),
+        }
     }
 
     /// Fills `out` with some cells of a tile.
