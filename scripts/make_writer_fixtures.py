@@ -22,17 +22,17 @@ import tempfile
 
 from make_fixtures import PACKAGES, remove_empty_folders, rerun_in, report, write_manifest
 
-# Name of the folder, interpreter, packages, and how many arrays of which kinds.
+# Name of the folder, interpreter, packages, and which arrays of which kinds.
 WRITERS = [
-    ("1.6", "python3.7", ["tiledb==0.4.4", "numpy<1.20"], {"twice": 2}),
-    ("1.7", "python3.7", ["tiledb==0.5.9", "numpy<1.20"], {"times": 4}),
-    ("2.9", "python3.9", ["tiledb==0.15.6", "numpy<2"], {"versions": 2}),
-    ("2.10", "python3.9", ["tiledb==0.16.5", "numpy<2"], {"versions": 3}),
-    ("2.11", "python3.9", ["tiledb==0.17.6", "numpy<2"], {"versions": 8}),
-    ("2.12", "python3.9", ["tiledb==0.18.3", "numpy<2"], {"versions": 2}),
-    ("2.14", "python3.9", ["tiledb==0.20.0", "numpy<2"], {"versions": 1, "hilbert": 4}),
-    ("2.15", "python3.9", ["tiledb==0.21.6", "numpy<2"], {"versions": 1}),
-    ("2.30", "python3.11", PACKAGES, {"hilbert": 2}),
+    ("1.6", "python3.7", ["tiledb==0.4.4", "numpy<1.20"], {"twice": range(2)}),
+    ("1.7", "python3.7", ["tiledb==0.5.9", "numpy<1.20"], {"times": range(4), "floats": range(2)}),
+    ("2.9", "python3.9", ["tiledb==0.15.6", "numpy<2"], {"versions": range(2)}),
+    ("2.10", "python3.9", ["tiledb==0.16.5", "numpy<2"], {"versions": range(3)}),
+    ("2.11", "python3.9", ["tiledb==0.17.6", "numpy<2"], {"versions": range(8), "lost": [50, 93]}),
+    ("2.12", "python3.9", ["tiledb==0.18.3", "numpy<2"], {"versions": range(2)}),
+    ("2.14", "python3.9", ["tiledb==0.20.0", "numpy<2"], {"versions": range(1), "hilbert": range(4)}),
+    ("2.15", "python3.9", ["tiledb==0.21.6", "numpy<2"], {"versions": range(1)}),
+    ("2.30", "python3.11", PACKAGES, {"hilbert": range(2), "zeros": range(4)}),
 ]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -56,9 +56,9 @@ def main():
         if not os.path.exists(python):
             subprocess.run([interpreter, "-m", "venv", os.path.join(options.venvs, name)], check=True)
             subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
-        for kind, count in kinds.items():
-            subprocess.run([python, f"{HERE}/fixtures/cases_writers.py", f"{root}/arrays/{name}", kind, str(count)], check=True)
-            for number in range(count):
+        for kind, numbers in kinds.items():
+            subprocess.run([python, f"{HERE}/fixtures/cases_writers.py", f"{root}/arrays/{name}", kind, *map(str, numbers)], check=True)
+            for number in numbers:
                 path = f"arrays/{name}/{kind}_{number}"
                 with open(f"{root}/{path}.json") as file:
                     writes = json.load(file)

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use serde_json::Value;
 use support::columns::{Column, canonical_sparse, compare_rows, compare_values, digest, hex};
 use support::corpora::corpus;
+use support::disputed::Disputed;
 use support::manifest::{Expected, Object, Read, load};
 use tilefs::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
 use tilefs::array::verify::{Progress, verify};
@@ -123,14 +124,12 @@ fn check(object: &Object) -> Vec<Outcome> {
             {
                 Ok((columns, by_row)) => {
                     let (canonical, order) = canonical_sparse(&columns);
-                    // Where libtiledb fails to drop cells that were overwritten, so may its slices.
-                    let disputed = object.reads.iter().any(|read| read.disputed);
-                    let mut failure = match disputed && (read.disputed || read.subarray.is_some()) {
-                        true => repeats_coordinates(read, &canonical),
-                        false => differs(read, &canonical),
+                    let mut failure = match Disputed::of(object, read) {
+                        Some(disputed) => disputed.differs(&canonical),
+                        None => differs(read, &canonical),
                     };
                     failure = failure.or_else(|| by_row_differs(&columns, &by_row));
-                    let ordered = failure.is_none() && read.row_order.is_some() && !disputed;
+                    let ordered = failure.is_none() && read.row_order.is_some();
                     if ordered && failure.is_none() {
                         failure = order_differs(read, &canonical, &order);
                     }
@@ -172,17 +171,6 @@ fn differs(read: &Read, columns: &[Column]) -> Option<String> {
         }
     }
     (fields.len() != columns.len()).then(|| "other fields".to_owned())
-}
-
-/// Of reads that libtiledb disagrees with what was written about: every coordinate is there once, and in all as many.
-fn repeats_coordinates(read: &Read, columns: &[Column]) -> Option<String> {
-    let dimensions: Vec<&Column> = columns.iter().filter(|column| column.is_dimension).collect();
-    let rows = columns[0].cells();
-    if let Some(written) = read.as_written_cells.filter(|written| *written != rows) {
-        return Some(format!("{rows} rows instead of the {written} written"));
-    }
-    let same = |row: &usize| dimensions.iter().all(|column| column.cell(row - 1) == column.cell(*row));
-    (1..rows).find(same).map(|row| format!("rows {} and {row} have the same coordinates", row - 1))
 }
 
 fn digest_of(bytes: &[u8]) -> String {

@@ -14,6 +14,7 @@ use tilefs::tree::{self, Folder, Node, OpenOptions};
 use super::columns::{
     Column, Number, canonical_dense, canonical_sparse, compare_rows, digest, hex, number_of, size_of,
 };
+use super::disputed::Disputed;
 use super::manifest::{Expected, Object, Read, Schema};
 use super::report::Report;
 use super::shown;
@@ -151,6 +152,7 @@ impl Check<'_> {
             Ok(columns) => columns,
         };
         let expected_errors = read.fields.iter().flatten().map(|field| field.newest_error.as_deref());
+        let disputed = Disputed::of(self.object, read);
         let mut found = Vec::new();
         let mut known = Vec::new();
         for ((name, column), expected_error) in columns.into_iter().zip(expected_errors.chain(std::iter::repeat(None)))
@@ -170,17 +172,18 @@ impl Check<'_> {
                 true => (canonical_dense(&known), Vec::new()),
                 false => canonical_sparse(&known),
             };
-            found = match &read.sha256 {
-                None => fields_differ(read, &canonical),
-                Some(expected) if digest(&canonical) == *expected => Vec::new(),
-                Some(_) => self.slice_differs(read, schema, &canonical),
+            found = match (&disputed, &read.sha256) {
+                (Some(disputed), _) => disputed.differs(&canonical).map(|what| (place, what)).into_iter().collect(),
+                (None, None) => fields_differ(read, &canonical),
+                (None, Some(expected)) if digest(&canonical) == *expected => Vec::new(),
+                (None, Some(_)) => self.slice_differs(read, schema, &canonical),
             };
             if found.is_empty() {
                 self.row_order(read, &canonical, &order);
             }
         }
         match found.as_slice() {
-            _ if read.disputed => self.report.passed("reads that are disputed"),
+            [] if read.disputed => self.report.passed("reads that are disputed"),
             [] => self.report.passed(kind),
             found => found.iter().for_each(|(field, what)| self.failed(kind, &read.name, field, what)),
         }
@@ -365,7 +368,7 @@ fn is(expected: &Expected, got: &[u8]) -> bool {
 }
 
 /// The expected column, where its bytes are known.
-fn expected_column(field: &super::manifest::Field) -> Option<Column> {
+pub fn expected_column(field: &super::manifest::Field) -> Option<Column> {
     let bytes = |expected: &Expected| match expected {
         Expected::File(file) => Some(fs::read(file).expect("an expected file")),
         Expected::Sha256(_) => None,
@@ -392,7 +395,7 @@ fn expected_column(field: &super::manifest::Field) -> Option<Column> {
 }
 
 /// The numbers of the cells of the whole that lie in a box.
-fn cells_within(schema: &Schema, whole: &[Column], full: &Read, ranges: &[(Value, Value)]) -> Vec<usize> {
+pub fn cells_within(schema: &Schema, whole: &[Column], full: &Read, ranges: &[(Value, Value)]) -> Vec<usize> {
     let count = whole.first().map_or(0, Column::cells);
     if schema.dense {
         let origin: Vec<i128> = full.subarray.iter().flatten().map(|(low, _)| integer(low)).collect();

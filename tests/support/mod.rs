@@ -4,6 +4,7 @@
 //! * [`manifest`]: the objects, their schemas and the expected reads
 //! * [`columns`]: cells as bytes, with the nulls masked and sparse rows sorted as the manifests have them
 //! * [`shown`]: the same columns out of the virtual tree
+//! * [`disputed`]: reads in which libtiledb gives cells that were overwritten
 //! * [`check`]: one object against its manifest entry
 //! * [`parallel`]: on all cores
 //! * [`report`]: failures and counts, printed
@@ -16,6 +17,7 @@
 pub mod check;
 pub mod columns;
 pub mod corpora;
+pub mod disputed;
 pub mod manifest;
 pub mod parallel;
 pub mod promise;
