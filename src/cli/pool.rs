@@ -6,6 +6,7 @@ use std::thread;
 use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use super::failure::Failure;
+use tilefs::storage::make_room_for_files;
 
 /// Starts the threads that decode. To be called once, before anything is read: a pool that starts by itself panics
 /// where a limit of processes or of address space is met.
@@ -13,6 +14,7 @@ use super::failure::Failure;
 /// # Errors
 /// Where `needed` says that threads of one's own are needed, and there can be none. Else the calling thread decodes.
 pub fn start(wanted: usize, needed: bool) -> Result<(), Failure> {
+    make_room_for_files();
     let mut waiting = Vec::with_capacity(wanted);
     for number in 0..wanted.max(1) {
         let (sender, receiver) = mpsc::channel::<ThreadBuilder>();

@@ -39,18 +39,25 @@ pub struct LocalStorage {
     open_files: Mutex<LruCache<PathBuf, Arc<LocalFile>>>,
 }
 
+/// Raises this process's limit of open files where it is lower than [`LocalStorage`] needs and may be raised, and has the
+/// kernel make room for them; how many files may be kept open. Takes some milliseconds unless it is done before there
+/// are other threads.
+pub fn make_room_for_files() -> u64 {
+    let limit = descriptors::raise_limit(OPEN_FILES + OTHER_FILES);
+    let most = limit.saturating_sub(OTHER_FILES).clamp(LEAST_OPEN_FILES, OPEN_FILES);
+    descriptors::make_room((most + OTHER_FILES) as u16);
+    most
+}
+
 impl LocalStorage {
     /// Follows links wherever they lead.
     pub fn new() -> Self {
         Self::with_links(Links::Anywhere)
     }
 
-    /// Follows links as far as they may lead. Raises this process's limit of open files where it is lower than needed
-    /// and may be raised.
+    /// Follows links as far as they may lead.
     pub fn with_links(links: Links) -> Self {
-        let limit = descriptors::raise_limit(OPEN_FILES + OTHER_FILES);
-        let most = limit.saturating_sub(OTHER_FILES).clamp(LEAST_OPEN_FILES, OPEN_FILES);
-        descriptors::make_room((most + OTHER_FILES) as u16);
+        let most = make_room_for_files();
         let capacity = NonZeroUsize::new(most as usize).unwrap_or(NonZeroUsize::MIN);
         LocalStorage { paths: Paths::new(links), open_files: Mutex::new(LruCache::new(capacity)) }
     }

@@ -10,7 +10,7 @@ pub mod local;
 mod paths;
 mod secret;
 
-pub use local::LocalStorage;
+pub use local::{LocalStorage, make_room_for_files};
 pub use paths::Links;
 pub use secret::read_secret;
 

@@ -23,14 +23,15 @@ pub struct Newest<'a, 'b> {
     /// The part and the age of the newest cells with the present coordinates.
     part: usize,
     age: (u64, usize),
-    /// The positions of those that are shown.
-    rows: Vec<Range<u64>>,
+    /// The positions of those that are shown: the first stretch, which is seldom more than one cell, and others.
+    rows: Range<u64>,
+    more: Vec<Range<u64>>,
 }
 
 impl<'a, 'b> Newest<'a, 'b> {
     /// The parts start at these positions.
     pub fn new(writer: &'a mut MixedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
-        Newest { writer, told: starts.collect(), part: 0, age: (0, 0), rows: Vec::new() }
+        Newest { writer, told: starts.collect(), part: 0, age: (0, 0), rows: 0..0, more: Vec::new() }
     }
 
     /// Tells of the last rows. Cells behind them are left out.
@@ -38,32 +39,54 @@ impl<'a, 'b> Newest<'a, 'b> {
         self.tell()
     }
 
+    /// Takes back what was not told yet: something newer has these coordinates.
+    fn forget(&mut self) {
+        self.rows = 0..0;
+        self.more.clear();
+    }
+
     #[inline]
     fn tell(&mut self) -> Merged<()> {
-        for rows in self.rows.drain(..) {
-            for _ in self.told[self.part]..rows.start {
-                self.writer.push(self.part, false)?;
-            }
-            for _ in rows.clone() {
-                self.writer.push(self.part, true)?;
-            }
-            self.told[self.part] = rows.end;
+        let rows = std::mem::replace(&mut self.rows, 0..0);
+        self.tell_of(rows)?;
+        if self.more.is_empty() { Ok(()) } else { self.tell_of_more() }
+    }
+
+    #[cold]
+    fn tell_of_more(&mut self) -> Merged<()> {
+        std::mem::take(&mut self.more).into_iter().try_for_each(|rows| self.tell_of(rows))
+    }
+
+    #[inline]
+    fn tell_of(&mut self, rows: Range<u64>) -> Merged<()> {
+        if rows.is_empty() {
+            return Ok(());
         }
+        for _ in self.told[self.part]..rows.start {
+            self.writer.push(self.part, false)?;
+        }
+        for _ in rows.clone() {
+            self.writer.push(self.part, true)?;
+        }
+        self.told[self.part] = rows.end;
         Ok(())
     }
 
     #[inline]
     fn add_row(&mut self, position: u64) -> Merged<()> {
-        if let Some(last) = self.rows.last_mut()
-            && last.end == position
-        {
+        if self.rows.is_empty() {
+            self.rows = position..position + 1;
+            return Ok(());
+        }
+        let last = self.more.last_mut().unwrap_or(&mut self.rows);
+        if last.end == position {
             last.end += 1;
             return Ok(());
         }
-        if self.rows.len() == MOST_STRETCHES {
+        if self.more.len() == MOST_STRETCHES {
             return Err(Error::unsupported("a fragment that repeats one coordinate very often").into());
         }
-        self.rows.push(position..position + 1);
+        self.more.push(position..position + 1);
         Ok(())
     }
 }
@@ -77,7 +100,7 @@ impl CellSink for Newest<'_, '_> {
             Ordering::Less => return Ok(()),
             Ordering::Equal if part.stream.has_versions() => return Ok(()),
             Ordering::Equal => {}
-            Ordering::Greater if is_same => self.rows.clear(),
+            Ordering::Greater if is_same => self.forget(),
             Ordering::Greater => self.tell()?,
         }
         (self.part, self.age) = (number, age);
