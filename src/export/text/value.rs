@@ -268,7 +268,9 @@ mod tests {
                 printer.print(value, &mut out);
                 let mut appended = Vec::new();
                 printer.append(value, &mut appended);
-                prop_assert!(appended.is_empty() || out.ends_with(&appended));
+                // Only tables keep line breaks.
+                let shown: Vec<u8> = appended.into_iter().map(without_line_break).collect();
+                prop_assert!(shown.is_empty() || out.ends_with(&shown));
                 if let Some(integer) = number::integer(datatype, &bits.to_le_bytes()[..datatype.size()])
                     && datatype.time_unit().is_none() {
                     prop_assert_eq!(String::from_utf8(out).unwrap().trim().parse::<i128>(), Ok(integer));
