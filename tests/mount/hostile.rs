@@ -291,7 +291,8 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
             assert!(expected.starts_with(&read.stdout) && (!is_whole || read.stdout == expected), "{kilobytes}");
             read_whole += u32::from(is_whole);
             let umount = ends(program, &["umount".as_ref(), place.path().as_ref()]);
-            assert!(umount.status.success(), "{umount:?}");
+            // It may be gone already where memory ran out.
+            assert!(umount.status.success() || !is_whole, "{umount:?}");
         } else {
             assert!(!errors(&output).is_empty() && !errors(&output).contains("internal error"), "{output:?}");
         }
