@@ -482,7 +482,7 @@ fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
         Error::NotAnArray { reason, .. } if damaged.starts_with("__schema") && !reason.is_empty() => return None,
         _ => return Some(format!("another kind of error: {text}")),
     };
-    let Some(place) = error.place() else { return (!matches!(error, Error::Key { .. })).then_some(text) };
+    let Some(place) = error.place() else { return Some(format!("no place: {text}")) };
     let fragment = fragment_of(damaged);
     let file = place.file.as_deref().map(Path::new);
     let names_damaged = file.is_some_and(|file| file.ends_with(damaged.file_name().unwrap_or_default()));
