@@ -6,6 +6,7 @@
 //! * [`tree`]: the virtual tree, names to nodes
 //! * [`export`]: cells as file bytes
 //! * [`array`]: one array as of one time
+//! * [`read`]: how decoded bytes are had
 //! * [`cache`]: what was decoded, under one byte budget
 //! * [`filter`]: undoing the filter pipeline
 //! * [`format`]: what the stored bytes mean
@@ -19,5 +20,6 @@ pub mod export;
 pub mod filter;
 pub mod format;
 pub mod fuse;
+pub mod read;
 pub mod storage;
 pub mod tree;

@@ -24,6 +24,7 @@ use tilefs::filter::Key;
 use tilefs::format::datatype::{Datatype, Kind};
 use tilefs::format::scalar::{Range, Scalar};
 use tilefs::format::schema::Dimension;
+use tilefs::read::Output;
 use tilefs::storage::LocalStorage;
 
 #[test]
@@ -275,7 +276,7 @@ fn all_of(column: &FixedColumn) -> Result<Vec<u8>> {
     let mut pieces = PIECES.iter().cycle();
     while row < bytes.len() / size {
         let end = (row + pieces.next().unwrap()).min(bytes.len() / size);
-        column.prepare(row as u64, (end - row) as u64)?;
+        column.read(row as u64, Output::Ahead(((end - row) * size) as u64))?;
         column.read(row as u64, &mut bytes[row * size..end * size])?;
         row = end;
     }
@@ -293,7 +294,7 @@ fn variable(blank: Column, column: &VarColumn) -> Result<Column> {
     let mut pieces = PIECES.iter().cycle();
     while row <= rows {
         let end = (row + pieces.next().unwrap()).min(rows + 1);
-        column.prepare_offsets(row as u64, (end - row) as u64)?;
+        column.offsets(row as u64, Output::Ahead((end - row) as u64))?;
         column.offsets(row as u64, &mut offsets[row..end])?;
         row = end;
     }
@@ -301,7 +302,7 @@ fn variable(blank: Column, column: &VarColumn) -> Result<Column> {
     let mut byte = 0;
     while byte < values.len() {
         let end = (byte + pieces.next().unwrap()).min(values.len());
-        column.prepare_values(byte as u64, (end - byte) as u64)?;
+        column.read(byte as u64, Output::Ahead((end - byte) as u64))?;
         column.read(byte as u64, &mut values[byte..end])?;
         byte = end;
     }

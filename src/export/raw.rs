@@ -3,6 +3,7 @@
 use super::Content;
 use crate::array::dense::{AxisCoordinates, DenseColumn};
 use crate::error::Result;
+use crate::read::Output;
 
 /// Reads of more bytes than this are split over the cores.
 const SPLIT: usize = 2 << 20;
@@ -37,7 +38,7 @@ impl Cells for DenseColumn {
 
     fn prepare(&self, first: u64, count: u64) {
         // The read itself will meet the same error and tell it.
-        let _ = DenseColumn::prepare(self, first, count);
+        let _ = DenseColumn::read(self, first, Output::Ahead(count * self.cell_size() as u64));
     }
 }
 

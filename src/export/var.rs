@@ -6,6 +6,7 @@ use super::Content;
 use super::raw::Cells;
 use crate::array::dense::DenseVarColumn;
 use crate::error::Result;
+use crate::read::Output;
 
 /// A row of cells of variable length that can be read from any byte.
 pub trait VarCells: Send + Sync {
@@ -48,11 +49,11 @@ impl VarCells for DenseVarColumn {
     // The read itself will meet the same error and tell it.
 
     fn prepare_offsets(&self, first: u64, count: u64) {
-        let _ = DenseVarColumn::prepare_offsets(self, first, count);
+        let _ = DenseVarColumn::read_offsets(self, first, Output::Ahead(count));
     }
 
     fn prepare_values(&self, start: u64, length: u64) {
-        let _ = DenseVarColumn::prepare_values(self, start, length);
+        let _ = DenseVarColumn::read_values(self, start, Output::Ahead(length));
     }
 }
 

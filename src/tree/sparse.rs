@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::export::Content;
 use crate::export::raw::{Cells, RawFile};
 use crate::export::var::{VarCells, VarOffsets, VarValues};
+use crate::read::Output;
 
 /// No format stores all integers of a domain beyond this in fewer than 64 bits.
 const EXACT: i128 = 1 << 53;
@@ -177,7 +178,7 @@ impl Cells for CountedColumn {
 
     fn prepare(&self, first: u64, count: u64) {
         // The read itself will meet the same error and tell it.
-        let _ = self.column.prepare(first, count);
+        let _ = self.column.read(first, Output::Ahead(count * self.column.cell_size() as u64));
     }
 }
 
@@ -201,10 +202,10 @@ impl VarCells for VarColumn {
     // The read itself will meet the same error and tell it.
 
     fn prepare_offsets(&self, first: u64, count: u64) {
-        let _ = VarColumn::prepare_offsets(self, first, count);
+        let _ = VarColumn::offsets(self, first, Output::Ahead(count));
     }
 
     fn prepare_values(&self, start: u64, length: u64) {
-        let _ = VarColumn::prepare_values(self, start, length);
+        let _ = VarColumn::read(self, start, Output::Ahead(length));
     }
 }

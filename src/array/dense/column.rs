@@ -12,6 +12,7 @@ use crate::array::tiles::{Block, TileReader, Tiles};
 use crate::cache::Key;
 use crate::error::{Error, Locate, Result};
 use crate::format::schema::Layout;
+use crate::read::Output;
 
 /// Tiles of at most this part of the cache's budget are turned whole from column-major to row-major
 /// order and kept so. Larger ones are read cell by cell.
@@ -85,7 +86,14 @@ impl DenseColumn {
     ///
     /// # Errors
     /// Any damage in what is needed for these cells.
-    pub fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
+    pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        match out.into() {
+            Output::Into(out) => self.copy(first, out),
+            Output::Ahead(bytes) => self.prepare(first, bytes / self.cell_size.max(1) as u64),
+        }
+    }
+
+    fn copy(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let count = (out.len() / self.cell_size.max(1)) as u64;
         self.for_each_piece(first, count, |piece| match piece.source {
             Source::Fill => self.fill_piece(piece, out),
@@ -97,7 +105,7 @@ impl DenseColumn {
     }
 
     /// Decodes what `count` cells from cell `first` need into the cache.
-    pub fn prepare(&self, first: u64, count: u64) -> Result<()> {
+    pub(super) fn prepare(&self, first: u64, count: u64) -> Result<()> {
         self.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
             let tiles = self.tiles(fragment)?;

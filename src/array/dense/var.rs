@@ -17,6 +17,7 @@ use super::view::DenseView;
 use crate::array::fragment::FieldFile;
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::error::{Error, Locate, Result};
+use crate::read::Output;
 
 /// Cells between checkpoints.
 const BLOCK: u64 = 4096;
@@ -76,7 +77,14 @@ impl DenseVarColumn {
     ///
     /// # Errors
     /// Any damage in the offsets that are needed.
-    pub fn read_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+    pub fn read_offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
+        match out.into() {
+            Output::Into(out) => self.copy_offsets(first, out),
+            Output::Ahead(count) => self.prepare_offsets(first, count),
+        }
+    }
+
+    fn copy_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
         if out.is_empty() {
             return Ok(());
         }
@@ -117,7 +125,14 @@ impl DenseVarColumn {
     ///
     /// # Errors
     /// Any damage in the cells that are needed.
-    pub fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
+    pub fn read_values<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        match out.into() {
+            Output::Into(out) => self.copy_values(start, out),
+            Output::Ahead(length) => self.prepare_values(start, length),
+        }
+    }
+
+    fn copy_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
         let checkpoints = self.checkpoints()?;
         let window = start..start + out.len() as u64;
         let blocks = checkpoints.len() as u64 - 1;
@@ -136,7 +151,7 @@ impl DenseVarColumn {
     ///
     /// # Errors
     /// Any damage in them.
-    pub fn prepare_offsets(&self, first: u64, count: u64) -> Result<()> {
+    fn prepare_offsets(&self, first: u64, count: u64) -> Result<()> {
         let from = self.embedding.inner_before(first);
         let to = self.embedding.inner_before(first.saturating_add(count));
         self.cells.prepare(from, to - from)
@@ -146,7 +161,7 @@ impl DenseVarColumn {
     ///
     /// # Errors
     /// Any damage in them.
-    pub fn prepare_values(&self, start: u64, length: u64) -> Result<()> {
+    fn prepare_values(&self, start: u64, length: u64) -> Result<()> {
         let checkpoints = self.checkpoints()?;
         let end = start.saturating_add(length);
         for block in self.block_of_byte(checkpoints, start)?..checkpoints.len() as u64 - 1 {

@@ -10,6 +10,7 @@ use super::view::SparseView;
 use crate::array::Array;
 use crate::array::fragment::FieldFile;
 use crate::error::{Error, Locate, Result};
+use crate::read::Output;
 
 /// Rows of a column, all of one size. Reads are independent of each other and may run at once.
 pub struct FixedColumn {
@@ -77,7 +78,14 @@ impl FixedColumn {
     ///
     /// # Errors
     /// Any damage in what is needed for these rows.
-    pub fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
+    pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        match out.into() {
+            Output::Into(out) => self.copy(first, out),
+            Output::Ahead(bytes) => self.prepare(first, bytes / self.cell_size as u64),
+        }
+    }
+
+    fn copy(&self, first: u64, out: &mut [u8]) -> Result<()> {
         let size = self.cell_size;
         let count = (out.len() / size) as u64;
         let mut files = Files::new(self);
@@ -105,7 +113,7 @@ impl FixedColumn {
     ///
     /// # Errors
     /// As [`FixedColumn::read`].
-    pub fn prepare(&self, first: u64, count: u64) -> Result<()> {
+    fn prepare(&self, first: u64, count: u64) -> Result<()> {
         let mut files = Files::new(self);
         let stretches = Stretches::of(self.view.map()?, first, count)?;
         stretches.iter().try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))

@@ -13,6 +13,7 @@ use super::view::SparseView;
 use crate::array::once::Once;
 use crate::cache::Key;
 use crate::error::{Error, Result};
+use crate::read::Output;
 
 /// Blocks of rows whose sizes are found out together.
 const BLOCKS_AT_ONCE: usize = 64;
@@ -103,7 +104,14 @@ impl VarColumn {
     ///
     /// # Errors
     /// Any damage in what is needed for these rows.
-    pub fn offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+    pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
+        match out.into() {
+            Output::Into(out) => self.copy_offsets(first, out),
+            Output::Ahead(count) => self.prepare_offsets(first, count),
+        }
+    }
+
+    fn copy_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
         let (map, index) = (self.view.map()?, self.index()?);
         let past = || Error::usage(format!("rows past the {} there are", map.count()));
         let last = first.checked_add(out.len() as u64).filter(|last| *last <= map.count() + 1).ok_or_else(past)?;
@@ -129,7 +137,14 @@ impl VarColumn {
     ///
     /// # Errors
     /// Any damage in what is needed for these bytes.
-    pub fn read(&self, start: u64, out: &mut [u8]) -> Result<()> {
+    pub fn read<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        match out.into() {
+            Output::Into(out) => self.copy_values(start, out),
+            Output::Ahead(length) => self.prepare_values(start, length),
+        }
+    }
+
+    fn copy_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
         let map = self.view.map()?;
         let mut files = self.files();
         self.for_each_segment_of_bytes(start, out.len() as u64, |number, from, bytes| {
@@ -145,7 +160,7 @@ impl VarColumn {
     ///
     /// # Errors
     /// As [`VarColumn::offsets`].
-    pub fn prepare_offsets(&self, first: u64, count: u64) -> Result<()> {
+    fn prepare_offsets(&self, first: u64, count: u64) -> Result<()> {
         let map = self.view.map()?;
         let mut files = self.files();
         self.for_each_segment(map, first..first.saturating_add(count).min(map.count()), |number, rows| {
@@ -162,7 +177,7 @@ impl VarColumn {
     ///
     /// # Errors
     /// As [`VarColumn::read`].
-    pub fn prepare_values(&self, start: u64, length: u64) -> Result<()> {
+    fn prepare_values(&self, start: u64, length: u64) -> Result<()> {
         let map = self.view.map()?;
         let mut files = self.files();
         self.for_each_segment_of_bytes(start, length, |number, from, bytes| {
@@ -195,7 +210,7 @@ impl VarColumn {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let mut start = [0];
-            self.offsets(middle, &mut start)?;
+            self.offsets(middle, &mut start[..])?;
             if start[0] <= byte {
                 low = middle;
             } else {

@@ -1,0 +1,5 @@
+//! How decoded bytes are had.
+
+mod output;
+
+pub use output::Output;
