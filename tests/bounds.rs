@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use tilefs::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
-use tilefs::cache::Cache;
 use tilefs::export::Content;
 use tilefs::format::schema::ArrayType;
 use tilefs::storage::LocalStorage;
@@ -26,7 +25,7 @@ const ROW: usize = 4096 * 4;
 
 #[test]
 fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
-    let context = Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(1 << 30)), key: None };
+    let context = Context::new(Arc::new(LocalStorage::new()), 1 << 30, 1, None);
     let context = Arc::new(context);
     let folder = Arc::new(ArrayFolder::open(context.clone(), &big_tile()).unwrap());
     let array = Arc::new(Array::open(folder, TimeWindow::ALL).unwrap());
@@ -38,9 +37,9 @@ fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
     column.read(0, &mut cells).unwrap();
     // The metadata and the places of the chunks are known by now: what is made from here on are chunks.
     for first in [5_000_000u64, 16_000_000, 7_777_777, 16_777_216 - 1024] {
-        let before = context.cache.statistics();
+        let before = context.fetcher.cache().statistics();
         column.read(first, &mut cells).unwrap();
-        let after = context.cache.statistics();
+        let after = context.fetcher.cache().statistics();
         let made = after.misses - before.misses;
         assert!((1..=2).contains(&made), "{made} chunks for 4 KiB at cell {first}");
         assert!(after.used - before.used <= 2 * (64 << 10) + 1024, "more than two chunks are kept");
@@ -64,7 +63,7 @@ fn contents(shown: &dyn Shown, field: FieldId) -> Vec<Arc<dyn Content>> {
 
 /// What a folder shows of an array of the fixtures, with a cache of its own that forgets none of it; `None` of those that have a key.
 fn shown(folder: &Path) -> Option<Box<dyn Shown>> {
-    let context = Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(4 << 30)), key: None };
+    let context = Context::new(Arc::new(LocalStorage::new()), 4 << 30, 1, None);
     let array = Array::open(Arc::new(ArrayFolder::open(Arc::new(context), folder).ok()?), TimeWindow::ALL).ok()?;
     let array = Arc::new(array);
     if array.schema().array_type == ArrayType::Sparse {
@@ -91,7 +90,7 @@ fn what_was_prepared_is_not_decoded_again() {
                 let shown = shown(&folder).unwrap();
                 let content = &contents(&*shown, field)[number];
                 let length = content.len();
-                let misses = || shown.array().context().cache.statistics().misses;
+                let misses = || shown.array().context().fetcher.cache().statistics().misses;
                 let unprepared = misses();
                 content.prepare(0, length);
                 let before = misses();

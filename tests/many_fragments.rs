@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tilefs::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
-use tilefs::cache::Cache;
 use tilefs::error::Result;
 use tilefs::storage::LocalStorage;
 
@@ -114,7 +113,7 @@ impl ManyFragments {
 
     fn open(&self) -> Result<DenseView> {
         let storage = Arc::new(LocalStorage::new());
-        let context = Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None };
+        let context = Context::new(storage, 1 << 20, 1, None);
         let folder = Arc::new(ArrayFolder::open(Arc::new(context), self.folder.path())?);
         DenseView::new(Arc::new(Array::open(folder, TimeWindow::ALL)?))
     }

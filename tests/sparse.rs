@@ -18,7 +18,6 @@ use support::manifest::{Expected, Object, Read, load};
 use tilefs::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
 use tilefs::array::verify::{Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs::cache::Cache;
 use tilefs::error::{Error, Result};
 use tilefs::filter::Key;
 use tilefs::format::datatype::{Datatype, Kind};
@@ -86,7 +85,7 @@ fn values_that_bitsort_lost_are_refused() {
 fn bitsort(name: &str) -> Arc<Array> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bitsort/arrays").join(name);
     let key = (name == "encrypted").then(|| Arc::new(Key::parse(b"abcdefghijklmnopqrstuvwxyz012345").unwrap()));
-    let context = Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(4 << 20)), key };
+    let context = Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, key);
     let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path).unwrap());
     Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())
 }
@@ -102,9 +101,8 @@ struct Outcome {
 
 fn check(object: &Object) -> Vec<Outcome> {
     // A small cache, so that what does not fit is met: blocks of rows in the temporary file, evicted tiles.
-    let cache = Arc::new(Cache::new(512 << 10));
     let key = object.key.as_ref().map(|key| Arc::new(Key::parse(key.as_bytes()).expect("a key")));
-    let context = Arc::new(Context { storage: Arc::new(LocalStorage::new()), cache, key });
+    let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 512 << 10, 1, key));
     let folder = match ArrayFolder::open(context, &object.place) {
         Ok(folder) => Arc::new(folder),
         Err(error) => {

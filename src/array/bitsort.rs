@@ -10,11 +10,11 @@
 
 use std::sync::Arc;
 
+use super::context::IndexKey;
 use super::folder::{ArrayFolder, Outline};
 use super::fragment::FieldFile;
 use super::sparse::{AxisColumn, CellOrder, KeyPlan};
 use super::tiles::Tiles;
-use crate::cache::{Buffer, Buffers, Key};
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, StoredOrder};
 use crate::format::fragment::Field;
@@ -24,11 +24,10 @@ use crate::format::schema::{ArraySchema, Attribute, CellValNum};
 /// Which of the files that are in the other order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SortedFile {
-    Coordinates(usize),
-    /// The size of each in bytes, not 0.
-    Values {
-        size: usize,
-    },
+    /// The size of each in bytes.
+    Coordinates { size: usize },
+    /// The size of each in bytes.
+    Values { size: usize },
 }
 
 impl SortedFile {
@@ -39,12 +38,24 @@ impl SortedFile {
             return None;
         }
         match field {
-            Field::Dimension(number) => Some(SortedFile::Coordinates(number)),
+            Field::Dimension(number) => {
+                let dimension = outline.schema.dimensions.get(number)?;
+                Some(SortedFile::Coordinates { size: dimension.datatype.size() })
+            }
             Field::Attribute(number) => {
                 let attribute = attributes.get(number).filter(|one| is_sorted(one))?;
                 Some(SortedFile::Values { size: attribute.datatype.size() })
             }
             _ => None,
+        }
+    }
+}
+
+impl SortedFile {
+    /// Bytes of a cell.
+    pub fn cell_size(self) -> usize {
+        match self {
+            SortedFile::Coordinates { size } | SortedFile::Values { size } => size,
         }
     }
 }
@@ -65,12 +76,12 @@ impl SortedCells {
     /// [`Error::Damaged`] for coordinates that are not as many or outside the domain, [`Error::Unsupported`]
     /// for more cells than the cache may hold.
     pub fn order(&self, tile: u64, cells: u64) -> Result<Arc<StoredOrder>> {
-        let first = self.stored.first().ok_or_else(|| Error::damaged("cells without dimensions"))?;
+        let context = self.values.context()?;
         let bytes = (8 * (self.plan.words() + self.stored.len())) as u64;
-        if cells.saturating_mul(bytes) > first.budget().max(ALWAYS_SORTED) {
+        if cells.saturating_mul(bytes) > (context.budget() as u64).max(ALWAYS_SORTED) {
             return Err(Error::unsupported(format!("a tile of {cells} cells, which have to be sorted together")));
         }
-        first.whole_unit(tile, || {
+        context.indexes.get_or_load(IndexKey::StoredOrder(self.values.file(), tile), || {
             if self.values.chunks(tile)? > 1 {
                 let what = "filter BITSORT in a tile of several chunks: TileDB lost the coordinates of its cells";
                 return Err(Error::unsupported(what).in_file(self.values.path()));
@@ -92,22 +103,6 @@ impl SortedCells {
             Ok((order, cells * size_of::<u32>()))
         })
     }
-
-    /// The coordinates of a tile along a dimension, `size` bytes, in the order of the array.
-    ///
-    /// # Errors
-    /// As [`SortedCells::order`] and [`StoredOrder::restore`].
-    pub fn coordinates(&self, dimension: usize, tile: u64, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
-        let (Some(axis), Some(file)) = (self.plan.axes.get(dimension), self.stored.get(dimension)) else {
-            return Err(Error::damaged(format!("the fragment has no dimension {dimension}")));
-        };
-        let value = axis.datatype.size();
-        let order = self.order(tile, size / value as u64)?;
-        let stored = file.stored(tile, size)?;
-        let mut coordinates = buffers.get(stored.len());
-        order.restore(value, &stored, &mut coordinates)?;
-        Ok(coordinates)
-    }
 }
 
 impl ArrayFolder {
@@ -117,8 +112,7 @@ impl ArrayFolder {
     /// [`Error::Unsupported`] for what TileDB itself did not write or lost in writing; any damage in the
     /// metadata of the dimensions.
     pub(super) fn sorted_cells(&self, fragment: usize, outline: &Outline) -> Result<Arc<SortedCells>> {
-        let key = Key { source: self.first_source(fragment), tile: SORTED_CELLS, part: 0 };
-        self.context.cache.get_or_load(key, || {
+        self.context.indexes.get_or_load(IndexKey::SortedCells(self.first_file(fragment)), || {
             let attribute = sorted_attribute(&outline.schema)?;
             let plan = KeyPlan::new(&outline.schema, CellOrder::Global)?;
             let tiles = |field: Field| self.tiles_with(fragment, outline, field, FieldFile::Data, Ok(Decoder::plain()));
@@ -133,9 +127,6 @@ impl ArrayFolder {
 
 /// Bytes of keys that may be made whatever the cache's budget.
 const ALWAYS_SORTED: u64 = 16 << 20;
-
-/// Position in the cache's key space of a fragment, beside those of its metadata.
-const SORTED_CELLS: u64 = u64::MAX - 4;
 
 /// The one attribute that is sorted, if TileDB can have written and not lost its values.
 fn sorted_attribute(schema: &ArraySchema) -> Result<usize> {

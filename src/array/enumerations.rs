@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Array;
-use super::folder::Context;
+use super::context::{Context, IndexKey, Indexes};
 use super::generic::read_generic_tile;
-use crate::cache::{Cache, Key};
 use crate::error::{Error, Locate, Result};
 use crate::format::enumeration::Enumeration;
 use crate::format::folder::{ENUMERATIONS, SCHEMAS};
@@ -15,17 +14,16 @@ use crate::format::folder::{ENUMERATIONS, SCHEMAS};
 /// changes. Memory: the names; what they hold is the cache's.
 #[derive(Default)]
 pub struct Enumerations {
-    source: OnceLock<u64>,
+    owner: OnceLock<u64>,
     numbers: Mutex<HashMap<String, u64>>,
 }
 
 impl Enumerations {
-    fn key(&self, cache: &Cache, file: &str) -> Key {
-        let source = *self.source.get_or_init(|| cache.new_source());
+    fn key(&self, indexes: &Indexes, file: &str) -> IndexKey {
+        let owner = *self.owner.get_or_init(|| indexes.new_owner());
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         let next = numbers.len() as u64;
-        let tile = *numbers.entry(file.to_owned()).or_insert(next);
-        Key { source, tile, part: 0 }
+        IndexKey::Enumeration(owner, *numbers.entry(file.to_owned()).or_insert(next))
     }
 }
 
@@ -41,9 +39,9 @@ impl Array {
             return Err(Error::NotFound { path: name.to_owned() });
         };
         let context = self.context();
-        let key = self.folder().enumerations.key(&context.cache, file);
+        let key = self.folder().enumerations.key(&context.indexes, file);
         let path = || self.path().join(SCHEMAS).join(ENUMERATIONS).join(file);
-        let enumeration = context.cache.get_or_load(key, || {
+        let enumeration = context.indexes.get_or_load(key, || {
             let enumeration = read(context, &path(), name)?;
             let weight = enumeration.memory();
             Ok((enumeration, weight))

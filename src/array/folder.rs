@@ -7,25 +7,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
 
+use super::context::Context;
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
 use super::footer_copies::FooterCopies;
 use super::generic::read_generic_tile;
 use super::timed_files::{commit_times, first_start};
-use crate::cache::Cache;
 use crate::error::{Error, Locate, Result};
-use crate::filter::Key;
 use crate::format::folder::METADATA;
 use crate::format::fragment::FragmentFacts;
 use crate::format::schema::ArraySchema;
-use crate::storage::Storage;
-
-/// What all arrays of one mount share.
-pub struct Context {
-    pub storage: Arc<dyn Storage>,
-    pub cache: Arc<Cache>,
-    pub key: Option<Arc<Key>>,
-}
 
 /// What is kept of every fragment once its footer was read; the rest is read again when a tile is.
 #[derive(Debug)]
@@ -40,8 +31,8 @@ type Known = OnceLock<Outcome>;
 
 type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
 
-/// Numbers of cache sources that each fragment has for its files: see [`super::fragment`].
-const SOURCES_PER_FRAGMENT: u64 = 1 << 24;
+/// Numbers of files in keys that each fragment has: see [`super::fragment`].
+const FILES_PER_FRAGMENT: u64 = 1 << 24;
 
 /// From so many fragments on, a look for consolidated metadata pays.
 const WORTH_COPIES: usize = 32;
@@ -64,7 +55,7 @@ pub struct ArrayFolder {
     outlines: Box<[Known]>,
     schemas: Mutex<HashMap<String, Arc<ArraySchema>>>,
     pub(super) enumerations: Enumerations,
-    first_source: u64,
+    first_file: u64,
 }
 
 impl ArrayFolder {
@@ -76,14 +67,14 @@ impl ArrayFolder {
         let directory = Directory::read(&*context.storage, path).in_array(path)?;
         directory.warnings().iter().for_each(|warning| log::warn!("{warning}"));
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
-        let first_source = context.cache.new_sources(SOURCES_PER_FRAGMENT * outlines.len() as u64);
+        let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
         Ok(ArrayFolder {
             context,
             directory,
             outlines,
             schemas: Mutex::default(),
             enumerations: Enumerations::default(),
-            first_source,
+            first_file,
         })
     }
 
@@ -122,9 +113,9 @@ impl ArrayFolder {
         self.directory.fragments().get(number)
     }
 
-    /// The first of the numbers of cache sources of a fragment.
-    pub fn first_source(&self, fragment: usize) -> u64 {
-        self.first_source + SOURCES_PER_FRAGMENT * fragment as u64
+    /// The first of the numbers of files in keys of a fragment.
+    pub fn first_file(&self, fragment: usize) -> u64 {
+        self.first_file + FILES_PER_FRAGMENT * fragment as u64
     }
 
     /// What a fragment's footer says; read once.
@@ -182,7 +173,7 @@ impl ArrayFolder {
 
     fn read_schema(&self, entry: &SchemaEntry) -> Result<ArraySchema> {
         let payload = read_generic_tile(&*self.context.storage, &entry.file, 0, self.context.key.as_deref())?;
-        let most = (self.context.cache.budget() / PARSED_SCHEMA).max(MOST_SCHEMA);
+        let most = (self.context.budget() / PARSED_SCHEMA).max(MOST_SCHEMA);
         if payload.len() > most {
             let what = format!("a schema of {} bytes where --cache-size has room for {most}", payload.len());
             return Err(Error::unsupported(what).in_file(&entry.file));

@@ -83,7 +83,7 @@ impl FooterCopies {
             log::info!("{}", error.in_array(folder.path()));
             Vec::new()
         });
-        let mut left = MOST_PAYLOAD.max(folder.context.cache.budget() as u64 / 4);
+        let mut left = MOST_PAYLOAD.max(folder.context.budget() as u64 / 4);
         let payloads = files.iter().filter_map(|file| {
             let payload = read_payload(folder, file, left).in_array(folder.path());
             let payload = payload.inspect_err(|error| log::info!("{error}")).ok().flatten()?;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use super::bitsort::SortedFile;
+use super::context::IndexKey;
 use super::folder::{ArrayFolder, Outline};
 use super::generic::{decode_inline_tile, read_generic_tile, read_generic_tile_of, read_header};
 use super::tiles::Tiles;
-use crate::cache::Key;
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, TileContext};
 use crate::format::datatype::Datatype;
@@ -61,14 +61,6 @@ struct MetadataEnd {
 
 /// Two bounds of 64 bits for each dimension, and as much again for the levels above.
 const BYTES_OF_AN_MBR: u64 = 32;
-
-/// Positions in the cache's key space of a fragment: its records, and for each file the [`Tiles`] and
-/// the sizes of variable-size tiles. Tiles themselves are numbered from 0.
-const RECORDS: u64 = u64::MAX;
-const TILES: u64 = u64::MAX;
-const VAR_SIZES: u64 = u64::MAX - 1;
-const MBRS: u64 = u64::MAX - 2;
-const CONDITIONS: u64 = u64::MAX - 3;
 
 impl MetadataEnd {
     /// The bytes from an offset in the file, if they are here.
@@ -129,9 +121,9 @@ impl ArrayFolder {
 
     /// The records, and where they had to be read what was read with them.
     fn records_and_end(&self, fragment: usize) -> Result<(Arc<Records>, Option<MetadataEnd>)> {
-        let key = Key { source: self.first_source(fragment), tile: RECORDS, part: 0 };
+        let key = IndexKey::Records(self.first_file(fragment));
         let mut read = None;
-        let records = self.context.cache.get_or_load(key, || {
+        let records = self.context.indexes.get_or_load(key, || {
             let (records, _, end) = self.read_records(fragment, SECTIONS_GUESS)?;
             read = end;
             // The outline may be from a copy of the footer.
@@ -164,11 +156,11 @@ impl ArrayFolder {
     pub fn tiles(&self, fragment: usize, field: Field, file: FieldFile) -> Result<Arc<Tiles>> {
         let outline = self.outline(fragment)?;
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
-        let source = self.file_source(fragment, slot, file);
-        self.context.cache.get_or_load(Key { source, tile: TILES, part: 0 }, || {
+        let number = self.file_number(fragment, slot, file);
+        self.context.indexes.get_or_load(IndexKey::Tiles(number), || {
             let sorted = SortedFile::of(&outline, field, file);
             let decoder = match sorted {
-                Some(SortedFile::Coordinates(_)) => Ok(Decoder::plain()),
+                Some(SortedFile::Coordinates { .. }) => Ok(Decoder::plain()),
                 _ => self.decoder(fragment, &outline, field, file),
             };
             let mut tiles = self.tiles_with(fragment, &outline, field, file, decoder)?;
@@ -190,7 +182,7 @@ impl ArrayFolder {
         decoder: Result<Decoder>,
     ) -> Result<Tiles> {
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
-        let source = self.file_source(fragment, slot, file);
+        let number = self.file_number(fragment, slot, file);
         let record = self.file_record(fragment, field, file)?;
         let files = FieldFiles::of(field, outline.facts.version, &outline.schema)?;
         let name = match file {
@@ -199,7 +191,7 @@ impl ArrayFolder {
             FieldFile::Validity => files.validity(),
         };
         let path = self.fragment_file(fragment, &name);
-        Tiles::new(&self.context, source, path, record.offsets, record.size, decoder.in_file(&name)?)
+        Tiles::new(&self.context, number, path, record.offsets, record.size, decoder.in_file(&name)?)
     }
 
     /// What the tiles of a variable-size field decode to, in bytes.
@@ -209,8 +201,8 @@ impl ArrayFolder {
     pub fn var_sizes(&self, fragment: usize, field: Field) -> Result<Arc<Vec<u64>>> {
         let outline = self.outline(fragment)?;
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
-        let source = self.file_source(fragment, slot, FieldFile::Var);
-        self.context.cache.get_or_load(Key { source, tile: VAR_SIZES, part: 0 }, || {
+        let number = self.file_number(fragment, slot, FieldFile::Var);
+        self.context.indexes.get_or_load(IndexKey::VarSizes(number), || {
             let tiles = outline.facts.tile_count(&outline.schema)?;
             let sizes = match &*self.records(fragment)? {
                 Records::Early(early) => early.field(field).map(|field| field.var_sizes.clone()).unwrap_or_default(),
@@ -234,8 +226,8 @@ impl ArrayFolder {
     /// Any damage in the R-tree, or when it does not have one leaf a tile.
     pub fn mbrs(&self, fragment: usize) -> Result<Arc<MbrList>> {
         let outline = self.outline(fragment)?;
-        let key = Key { source: self.first_source(fragment), tile: MBRS, part: 0 };
-        self.context.cache.get_or_load(key, || {
+        let key = IndexKey::Mbrs(self.first_file(fragment));
+        self.context.indexes.get_or_load(key, || {
             let mbrs = match (&*self.records(fragment)?, outline.facts.rtree_offset) {
                 (Records::Early(early), _) => early.mbrs.clone(),
                 (Records::Footer(_), Some(offset)) => {
@@ -266,8 +258,8 @@ impl ArrayFolder {
     /// Any damage in that section.
     pub fn processed_conditions(&self, fragment: usize) -> Result<Arc<Vec<String>>> {
         let outline = self.outline(fragment)?;
-        let key = Key { source: self.first_source(fragment), tile: CONDITIONS, part: 0 };
-        self.context.cache.get_or_load(key, || {
+        let key = IndexKey::Conditions(self.first_file(fragment));
+        self.context.indexes.get_or_load(key, || {
             let names = match outline.facts.processed_conditions_offset {
                 Some(offset) => {
                     let payload = self.section(fragment, offset, 0).in_field("processed conditions")?;
@@ -295,15 +287,15 @@ impl ArrayFolder {
         extremes.map(Some).in_field("fragment statistics").in_file(FRAGMENT_METADATA).at(*offset)
     }
 
-    /// The cache source of one file of a fragment. Source 0 of a fragment is its metadata.
-    fn file_source(&self, fragment: usize, slot: usize, file: FieldFile) -> u64 {
-        self.first_source(fragment) + 1 + 3 * slot as u64 + file as u64
+    /// The number of one file of a fragment in keys; that of its metadata is the first.
+    fn file_number(&self, fragment: usize, slot: usize, file: FieldFile) -> u64 {
+        self.first_file(fragment) + 1 + 3 * slot as u64 + file as u64
     }
 
     /// The payload of a section of a fragment's metadata, which may have `expected` bytes.
     fn section(&self, fragment: usize, offset: u64, expected: u64) -> Result<Vec<u8>> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
-        let most = self.context.cache.budget() as u64;
+        let most = self.context.budget() as u64;
         let (storage, key) = (&*self.context.storage, self.context.key.as_deref());
         let name = self.fragment(fragment).map_or("", |entry| entry.name());
         let payload = read_generic_tile_of(storage, &path, offset, key, expected.min(most));

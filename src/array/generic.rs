@@ -6,8 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::folder::Context;
-use crate::cache::{Cache, Key as CacheKey};
+use super::context::{Context, IndexKey};
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, Key, decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
 use crate::format::generic_tile::GenericTileHeader;
@@ -202,9 +201,8 @@ impl ChunkPlace {
 
 /// A generic tile of which ranges are read; its chunks are decoded when they are wanted and kept in the cache.
 pub struct GenericTile {
-    storage: Arc<dyn Storage>,
-    cache: Arc<Cache>,
-    source: u64,
+    context: Arc<Context>,
+    owner: u64,
     path: PathBuf,
     decoder: Decoder,
     chunks: Chunks,
@@ -222,14 +220,13 @@ impl GenericTile {
     ///
     /// # Errors
     /// As [`read_generic_tile`], but for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
-    pub fn open(context: &Context, path: &Path) -> Result<Self> {
+    pub fn open(context: &Arc<Context>, path: &Path) -> Result<Self> {
         let open = || {
             let file = context.storage.open(path)?;
             let header = header_in(&*file, 0)?;
             Ok(GenericTile {
-                storage: context.storage.clone(),
-                cache: context.cache.clone(),
-                source: context.cache.new_source(),
+                context: context.clone(),
+                owner: context.indexes.new_owner(),
                 path: path.to_owned(),
                 decoder: generic_decoder(&header, context.key.as_deref())?,
                 chunks: Chunks::walk(&*file, &header, 0)?,
@@ -270,10 +267,9 @@ impl GenericTile {
     }
 
     fn chunk(&self, number: usize, place: &ChunkPlace) -> Result<Arc<Vec<u8>>> {
-        let key = CacheKey { source: self.source, tile: number as u64, part: 0 };
-        self.cache.get_or_load(key, || {
+        self.context.indexes.get_or_load(IndexKey::GenericChunk(self.owner, number as u64), || {
             let mut out = vec![0; place.header.original as usize];
-            place.decode(&*self.storage.open(&self.path)?, &self.decoder, &mut out)?;
+            place.decode(&*self.context.storage.open(&self.path)?, &self.decoder, &mut out)?;
             let weight = out.capacity();
             Ok((out, weight))
         })
@@ -313,8 +309,8 @@ pub(crate) mod tests {
         tile
     }
 
-    fn context() -> Context {
-        Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(1 << 20)), key: None }
+    fn context() -> Arc<Context> {
+        Arc::new(Context::new(Arc::new(LocalStorage::new()), 1 << 20, 1, None))
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::folder::Context;
+use super::context::Context;
 use super::generic::read_generic_tile;
 use super::member_places::{MemberPlace, MemberPlaces};
 use super::metadata::Metadata;
@@ -163,7 +163,7 @@ impl Group {
         if commit_times(storage, &folder)?.is_empty() {
             return self.child_folders();
         }
-        let mut left = MOST_DETAILS.max(self.context.cache.budget() as u64 / 4);
+        let mut left = MOST_DETAILS.max(self.context.budget() as u64 / 4);
         let mut stated = Vec::new();
         for one in files_in_force(storage, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(storage, &one.file, 0, self.context.key.as_deref())?;

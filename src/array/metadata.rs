@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::folder::Context;
+use super::context::Context;
 use super::generic::{GenericTile, most_decoded};
 use super::timed_files::files_in_force;
 use super::window::TimeWindow;
@@ -110,11 +110,11 @@ impl Metadata {
     /// # Errors
     /// [`Error::Damaged`](crate::error::Error::Damaged) naming the file, [`Error::Key`](crate::error::Error::Key)
     /// where it is encrypted and the key is missing or wrong: never some keys without the others.
-    pub fn read(context: &Context, root: &Path, window: TimeWindow) -> Result<Self> {
+    pub fn read(context: &Arc<Context>, root: &Path, window: TimeWindow) -> Result<Self> {
         Self::read_files(context, root, window).in_array(root)
     }
 
-    fn read_files(context: &Context, root: &Path, window: TimeWindow) -> Result<Self> {
+    fn read_files(context: &Arc<Context>, root: &Path, window: TimeWindow) -> Result<Self> {
         let (mut metadata, mut held) = (Metadata::default(), Held::default());
         for one in files_in_force(&*context.storage, &root.join(METADATA), window)? {
             metadata.add_file(context, &one.file, &mut held)?;
@@ -123,7 +123,7 @@ impl Metadata {
     }
 
     /// Applies the entries of a file.
-    fn add_file(&mut self, context: &Context, file: &Path, held: &mut Held) -> Result<()> {
+    fn add_file(&mut self, context: &Arc<Context>, file: &Path, held: &mut Held) -> Result<()> {
         let tile = Arc::new(GenericTile::open(context, file)?);
         held.stored = held.stored.saturating_add(tile.stored());
         let most = most_decoded(held.stored);
@@ -146,7 +146,7 @@ impl Metadata {
     ///
     /// # Errors
     /// The first damage in it.
-    pub(super) fn verify_file(context: &Context, file: &Path) -> Result<()> {
+    pub(super) fn verify_file(context: &Arc<Context>, file: &Path) -> Result<()> {
         let mut metadata = Metadata::default();
         metadata.add_file(context, file, &mut Held::default())?;
         metadata.verify()
@@ -219,7 +219,6 @@ fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result
 mod tests {
     use super::*;
     use crate::array::generic::tests::stored;
-    use crate::cache::Cache;
     use crate::storage::LocalStorage;
     use proptest::prelude::*;
     use std::collections::HashMap;
@@ -267,7 +266,7 @@ mod tests {
             std::fs::write(folder.path().join(METADATA).join(name), stored(payload.chunks(65536))).unwrap();
         }
         let storage = Arc::new(LocalStorage::new());
-        let context = Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None };
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
         let metadata = Metadata::read(&context, folder.path(), TimeWindow::ALL)?;
         for (_, value) in metadata.iter() {
             // While the files are there.
@@ -287,7 +286,7 @@ mod tests {
         let file = folder.path().join(METADATA).join(format!("__1_1_{:032x}", 1));
         std::fs::write(&file, stored(payload(&values).chunks(65536))).unwrap();
         let storage = Arc::new(LocalStorage::new());
-        let context = Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None };
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
         let metadata = Metadata::read(&context, folder.path(), TimeWindow::ALL).unwrap();
         assert_eq!(metadata.get("key0000").and_then(Value::bytes), Some(&b"short"[..]));
         assert_eq!(metadata.get("key0002").and_then(Value::bytes), Some(&[1, 2][..]));

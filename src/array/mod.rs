@@ -1,6 +1,7 @@
 //! One array as of one time: which fragments are live, dense reads, sparse reads.
 
 mod bitsort;
+mod context;
 pub mod dense;
 pub mod directory;
 pub mod enumerations;
@@ -14,6 +15,8 @@ pub mod member_places;
 pub mod metadata;
 pub mod object;
 mod once;
+mod open_files;
+mod reorder;
 pub mod sparse;
 pub mod tiles;
 pub mod timed_files;
@@ -31,7 +34,8 @@ use crate::format::name::TimestampedName;
 use crate::format::scalar::Scalar;
 use crate::format::schema::{ArraySchema, ArrayType};
 
-pub use folder::{ArrayFolder, Context, Outline};
+pub use context::Context;
+pub use folder::{ArrayFolder, Outline};
 pub use fragment::FieldFile;
 pub use group::{Group, Member};
 pub use member_places::MemberPlace;
@@ -91,7 +95,7 @@ impl Array {
         &self.folder
     }
 
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &Arc<Context> {
         &self.folder.context
     }
 

@@ -1,21 +1,23 @@
-//! Decoded bytes of the tiles in one data file, chunk by chunk through the cache.
+//! The tiles of one data file: where they are stored, and the units that they are decoded by.
 //!
 //! The unit of decoding and caching is the chunk, so a small read in a large tile costs a chunk. A tile
 //! that is itself no larger than a few chunks is one unit: most arrays have such tiles, and then one
 //! read of the file and one entry of the cache serve all of it.
 
-use std::cell::RefCell;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use super::bitsort::{SortedCells, SortedFile};
-use super::folder::Context;
-use crate::cache::{Buffer, Buffers, Cache, Key};
+use super::context::{Context, IndexKey};
+use super::reorder::to_row_major;
+use crate::cache::{Buffer, Buffers};
 use crate::error::{Error, Locate, Result};
-use crate::filter::{Decoder, Scratch};
+use crate::filter::{Decoder, Scratch, StoredOrder};
 use crate::format::fragment::sections::check_tile_offsets;
 use crate::format::tile::ChunkHeader;
-use crate::storage::{Storage, StoredFile};
+use crate::read::{Batches, Decoded, Decoding, StoredRange, Unit, UnitKey, UnitPart};
+use crate::storage::StoredFile;
 
 /// Tiles of at most this many decoded bytes are decoded and cached whole.
 const WHOLE_TILE: u64 = 128 << 10;
@@ -27,59 +29,20 @@ const MOST_EXPANSION: u64 = 1 << 20;
 /// What can only be decoded as one piece may take this many bytes however small the cache is; else as many as that.
 const ALWAYS_DECODED: u64 = 16 << 20;
 
-/// Each thread keeps a buffer of at most so many bytes for what is stored.
-const MOST_KEPT: usize = 1 << 20;
-
-thread_local! {
-    /// What one decoding thread reuses: stored bytes as read, and the filters' own buffers.
-    static WORKSPACE: RefCell<Workspace> = RefCell::default();
-}
-
-#[derive(Default)]
-struct Workspace {
-    stored: Vec<u8>,
-    scratch: Scratch,
-}
-
-impl Workspace {
-    /// The same, its buffer being `length` bytes long. What an unusually large piece needed is given back with the next.
-    fn for_stored(&mut self, length: u64) -> &mut Self {
-        let length = length as usize;
-        if self.stored.capacity() > MOST_KEPT && length <= MOST_KEPT {
-            self.stored = Vec::new();
-        }
-        self.stored.resize(length, 0);
-        self
-    }
-}
-
-/// The tiles of one data file of a fragment. Memory: the offsets, 8 bytes a tile; decoded bytes are the
-/// cache's.
+/// The tiles of one data file of a fragment. Memory: the offsets, 8 bytes a tile.
 pub struct Tiles {
-    storage: Arc<dyn Storage>,
-    /// Weak, because the cache holds the tiles: they would keep each other for ever.
-    cache: Weak<Cache>,
-    buffers: Arc<Buffers>,
-    source: u64,
+    /// Weak, because the context keeps the tiles: they would keep each other for ever.
+    context: Weak<Context>,
+    /// Of [`UnitKey::file`].
+    file: u64,
     path: PathBuf,
     offsets: Arc<[u64]>,
     file_size: u64,
     decoder: Decoder,
+    /// The most bytes that may be decoded as one piece.
+    most_at_once: u64,
     /// Where the cells were stored in another order than the array's: which file this is, and that order.
     sorted: Option<(SortedFile, Arc<SortedCells>)>,
-}
-
-/// One decoded unit: bytes `start..start + bytes.len()` of a tile.
-#[derive(Debug)]
-pub struct Block {
-    pub start: u64,
-    pub bytes: Buffer,
-}
-
-impl Block {
-    fn end(&self) -> u64 {
-        self.start + self.bytes.len() as u64
-    }
 }
 
 /// Where the chunks of one tile are in the file, and what each decodes to.
@@ -87,7 +50,7 @@ struct ChunkIndex {
     chunks: Vec<StoredChunk>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct StoredChunk {
     /// Offset in the file of the chunk's metadata, right behind its header.
     offset: u64,
@@ -96,33 +59,57 @@ struct StoredChunk {
     start: u64,
 }
 
-/// What is decoded at a time, and where the cache has it.
-#[derive(Clone, Copy)]
-struct Unit {
-    key: Key,
-    /// `None` for a whole tile.
-    chunk: Option<StoredChunk>,
+/// What of a tile is decoded at once, and how.
+#[derive(Clone)]
+pub struct TileUnit {
+    tiles: Arc<Tiles>,
+    tile: u64,
+    /// Where its bytes begin in the decoded tile.
+    start: u64,
+    /// Bytes that it decodes to.
+    size: u64,
+    form: Form,
+}
+
+#[derive(Clone)]
+enum Form {
+    Tile,
+    Chunk(u32, StoredChunk),
+    /// From column-major order: the extents of the tile, and the bytes of a cell.
+    RowMajor(Arc<[usize]>, usize),
+    /// With the offsets, so many cells.
+    VariableSize(Arc<OffsetTiles>, u64),
+    /// Values, or coordinates of so many bytes, that were stored in another order.
+    Sorted(Arc<StoredOrder>),
+    SortedCoordinates(Arc<StoredOrder>, usize),
+}
+
+/// What is needed of the file of the offsets to decode cells of variable size.
+pub(super) struct OffsetTiles {
+    pub tiles: Arc<Tiles>,
+    /// Bytes of one value; a cell is a multiple of it.
+    pub value_size: usize,
 }
 
 impl Tiles {
     /// `offsets` are where each tile begins in the file of `file_size` bytes (both as recorded in the
-    /// fragment's metadata); `decoder` undoes the file's filter pipeline; `source` names the file in the
+    /// fragment's metadata); `decoder` undoes the file's filter pipeline; `file` names the file in the
     /// cache.
     ///
     /// # Errors
     /// [`Error::Damaged`] when offsets go backwards or leave the file.
     pub fn new(
-        context: &Context,
-        source: u64,
+        context: &Arc<Context>,
+        file: u64,
         path: PathBuf,
         offsets: Arc<[u64]>,
         file_size: u64,
         decoder: Decoder,
     ) -> Result<Self> {
         check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
-        let (storage, cache) = (context.storage.clone(), Arc::downgrade(&context.cache));
-        let buffers = Arc::clone(context.cache.buffers());
-        Ok(Tiles { storage, cache, buffers, source, path, offsets, file_size, decoder, sorted: None })
+        let most_at_once = (context.fetcher.cache().budget() as u64).max(ALWAYS_DECODED);
+        let context = Arc::downgrade(context);
+        Ok(Tiles { context, file, path, offsets, file_size, decoder, most_at_once, sorted: None })
     }
 
     /// The same tiles, of cells that were stored in another order.
@@ -154,45 +141,109 @@ impl Tiles {
         &self.decoder
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds the units that hold the bytes of a range of one tile; `size` is what the whole tile decodes to. They come
+    /// in the order of the tile. Of a large tile the index of its chunks may have to be read.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for a range that is not in the tile, and for any damage in that index.
+    pub fn units(self: &Arc<Self>, tile: u64, size: u64, range: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        if range.end > size {
+            let reason = format!("byte {} of a tile of {size} wanted", range.end - 1);
+            return Err(Error::damaged(reason).in_file(&self.path));
+        }
+        let unit = |start: u64, size: u64, form: Form| TileUnit { tiles: self.clone(), tile, start, size, form };
+        if let Some((file, cells)) = &self.sorted {
+            let order = cells.order(tile, size / file.cell_size().max(1) as u64)?;
+            units.push(unit(
+                0,
+                size,
+                match file {
+                    SortedFile::Values { .. } => Form::Sorted(order),
+                    SortedFile::Coordinates { size } => Form::SortedCoordinates(order, *size),
+                },
+            ));
+            return Ok(());
+        }
+        if size <= WHOLE_TILE {
+            units.push(unit(0, size, Form::Tile));
+            return Ok(());
+        }
+        let index = self.chunk_index(tile, size)?;
+        let first = index.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
+        for (number, chunk) in (0u32..).zip(&index.chunks).skip(first) {
+            if chunk.start >= range.end {
+                break;
+            }
+            units.push(unit(chunk.start, u64::from(chunk.header.original), Form::Chunk(number, *chunk)));
+        }
+        Ok(())
+    }
+
+    /// The unit of a whole tile whose cells are stored in column-major order, in row-major order.
+    pub fn row_major_unit(
+        self: &Arc<Self>,
+        tile: u64,
+        size: u64,
+        extents: &Arc<[usize]>,
+        cell_size: usize,
+    ) -> TileUnit {
+        TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::RowMajor(extents.clone(), cell_size) }
+    }
+
+    /// The unit of a whole tile of values of variable size, `size` bytes in so many cells, with its offsets.
+    pub(super) fn variable_size_unit(
+        self: &Arc<Self>,
+        offsets: &Arc<OffsetTiles>,
+        tile: u64,
+        size: u64,
+        cells: u64,
+    ) -> TileUnit {
+        TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::VariableSize(offsets.clone(), cells) }
+    }
+
     /// Copies decoded bytes of one tile, from `start`, to `out`. `size` is what the whole tile decodes to.
     ///
     /// # Errors
-    /// Any damage met in the chunks that are needed, and no other.
-    pub fn read(&self, tile: u64, size: u64, start: u64, out: &mut [u8]) -> Result<()> {
-        TileReader::new(self, tile, size).copy(start, out)
+    /// Any damage in the chunks that are needed, and no other.
+    pub fn read(self: &Arc<Self>, tile: u64, size: u64, start: u64, out: &mut [u8]) -> Result<()> {
+        TileCursor::new(self.clone(), tile, size).copy(start, out)
     }
 
-    /// A tile's decoded bytes as one block. For tiles that are used whole.
+    /// A unit, by way of the cache.
     ///
     /// # Errors
-    /// Any damage in the tile; [`Error::Unsupported`] for one of more bytes than may be decoded as one piece.
-    pub fn whole(&self, tile: u64, size: u64) -> Result<Arc<Block>> {
-        if size <= WHOLE_TILE {
-            return self.block(tile, size, 0);
-        }
-        let mut bytes = self.room(size).in_file(&self.path)?;
-        self.read(tile, size, 0, &mut bytes)?;
-        Ok(Arc::new(Block { start: 0, bytes }))
+    /// Any damage in it.
+    pub(super) fn fetch(&self, unit: TileUnit) -> Result<Arc<Decoded>> {
+        let fetched = self.context()?.fetcher.fetch(&[unit], Decoding::OnThisThread)?;
+        fetched.into_iter().next().ok_or_else(|| Error::damaged("nothing was fetched"))
     }
 
-    /// The most bytes that may be decoded as one piece.
-    pub(super) fn most_at_once(&self) -> u64 {
-        self.budget().max(ALWAYS_DECODED)
+    /// Decodes all of a tile.
+    ///
+    /// # Errors
+    /// Any damage in it.
+    pub(super) fn check(self: &Arc<Self>, tile: u64, size: u64) -> Result<()> {
+        let context = self.context()?;
+        let mut units = Vec::new();
+        self.units(tile, size, 0..size, &mut units)?;
+        Batches::new(&context.fetcher, &units, Decoding::OnThisThread).fetch_all()
     }
 
     /// Memory for one piece of a tile, as long as somebody claims it is.
-    fn room(&self, size: u64) -> Result<Buffer> {
-        if size > self.most_at_once() {
+    fn room(&self, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
+        if size > self.most_at_once {
             let what = format!("{size} bytes that can only be decoded together, more than --cache-size");
             return Err(Error::unsupported(what));
         }
         let length = usize::try_from(size).unwrap_or(usize::MAX);
-        self.buffers.try_get(length).ok_or_else(|| Error::unsupported(format!("{size} bytes: not enough memory")))
-    }
-
-    /// A tile's decoded bytes, not kept. For those who keep what they make of them; they bound `size`.
-    pub(super) fn decode(&self, tile: u64, size: u64) -> Result<Buffer> {
-        Ok(self.decode_whole(tile, size).in_file(&self.path)?.bytes)
+        buffers.try_get(length).ok_or_else(|| Error::unsupported(format!("{size} bytes: not enough memory")))
     }
 
     /// Whether a tile is stored without chunks. Of a tile that has cells this says that they are elsewhere.
@@ -201,131 +252,30 @@ impl Tiles {
         Ok(self.stored_range(tile).in_file(&self.path)?.1 == 8)
     }
 
-    /// The start of each of `cells` strings and the strings, for a tile that stores both in one chunk; not kept.
-    pub(super) fn decode_strings(&self, tile: u64, size: u64, cells: usize) -> Result<(Vec<u64>, Buffer)> {
-        let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
-        let decoded = self.open_for(offset, stored).and_then(|file| {
-            plausible(stored, size.saturating_add(8 * cells as u64))?;
-            WORKSPACE.with_borrow_mut(|workspace| {
-                let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
-                file.read_at(offset, buffer)?;
-                let mut decoded = None;
-                self.for_each_chunk(buffer, |original, metadata, data| {
-                    if decoded.is_some() {
-                        return Err(Error::damaged("several chunks of strings that hold their offsets"));
-                    }
-                    expect_size(original as u64, size)?;
-                    let (mut offsets, mut bytes) = (self.offsets_of(cells)?, self.room(size)?);
-                    self.decoder.undo_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
-                    decoded = Some((offsets, bytes));
-                    Ok(())
-                })?;
-                decoded.ok_or_else(|| Error::damaged("a tile without chunks"))
-            })
-        });
-        decoded.in_file(&self.path).at(offset)
-    }
-
-    /// Room for the start of each of `cells` strings.
-    fn offsets_of(&self, cells: usize) -> Result<Vec<u64>> {
-        let mut offsets = Vec::new();
-        let too_many = |_| Error::unsupported(format!("{cells} strings that can only be decoded together"));
-        // One more is wanted in the end.
-        offsets.try_reserve_exact(cells.saturating_add(1)).map_err(too_many)?;
-        offsets.resize(cells, 0);
-        Ok(offsets)
-    }
-
     /// A tile as it is stored, which must be `size` bytes; not kept. For those who bound `size`.
     pub(super) fn stored(&self, tile: u64, size: u64) -> Result<Buffer> {
+        let context = self.context()?;
         let read = || {
             let (offset, stored) = self.stored_range(tile)?;
             if stored != size {
                 return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
             }
-            let file = self.open_for(offset, stored)?;
-            let mut bytes = self.room(stored)?;
+            let file = self.open_for(&context, offset, stored)?;
+            let mut bytes = self.room(stored, context.fetcher.buffers())?;
             file.read_at(offset, &mut bytes)?;
             Ok(bytes)
         };
         read().in_file(&self.path)
     }
 
-    /// What `load` makes of a tile as a whole, and its weight, kept in the cache beside the tile's chunks.
-    pub(super) fn whole_unit<T, F>(&self, tile: u64, load: F) -> Result<Arc<T>>
-    where
-        T: std::any::Any + Send + Sync,
-        F: FnOnce() -> Result<(T, usize)>,
-    {
-        self.cache()?.get_or_load(self.whole_key(tile), load)
+    /// What all arrays of the mount share, which lives as long as the array that these tiles are of.
+    pub(super) fn context(&self) -> Result<Arc<Context>> {
+        self.context.upgrade().ok_or_else(|| Error::usage("the array was closed"))
     }
 
-    /// Makes what [`Tiles::whole_unit`] gives, unless it is there or being made.
-    pub(super) fn prepare_whole_unit<T, F>(&self, tile: u64, load: F) -> Result<()>
-    where
-        T: std::any::Any + Send + Sync,
-        F: FnOnce() -> Result<(T, usize)>,
-    {
-        self.cache()?.load(self.whole_key(tile), load)
-    }
-
-    fn whole_key(&self, tile: u64) -> Key {
-        Key { source: self.source, tile, part: u32::MAX }
-    }
-
-    /// The budget of the cache.
-    pub(super) fn budget(&self) -> u64 {
-        self.cache.upgrade().map_or(0, |cache| cache.budget() as u64)
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Decodes the block that holds byte `start` of a tile into the cache, unless that is done or under way. Gives
-    /// where the block ends, which is behind `start`.
-    pub fn prepare(&self, tile: u64, size: u64, start: u64) -> Result<u64> {
-        let unit = self.unit(tile, size, start)?;
-        self.cache()?.load(unit.key, || self.decode_unit(unit, size))?;
-        Ok(unit.chunk.map_or(size, |chunk| chunk.start + u64::from(chunk.header.original)))
-    }
-
-    /// The cached block that holds byte `start` of a tile that decodes to `size` bytes.
-    fn block(&self, tile: u64, size: u64, start: u64) -> Result<Arc<Block>> {
-        let unit = self.unit(tile, size, start)?;
-        self.cache()?.get_or_load(unit.key, || self.decode_unit(unit, size))
-    }
-
-    /// The unit that holds byte `start` of a tile.
-    fn unit(&self, tile: u64, size: u64, start: u64) -> Result<Unit> {
-        if start >= size {
-            return Err(Error::damaged(format!("byte {start} of a tile of {size} wanted")).in_file(&self.path));
-        }
-        if size <= WHOLE_TILE || self.sorted.is_some() {
-            return Ok(Unit { key: Key { source: self.source, tile, part: 0 }, chunk: None });
-        }
-        let index = self.chunk_index(tile, size)?;
-        let number = index.chunks.partition_point(|chunk| chunk.start <= start).saturating_sub(1);
-        let Some(chunk) = index.chunks.get(number).copied() else {
-            return Err(Error::damaged("a tile without chunks").in_file(&self.path));
-        };
-        let part = u32::try_from(number + 1).map_err(|_| Error::damaged("too many chunks").in_file(&self.path))?;
-        Ok(Unit { key: Key { source: self.source, tile, part }, chunk: Some(chunk) })
-    }
-
-    /// A block and its weight.
-    fn decode_unit(&self, unit: Unit, size: u64) -> Result<(Block, usize)> {
-        let block = match unit.chunk {
-            Some(chunk) => self.decode_chunk(chunk).in_file(&self.path).at(chunk.offset)?,
-            None => self.decode_whole(unit.key.tile, size).in_file(&self.path)?,
-        };
-        let weight = block.bytes.capacity();
-        Ok((block, weight))
-    }
-
-    /// The cache, which lives as long as the array that these tiles are of.
-    fn cache(&self) -> Result<Arc<Cache>> {
-        self.cache.upgrade().ok_or_else(|| Error::usage("the array was closed"))
+    /// The number of this file in keys.
+    pub(super) fn file(&self) -> u64 {
+        self.file
     }
 
     /// Offset and length of a tile in the file.
@@ -338,13 +288,9 @@ impl Tiles {
         Ok((offset, end - offset))
     }
 
-    fn open(&self) -> Result<Arc<dyn StoredFile>> {
-        self.storage.open(&self.path)
-    }
-
     /// The file, which holds `stored` bytes at `offset`: what is recorded of its length need not be so.
-    fn open_for(&self, offset: u64, stored: u64) -> Result<Arc<dyn StoredFile>> {
-        let file = self.open()?;
+    fn open_for(&self, context: &Context, offset: u64, stored: u64) -> Result<Arc<dyn StoredFile>> {
+        let file = context.storage.open(&self.path)?;
         if offset.checked_add(stored).is_none_or(|end| end > file.len()) {
             let reason = format!("the file ends at {}, {stored} bytes wanted", file.len());
             return Err(Error::damaged(reason).at(offset));
@@ -356,37 +302,27 @@ impl Tiles {
     pub(super) fn chunks(&self, tile: u64) -> Result<u64> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
         let mut head = [0; 8];
-        self.open()?.read_at(offset, &mut head).in_file(&self.path)?;
-        self.chunk_count(u64::from_le_bytes(head), stored).in_file(&self.path).at(offset)
+        self.context()?.storage.open(&self.path)?.read_at(offset, &mut head).in_file(&self.path)?;
+        chunk_count(u64::from_le_bytes(head), stored).in_file(&self.path).at(offset)
     }
 
-    /// The number of chunks at the head of a tile, checked against the tile's stored length.
-    fn chunk_count(&self, count: u64, stored: u64) -> Result<u64> {
-        let most = stored.saturating_sub(8) / ChunkHeader::SIZE as u64;
-        if count > most {
-            return Err(
-                Error::damaged(format!("{count} chunks claimed, {most} at most fit")).in_field("number of chunks")
-            );
-        }
-        Ok(count)
-    }
-
-    /// The chunks of a tile, found by walking their headers; cached, as large tiles have thousands.
+    /// The chunks of a tile, found by walking their headers; kept, as large tiles have thousands.
     fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<ChunkIndex>> {
-        self.cache()?.get_or_load(Key { source: self.source, tile, part: 0 }, || {
-            let index = self.walk_chunks(tile, size).in_file(&self.path)?;
+        let context = self.context()?;
+        context.indexes.get_or_load(IndexKey::Chunks(self.file, tile), || {
+            let index = self.walk_chunks(&context, tile, size).in_file(&self.path)?;
             let weight = index.chunks.capacity() * size_of::<StoredChunk>();
             Ok((index, weight))
         })
     }
 
-    fn walk_chunks(&self, tile: u64, size: u64) -> Result<ChunkIndex> {
+    fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<ChunkIndex> {
         let (offset, stored) = self.stored_range(tile)?;
-        let file = self.open_for(offset, stored)?;
+        let file = self.open_for(context, offset, stored)?;
         let mut head = [0; 8];
         file.read_at(offset, &mut head)?;
-        let count = self.chunk_count(u64::from_le_bytes(head), stored).at(offset)?;
-        if count.saturating_mul(size_of::<StoredChunk>() as u64) > self.most_at_once() {
+        let count = chunk_count(u64::from_le_bytes(head), stored).at(offset)?;
+        if count.saturating_mul(size_of::<StoredChunk>() as u64) > self.most_at_once {
             return Err(Error::unsupported(format!("a tile of {count} chunks"))
                 .in_field("number of chunks")
                 .at(offset));
@@ -411,79 +347,277 @@ impl Tiles {
             }
             chunks.push(chunk);
         }
+        if u32::try_from(chunks.len()).is_err() {
+            return Err(Error::damaged("too many chunks").at(offset));
+        }
         expect_size(start, size).at(offset)?;
         Ok(ChunkIndex { chunks })
     }
 
-    fn decode_chunk(&self, chunk: StoredChunk) -> Result<Block> {
-        let size = u64::from(chunk.header.original);
-        let stored = chunk.header.payload_size();
-        plausible(stored, size)?;
-        let file = self.open_for(chunk.offset, stored)?;
-        let mut bytes = self.room(size)?;
-        if self.decoder.is_plain() && chunk.header.metadata == 0 && chunk.header.filtered == chunk.header.original {
-            file.read_at(chunk.offset, &mut bytes)?;
-        } else {
-            WORKSPACE.with_borrow_mut(|workspace| {
-                let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
-                file.read_at(chunk.offset, buffer)?;
-                let (metadata, data) = buffer.split_at(chunk.header.metadata as usize);
-                self.decoder.undo(metadata, data, &mut bytes, scratch)
-            })?;
-        }
-        Ok(Block { start: chunk.start, bytes })
-    }
-
-    fn decode_whole(&self, tile: u64, size: u64) -> Result<Block> {
-        let order = match &self.sorted {
-            Some((SortedFile::Coordinates(number), cells)) => {
-                return Ok(Block { start: 0, bytes: cells.coordinates(*number, tile, size, &self.buffers)? });
+    /// Decodes all chunks of a tile's stored bytes, one after the other.
+    fn decode_chunks(
+        &self,
+        stored: &[u8],
+        size: u64,
+        order: Option<&StoredOrder>,
+        buffers: &Arc<Buffers>,
+        scratch: &mut Scratch,
+    ) -> Result<Buffer> {
+        let mut bytes = self.room(size, buffers)?;
+        let mut filled = 0;
+        for_each_chunk(stored, |original, metadata, data| {
+            let end = filled + original;
+            let Some(out) = bytes.get_mut(filled..end) else {
+                return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
+            };
+            filled = end;
+            match order {
+                None => self.decoder.undo(metadata, data, out, scratch),
+                Some(order) => self.decoder.undo_sorted(order, metadata, data, out, scratch),
             }
-            Some((SortedFile::Values { size: value }, cells)) => Some(cells.order(tile, size / *value as u64)?),
-            None => None,
-        };
-        let (offset, stored) = self.stored_range(tile)?;
-        // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
-        plausible(stored, size).at(offset)?;
-        let file = self.open_for(offset, stored)?;
-        let mut bytes = self.room(size).at(offset)?;
-        WORKSPACE.with_borrow_mut(|workspace| {
-            let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
-            file.read_at(offset, buffer)?;
-            let mut filled = 0;
-            self.for_each_chunk(buffer, |original, metadata, data| {
-                let end = filled + original;
-                let Some(out) = bytes.get_mut(filled..end) else {
-                    return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
-                };
-                filled = end;
-                match &order {
-                    None => self.decoder.undo(metadata, data, out, scratch),
-                    Some(order) => self.decoder.undo_sorted(order, metadata, data, out, scratch),
-                }
-            })
-            .at(offset)?;
-            expect_size(filled as u64, size).at(offset)
         })?;
-        Ok(Block { start: 0, bytes })
+        expect_size(filled as u64, size)?;
+        Ok(bytes)
     }
 
-    /// Visits (decoded size, metadata, data) of the chunks of a tile's stored bytes.
-    fn for_each_chunk(&self, tile: &[u8], mut visit: impl FnMut(usize, &[u8], &[u8]) -> Result<()>) -> Result<()> {
-        let damaged = || Error::damaged("a chunk leaves its tile").in_field("chunk header");
-        let (head, mut rest) = tile.split_at_checked(8).ok_or_else(damaged)?;
-        let mut count = [0; 8];
-        count.copy_from_slice(head);
-        for _ in 0..self.chunk_count(u64::from_le_bytes(count), tile.len() as u64)? {
-            let (header, behind) = rest.split_first_chunk::<{ ChunkHeader::SIZE }>().ok_or_else(damaged)?;
-            let header = ChunkHeader::parse(header);
-            let (metadata, behind) = behind.split_at_checked(header.metadata as usize).ok_or_else(damaged)?;
-            let (data, behind) = behind.split_at_checked(header.filtered as usize).ok_or_else(damaged)?;
-            visit(header.original as usize, metadata, data)?;
-            rest = behind;
+    /// Decodes a tile that stores strings and their offsets in one chunk: the start of each of `cells` strings, and the
+    /// strings.
+    fn decode_strings(
+        &self,
+        stored: &[u8],
+        size: u64,
+        cells: u64,
+        buffers: &Arc<Buffers>,
+        scratch: &mut Scratch,
+    ) -> Result<(Vec<u64>, Buffer)> {
+        let mut decoded = None;
+        for_each_chunk(stored, |original, metadata, data| {
+            if decoded.is_some() {
+                return Err(Error::damaged("several chunks of strings that hold their offsets"));
+            }
+            expect_size(original as u64, size)?;
+            let (mut offsets, mut bytes) = (room_for_offsets(cells)?, self.room(size, buffers)?);
+            self.decoder.undo_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
+            decoded = Some((offsets, bytes));
+            Ok(())
+        })?;
+        decoded.ok_or_else(|| Error::damaged("a tile without chunks"))
+    }
+}
+
+impl TileUnit {
+    /// Which of the decoded bytes of its tile it has.
+    pub fn range(&self) -> Range<u64> {
+        self.start..self.start + self.size
+    }
+
+    /// Bytes of the tile of offsets, where there is one that is not in the values.
+    fn offset_bytes(&self) -> Option<(&Arc<Tiles>, u64)> {
+        match &self.form {
+            Form::VariableSize(offsets, cells) => {
+                let is_folded = *cells > 0 && offsets.tiles.has_no_chunks(self.tile).unwrap_or(false);
+                (!is_folded).then(|| (&offsets.tiles, cells.saturating_mul(OFFSET)))
+            }
+            _ => None,
+        }
+    }
+
+    fn decode_at_place(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+        let tiles = &*self.tiles;
+        Ok(Decoded::of_bytes(match &self.form {
+            Form::Tile => tiles.decode_chunks(stored, self.size, None, buffers, scratch)?,
+            Form::Sorted(order) => tiles.decode_chunks(stored, self.size, Some(order), buffers, scratch)?,
+            Form::SortedCoordinates(order, size) => {
+                let mut coordinates = tiles.room(self.size, buffers)?;
+                order.restore(*size, stored, &mut coordinates)?;
+                coordinates
+            }
+            Form::RowMajor(extents, cell_size) => {
+                let column_major = tiles.decode_chunks(stored, self.size, None, buffers, scratch)?;
+                let mut bytes = tiles.room(self.size, buffers)?;
+                to_row_major(&column_major, extents, *cell_size, &mut bytes);
+                bytes
+            }
+            Form::Chunk(_, chunk) => {
+                let mut bytes = tiles.room(self.size, buffers)?;
+                let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
+                tiles.decoder.undo(metadata, data, &mut bytes, scratch)?;
+                bytes
+            }
+            Form::VariableSize(..) => return self.decode_variable_size(stored, buffers, scratch),
+        }))
+    }
+
+    fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+        let Form::VariableSize(offset_tiles, cells) = &self.form else {
+            return Err(Error::damaged("a tile of cells of one size decoded as of variable size"));
+        };
+        let tiles = &*self.tiles;
+        let (mut offsets, bytes) = match self.offset_bytes() {
+            None => tiles.decode_strings(stored, self.size, *cells, buffers, scratch)?,
+            Some((file, size)) => {
+                let (_, length) = file.stored_range(self.tile)?;
+                let (stored_offsets, stored) = stored.split_at(length as usize);
+                let decoded = file.decode_chunks(stored_offsets, size, None, buffers, scratch).in_file(&file.path)?;
+                let mut offsets = room_for_offsets(0)?;
+                // As many as have just been decoded, and the end.
+                offsets.reserve_exact(decoded.len() / OFFSET as usize + 1);
+                offsets.extend(decoded.as_chunks().0.iter().copied().map(u64::from_le_bytes));
+                (offsets, tiles.decode_chunks(stored, self.size, None, buffers, scratch)?)
+            }
+        };
+        offset_tiles.check_first(self.tile, &offsets)?;
+        offsets.push(self.size);
+        offset_tiles.check(self.tile, 0, &offsets, self.size)?;
+        Ok(Decoded { bytes, offsets })
+    }
+}
+
+/// Bytes of one offset.
+pub(super) const OFFSET: u64 = 8;
+
+impl OffsetTiles {
+    /// Offsets begin at 0.
+    pub fn check_first(&self, tile: u64, offsets: &[u64]) -> Result<()> {
+        match offsets.first() {
+            Some(first) if *first != 0 => Err(self.wrong_offset(tile, 0, "the first offset is not 0")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Offsets from that of cell `first` on do not go backwards nor past the values, and lie between values. The values
+    /// of the tile are `size` bytes.
+    pub fn check(&self, tile: u64, first: u64, offsets: &[u64], size: u64) -> Result<()> {
+        if let Some(at) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
+            return Err(self.wrong_offset(tile, first + at as u64 + 1, "offsets go backwards"));
+        }
+        if offsets.last().is_some_and(|&last| last > size) {
+            return Err(self.wrong_offset(tile, first, &format!("offsets past the {size} bytes of the tile")));
+        }
+        let value_size = self.value_size as u64;
+        if value_size > 1
+            && let Some(at) = offsets.iter().position(|offset| !offset.is_multiple_of(value_size))
+        {
+            return Err(self.wrong_offset(tile, first + at as u64, "an offset within a value"));
         }
         Ok(())
     }
+
+    fn wrong_offset(&self, tile: u64, cell: u64, reason: &str) -> Error {
+        let at = cell.saturating_mul(OFFSET);
+        Error::damaged(format!("tile {tile}, cell {cell}: {reason}")).in_file(&self.tiles.path).at(at)
+    }
+}
+
+impl Unit for TileUnit {
+    fn key(&self) -> UnitKey {
+        let part = match &self.form {
+            Form::Tile | Form::Sorted(_) | Form::SortedCoordinates(..) => UnitPart::Tile,
+            Form::Chunk(number, _) => UnitPart::Chunk(*number),
+            Form::RowMajor(..) => UnitPart::RowMajor,
+            Form::VariableSize(..) => UnitPart::VariableSize,
+        };
+        UnitKey { file: self.tiles.file, tile: self.tile, part }
+    }
+
+    fn size(&self) -> u64 {
+        self.size.saturating_add(self.offset_bytes().map_or(0, |(_, bytes)| bytes))
+    }
+
+    fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()> {
+        let tiles = &*self.tiles;
+        if let Form::Chunk(_, chunk) = &self.form {
+            let length = chunk.header.payload_size();
+            plausible(length, self.size).in_file(&tiles.path).at(chunk.offset)?;
+            visit(StoredRange { file: &tiles.path, offset: chunk.offset, length });
+            return Ok(());
+        }
+        let most = match &self.form {
+            // Also where the offsets are in the values.
+            Form::VariableSize(_, cells) => self.size.saturating_add(cells.saturating_mul(OFFSET)),
+            _ => self.size,
+        };
+        if most > tiles.most_at_once {
+            let what = match &self.form {
+                Form::VariableSize(_, cells) => format!("{} bytes in {cells} cells", self.size),
+                _ => format!("{most} bytes"),
+            };
+            let what = format!("{what} that can only be decoded together, more than --cache-size");
+            return Err(Error::unsupported(what).in_file(&tiles.path));
+        }
+        if let Some((offsets, size)) = self.offset_bytes() {
+            let (offset, length) = offsets.stored_range(self.tile).in_file(&offsets.path)?;
+            plausible(length, size).in_file(&offsets.path).at(offset)?;
+            visit(StoredRange { file: &offsets.path, offset, length });
+        }
+        let (offset, length) = tiles.stored_range(self.tile).in_file(&tiles.path)?;
+        // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
+        match &self.form {
+            Form::SortedCoordinates(..) if length != self.size => {
+                let reason = format!("{length} stored bytes where {} are due", self.size);
+                return Err(Error::damaged(reason).in_file(&tiles.path).at(offset));
+            }
+            _ => plausible(length, most).in_file(&tiles.path).at(offset)?,
+        }
+        visit(StoredRange { file: &tiles.path, offset, length });
+        Ok(())
+    }
+
+    fn is_stored_plain(&self) -> bool {
+        match &self.form {
+            Form::Chunk(_, StoredChunk { header, .. }) => {
+                self.tiles.decoder.is_plain() && header.metadata == 0 && header.filtered == header.original
+            }
+            _ => false,
+        }
+    }
+
+    fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+        let offset = match &self.form {
+            Form::Chunk(_, chunk) => chunk.offset,
+            _ => self.tiles.stored_range(self.tile)?.0,
+        };
+        self.decode_at_place(stored, buffers, scratch).in_file(&self.tiles.path).at(offset)
+    }
+
+    fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
+        self.tiles.room(self.size, buffers).in_file(&self.tiles.path)
+    }
+}
+
+/// Room for the start of each of `cells` strings, set to 0.
+fn room_for_offsets(cells: u64) -> Result<Vec<u64>> {
+    let mut offsets = Vec::new();
+    let too_many = || Error::unsupported(format!("{cells} strings that can only be decoded together"));
+    let cells = usize::try_from(cells).map_err(|_| too_many())?;
+    // One more is wanted in the end.
+    offsets.try_reserve_exact(cells.saturating_add(1)).map_err(|_| too_many())?;
+    offsets.resize(cells, 0);
+    Ok(offsets)
+}
+
+/// The number of chunks at the head of a tile, checked against the tile's stored length.
+fn chunk_count(count: u64, stored: u64) -> Result<u64> {
+    let most = stored.saturating_sub(8) / ChunkHeader::SIZE as u64;
+    if count > most {
+        return Err(Error::damaged(format!("{count} chunks claimed, {most} at most fit")).in_field("number of chunks"));
+    }
+    Ok(count)
+}
+
+/// Visits (decoded size, metadata, data) of the chunks of a tile's stored bytes.
+fn for_each_chunk(tile: &[u8], mut visit: impl FnMut(usize, &[u8], &[u8]) -> Result<()>) -> Result<()> {
+    let damaged = || Error::damaged("a chunk leaves its tile").in_field("chunk header");
+    let (head, mut rest) = tile.split_first_chunk().ok_or_else(damaged)?;
+    for _ in 0..chunk_count(u64::from_le_bytes(*head), tile.len() as u64)? {
+        let (header, behind) = rest.split_first_chunk::<{ ChunkHeader::SIZE }>().ok_or_else(damaged)?;
+        let header = ChunkHeader::parse(header);
+        let (metadata, behind) = behind.split_at_checked(header.metadata as usize).ok_or_else(damaged)?;
+        let (data, behind) = behind.split_at_checked(header.filtered as usize).ok_or_else(damaged)?;
+        visit(header.original as usize, metadata, data)?;
+        rest = behind;
+    }
+    Ok(())
 }
 
 fn plausible(stored: u64, size: u64) -> Result<()> {
@@ -500,27 +634,27 @@ fn expect_size(found: u64, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// Reads one tile at increasing offsets with few look-ups: it holds on to the block it is in.
-pub struct TileReader<'a> {
-    tiles: &'a Tiles,
-    tile: u64,
-    size: u64,
-    current: Option<Arc<Block>>,
+/// Copies from the units of one tile, which are some of those of a plan. At increasing offsets it needs few look-ups.
+#[derive(Debug, Clone)]
+pub struct TileReader {
+    /// Which of the plan's units.
+    units: Range<usize>,
+    current: usize,
 }
 
-impl<'a> TileReader<'a> {
-    pub fn new(tiles: &'a Tiles, tile: u64, size: u64) -> Self {
-        TileReader { tiles, tile, size, current: None }
+impl TileReader {
+    /// The units are in the order of the tile.
+    pub fn new(units: Range<usize>) -> Self {
+        TileReader { current: units.start, units }
     }
 
-    pub fn tile(&self) -> u64 {
-        self.tile
-    }
-
-    /// Copies the decoded bytes from `start`.
-    pub fn copy(&mut self, mut start: u64, mut out: &mut [u8]) -> Result<()> {
+    /// Copies the decoded bytes from byte `start` of the tile.
+    ///
+    /// # Errors
+    /// Any damage in the units that hold them.
+    pub fn copy(&mut self, batches: &mut Batches<'_, TileUnit>, mut start: u64, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
-            let available = self.from(start)?;
+            let available = self.from(batches, start)?;
             let length = available.len().min(out.len());
             let (now, later) = out.split_at_mut(length);
             now.copy_from_slice(&available[..length]);
@@ -530,17 +664,82 @@ impl<'a> TileReader<'a> {
         Ok(())
     }
 
-    /// The decoded bytes from `start` to the end of the block it is in: at least one.
-    pub fn from(&mut self, start: u64) -> Result<&[u8]> {
-        let held = self.current.as_ref().is_some_and(|block| (block.start..block.end()).contains(&start));
-        if !held {
-            self.current = Some(self.tiles.block(self.tile, self.size, start)?);
+    /// The decoded bytes from byte `start` of the tile to the end of the unit it is in: at least one.
+    ///
+    /// # Errors
+    /// Any damage in that unit.
+    fn from<'b>(&mut self, batches: &'b mut Batches<'_, TileUnit>, start: u64) -> Result<&'b [u8]> {
+        let not_there = || Error::damaged(format!("byte {start} of a tile is in none of its units"));
+        let units = batches.units();
+        let is_in = |number: usize| units.get(number).is_some_and(|unit| unit.range().contains(&start));
+        if !is_in(self.current) {
+            let own = units.get(self.units.clone()).unwrap_or_default();
+            self.current = self.units.start + own.partition_point(|unit| unit.start <= start).saturating_sub(1);
+            if !self.units.contains(&self.current) || !is_in(self.current) {
+                return Err(not_there());
+            }
         }
-        let bytes = self.current.as_ref().and_then(|block| block.bytes.get(start.checked_sub(block.start)? as usize..));
-        bytes
-            .filter(|bytes| !bytes.is_empty())
-            .ok_or_else(|| Error::damaged("a chunk ends before its header says").in_file(&self.tiles.path))
+        let within = start - units[self.current].start;
+        let decoded = batches.get(self.current)?;
+        decoded.bytes.get(within as usize..).filter(|bytes| !bytes.is_empty()).ok_or_else(not_there)
     }
+}
+
+/// Copies from one tile wherever it is asked to, without a plan. Holds the unit that it was in last.
+pub struct TileCursor {
+    tiles: Arc<Tiles>,
+    tile: u64,
+    size: u64,
+    held: Option<(Range<u64>, Arc<Decoded>)>,
+}
+
+impl TileCursor {
+    /// `size` is what the whole tile decodes to.
+    pub fn new(tiles: Arc<Tiles>, tile: u64, size: u64) -> Self {
+        TileCursor { tiles, tile, size, held: None }
+    }
+
+    pub fn tile(&self) -> u64 {
+        self.tile
+    }
+
+    /// Copies the decoded bytes from byte `start` of the tile.
+    ///
+    /// # Errors
+    /// Any damage in the units that hold them, and no other.
+    pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
+        let wanted = start..start.saturating_add(out.len() as u64);
+        if let Some((range, decoded)) = &self.held
+            && range.start <= wanted.start
+            && wanted.end <= range.end
+        {
+            return copy_common(range, decoded, &wanted, out);
+        }
+        let context = self.tiles.context()?;
+        let mut units = Vec::new();
+        self.tiles.units(self.tile, self.size, wanted.clone(), &mut units)?;
+        let mut batches = Batches::new(&context.fetcher, &units, Decoding::OnThisThread);
+        for (number, unit) in units.iter().enumerate() {
+            let decoded = batches.get(number)?;
+            copy_common(&unit.range(), decoded, &wanted, out)?;
+            if number + 1 == units.len() {
+                self.held = Some((unit.range(), decoded.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies what a unit, which has some bytes of a tile, has of those wanted.
+fn copy_common(range: &Range<u64>, decoded: &Decoded, wanted: &Range<u64>, out: &mut [u8]) -> Result<()> {
+    let (from, to) = (range.start.max(wanted.start), range.end.min(wanted.end));
+    if from >= to {
+        return Ok(());
+    }
+    let bytes = decoded.bytes.get((from - range.start) as usize..(to - range.start) as usize);
+    let bytes = bytes.ok_or_else(|| Error::damaged("a chunk ends before its header says"))?;
+    out[(from - wanted.start) as usize..(to - wanted.start) as usize].copy_from_slice(bytes);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -554,13 +753,18 @@ mod tests {
     use crate::storage::LocalStorage;
 
     /// The only tile of a file that holds `stored` and is a hole up to `length`, of which `recorded` bytes are recorded.
-    fn tiles(filters: Vec<Filter>, stored: &[u8], length: u64, recorded: u64) -> (tempfile::TempDir, Context, Tiles) {
+    fn tiles(
+        filters: Vec<Filter>,
+        stored: &[u8],
+        length: u64,
+        recorded: u64,
+    ) -> (tempfile::TempDir, Arc<Context>, Arc<Tiles>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a0.tdb");
         fs::write(&path, stored).unwrap();
         fs::File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
         let storage = Arc::new(LocalStorage::new());
-        let context = Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None };
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
         let of = TileContext {
             datatype: Datatype::UInt8,
             cell_size: 1,
@@ -569,9 +773,9 @@ mod tests {
             key: None,
         };
         let decoder = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &of).unwrap();
-        let source = context.cache.new_source();
-        let tiles = Tiles::new(&context, source, path, vec![0].into(), recorded, decoder).unwrap();
-        (folder, context, tiles)
+        let file = context.fetcher.new_files(1);
+        let tiles = Tiles::new(&context, file, path, vec![0].into(), recorded, decoder).unwrap();
+        (folder, context, Arc::new(tiles))
     }
 
     fn numbers<const COUNT: usize>(count: u64, heads: [u32; COUNT]) -> Vec<u8> {

@@ -4,47 +4,26 @@
 //! the other. Of a larger one only the chunks in question are decoded, unless the filter that made it
 //! stores the offsets within the values.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::Array;
 use super::folder::ArrayFolder;
 use super::fragment::FieldFile;
-use super::tiles::{TileReader, Tiles};
-use crate::cache::Buffer;
+use super::tiles::{OFFSET, OffsetTiles, TileCursor, TileUnit, Tiles};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
+use crate::read::Decoded;
 
 /// Tiles whose offsets and values take at most this many bytes are one unit of the cache.
 const WHOLE_TILE: u64 = 4 << 20;
 
-/// Bytes of one offset.
-const OFFSET: u64 = 8;
-
-/// The offsets and values of a tile's cells, checked: offsets start at 0, never go backwards, and end with the
-/// number of bytes.
-#[derive(Debug)]
-pub struct VarTile {
-    /// One more than there are cells.
-    pub offsets: Vec<u64>,
-    pub bytes: Buffer,
-}
-
-impl VarTile {
-    /// The bytes of one cell; `None` past the last one.
-    pub fn cell(&self, cell: usize) -> Option<&[u8]> {
-        let (start, end) = (*self.offsets.get(cell)?, *self.offsets.get(cell + 1)?);
-        self.bytes.get(start as usize..end as usize)
-    }
-}
-
 /// The tiles of a variable-size field of a fragment: its two files.
 pub struct VarTiles {
-    offsets: Arc<Tiles>,
+    offsets: Arc<OffsetTiles>,
     values: Arc<Tiles>,
     /// What each tile of values decodes to, in bytes.
     sizes: Arc<Vec<u64>>,
-    /// Bytes of one value; a cell is a multiple of it.
-    value_size: usize,
 }
 
 impl ArrayFolder {
@@ -56,7 +35,8 @@ impl ArrayFolder {
     pub fn var_tiles(&self, fragment: usize, field: Field, value_size: usize) -> Result<VarTiles> {
         let offsets = self.tiles(fragment, field, FieldFile::Data)?;
         let values = self.tiles(fragment, field, FieldFile::Var)?;
-        Ok(VarTiles { offsets, values, sizes: self.var_sizes(fragment, field)?, value_size: value_size.max(1) })
+        let offsets = Arc::new(OffsetTiles { tiles: offsets, value_size: value_size.max(1) });
+        Ok(VarTiles { offsets, values, sizes: self.var_sizes(fragment, field)? })
     }
 }
 
@@ -87,27 +67,53 @@ impl VarTiles {
         size.ok_or_else(|| Error::damaged(format!("no size for tile {tile}")).in_file(self.values.path()))
     }
 
-    /// A tile of `cells` cells, decoded whole. For tiles that [`VarTiles::is_whole`], or where all of it is wanted.
+    /// A tile of `cells` cells, decoded as one unit. For tiles that [`VarTiles::is_whole`], or where all of it is wanted.
     ///
     /// # Errors
     /// Any damage in the tile; [`Error::Unsupported`] for one that does not fit in memory.
-    pub fn tile(&self, tile: u64, cells: u64) -> Result<Arc<VarTile>> {
-        self.values.whole_unit(tile, || self.decode_unit(tile, cells))
+    pub fn tile(&self, tile: u64, cells: u64) -> Result<Arc<Decoded>> {
+        self.values.fetch(self.whole_unit(tile, cells)?)
     }
 
-    /// Decodes a tile as [`VarTiles::tile`] does, unless that is done or under way.
-    fn prepare_tile(&self, tile: u64, cells: u64) -> Result<()> {
-        self.values.prepare_whole_unit(tile, || self.decode_unit(tile, cells))
+    /// Adds the units that hold where cells of a tile begin: `count` of them from `first`, and where the last one ends.
+    ///
+    /// # Errors
+    /// Where there is no such tile.
+    pub fn offset_units(&self, tile: u64, cells: u64, first: u64, count: u64, units: &mut Vec<TileUnit>) -> Result<()> {
+        if self.is_whole(tile, cells)? {
+            units.push(self.whole_unit(tile, cells)?);
+            return Ok(());
+        }
+        let end = first.saturating_add(count).saturating_add(1).min(cells);
+        let bytes = first.saturating_mul(OFFSET)..end.saturating_mul(OFFSET);
+        self.offsets.tiles.units(tile, offset_bytes(cells)?, bytes, units)
     }
 
-    /// A tile and its weight.
-    fn decode_unit(&self, tile: u64, cells: u64) -> Result<(VarTile, usize)> {
-        let unit = self.decode(tile, cells)?;
-        let weight = unit.offsets.capacity() * OFFSET as usize + unit.bytes.capacity();
-        Ok((unit, weight))
+    /// Adds the units that hold some bytes of the values of a tile.
+    ///
+    /// # Errors
+    /// Where there is no such tile, or it has no such bytes.
+    pub fn value_units(&self, tile: u64, cells: u64, bytes: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
+        if self.is_whole(tile, cells)? {
+            units.push(self.whole_unit(tile, cells)?);
+            return Ok(());
+        }
+        self.values.units(tile, self.size(tile)?, bytes, units)
     }
 
-    /// Whether a tile is kept as one unit, by [`VarTiles::tile`].
+    /// Decodes all values of a tile.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn check_values(&self, tile: u64) -> Result<()> {
+        self.values.check(tile, self.size(tile)?)
+    }
+
+    fn whole_unit(&self, tile: u64, cells: u64) -> Result<TileUnit> {
+        Ok(self.values.variable_size_unit(&self.offsets, tile, self.size(tile)?, cells))
+    }
+
+    /// Whether a tile is kept as one unit.
     ///
     /// # Errors
     /// As [`VarTiles::size`].
@@ -125,118 +131,17 @@ impl VarTiles {
         let state = if self.is_whole(tile, cells)? {
             State::Whole(self.tile(tile, cells)?)
         } else {
-            let offset_bytes = offset_bytes(cells)?;
             State::Chunks {
-                offsets: TileReader::new(&self.offsets, tile, offset_bytes),
-                values: TileReader::new(&self.values, tile, size),
+                offsets: TileCursor::new(self.offsets.tiles.clone(), tile, offset_bytes(cells)?),
+                values: TileCursor::new(self.values.clone(), tile, size),
             }
         };
         Ok(VarReader { tiles: self, cells, size, state })
     }
 
-    /// Decodes cells of one tile, values and offsets, into the cache.
-    ///
-    /// # Errors
-    /// Any damage in them.
-    pub fn prepare(&self, tile: u64, cells: u64, first: u64, count: u64) -> Result<()> {
-        if count == 0 {
-            return Ok(());
-        }
-        if self.is_whole(tile, cells)? {
-            return self.prepare_tile(tile, cells);
-        }
-        let mut reader = self.reader(tile, cells)?;
-        let (mut start, mut end) = ([0], [0]);
-        reader.offsets(first, &mut start)?;
-        reader.offsets(first.saturating_add(count), &mut end)?;
-        self.prepare_offsets(tile, cells, first, count)?;
-        self.prepare_values(tile, cells, start[0], end[0])
-    }
-
-    /// Decodes the offsets of some cells of one tile into the cache.
-    ///
-    /// # Errors
-    /// Any damage in them.
-    pub fn prepare_offsets(&self, tile: u64, cells: u64, first: u64, count: u64) -> Result<()> {
-        if self.is_whole(tile, cells)? {
-            return self.prepare_tile(tile, cells);
-        }
-        let size = offset_bytes(cells)?;
-        let mut at = first.saturating_mul(OFFSET);
-        let end = first.saturating_add(count).saturating_mul(OFFSET).min(size);
-        while at < end {
-            at = self.offsets.prepare(tile, size, at)?;
-        }
-        Ok(())
-    }
-
-    /// Decodes the values from byte `start` to `end` of one tile into the cache.
-    ///
-    /// # Errors
-    /// Any damage in them.
-    pub fn prepare_values(&self, tile: u64, cells: u64, start: u64, end: u64) -> Result<()> {
-        if self.is_whole(tile, cells)? {
-            return self.prepare_tile(tile, cells);
-        }
-        let size = self.size(tile)?;
-        let mut at = start;
-        while at < end.min(size) {
-            at = self.values.prepare(tile, size, at)?;
-        }
-        Ok(())
-    }
-
     /// An offsets tile without chunks, of a tile that has cells, says that the offsets are in the values.
     fn is_folded(&self, tile: u64, cells: u64) -> Result<bool> {
-        Ok(cells > 0 && self.offsets.has_no_chunks(tile)?)
-    }
-
-    fn decode(&self, tile: u64, cells: u64) -> Result<VarTile> {
-        let size = self.size(tile)?;
-        let offset_bytes = offset_bytes(cells)?;
-        if offset_bytes.saturating_add(size) > self.values.most_at_once() {
-            let what =
-                format!("{size} bytes in {cells} cells that can only be decoded together, more than --cache-size");
-            return Err(Error::unsupported(what).in_file(self.values.path()));
-        }
-        let (mut offsets, bytes) = if self.is_folded(tile, cells)? {
-            self.values.decode_strings(tile, size, cells as usize)?
-        } else {
-            let stored = self.offsets.decode(tile, offset_bytes)?;
-            // As many as have just been decoded.
-            let mut offsets = Vec::with_capacity(cells as usize + 1);
-            offsets.extend(stored.as_chunks().0.iter().copied().map(u64::from_le_bytes));
-            (offsets, self.values.decode(tile, size)?)
-        };
-        if offsets.first().is_some_and(|&first| first != 0) {
-            return Err(self.wrong_offset(tile, 0, "the first offset is not 0"));
-        }
-        offsets.push(size);
-        self.check(tile, 0, &offsets)?;
-        Ok(VarTile { offsets, bytes })
-    }
-
-    /// Offsets from that of `first` on do not go backwards nor past the values, and lie between values.
-    fn check(&self, tile: u64, first: u64, offsets: &[u64]) -> Result<()> {
-        let size = self.size(tile)?;
-        if let Some(at) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
-            return Err(self.wrong_offset(tile, first + at as u64 + 1, "offsets go backwards"));
-        }
-        if offsets.last().is_some_and(|&last| last > size) {
-            return Err(self.wrong_offset(tile, first, &format!("offsets past the {size} bytes of the tile")));
-        }
-        let value_size = self.value_size as u64;
-        if value_size > 1
-            && let Some(at) = offsets.iter().position(|offset| !offset.is_multiple_of(value_size))
-        {
-            return Err(self.wrong_offset(tile, first + at as u64, "an offset within a value"));
-        }
-        Ok(())
-    }
-
-    fn wrong_offset(&self, tile: u64, cell: u64, reason: &str) -> Error {
-        let at = cell.saturating_mul(OFFSET);
-        Error::damaged(format!("tile {tile}, cell {cell}: {reason}")).in_file(self.offsets.path()).at(at)
+        Ok(cells > 0 && self.offsets.tiles.has_no_chunks(tile)?)
     }
 }
 
@@ -249,23 +154,15 @@ pub struct VarReader<'a> {
     tiles: &'a VarTiles,
     cells: u64,
     size: u64,
-    state: State<'a>,
+    state: State,
 }
 
-enum State<'a> {
-    Whole(Arc<VarTile>),
-    Chunks { offsets: TileReader<'a>, values: TileReader<'a> },
+enum State {
+    Whole(Arc<Decoded>),
+    Chunks { offsets: TileCursor, values: TileCursor },
 }
 
 impl VarReader<'_> {
-    /// The tile, where it is one unit.
-    pub fn whole(&self) -> Option<&Arc<VarTile>> {
-        match &self.state {
-            State::Whole(tile) => Some(tile),
-            State::Chunks { .. } => None,
-        }
-    }
-
     /// Where cells from cell `first` start in the tile's values: fills `out`, whose last entry may be the end of
     /// the last cell.
     ///
@@ -290,10 +187,10 @@ impl VarReader<'_> {
                     }
                 }
                 out[stored..].fill(self.size);
-                if first == 0 && stored > 0 && out[0] != 0 {
-                    return Err(self.tiles.wrong_offset(offsets.tile(), 0, "the first offset is not 0"));
+                if first == 0 && stored > 0 {
+                    self.tiles.offsets.check_first(offsets.tile(), out)?;
                 }
-                self.tiles.check(offsets.tile(), first, out)
+                self.tiles.offsets.check(offsets.tile(), first, out, self.size)
             }
         }
     }
@@ -322,10 +219,10 @@ mod tests {
 
     use super::*;
     use crate::array::Context;
-    use crate::cache::Cache;
     use crate::filter::{Decoder, TileContext};
     use crate::format::datatype::Datatype;
     use crate::format::pipeline::Pipeline;
+    use crate::read::Decoding;
     use crate::storage::LocalStorage;
 
     const CHUNK: usize = 65536;
@@ -342,9 +239,8 @@ mod tests {
     }
 
     /// Tiles 0 (one cell) and 1 (the given one) in two files, and what must live as long as they are read.
-    fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> (VarTiles, Context) {
-        let context =
-            Context { storage: Arc::new(LocalStorage::default()), cache: Arc::new(Cache::new(64 << 20)), key: None };
+    fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> (VarTiles, Arc<Context>) {
+        let context = Arc::new(Context::new(Arc::new(LocalStorage::default()), 64 << 20, 1, None));
         let file = |name: &str, datatype: Datatype, first: &[u8], second: &[u8]| {
             let path = folder.path().join(name);
             let (first, second) = (framed(first), framed(second));
@@ -359,14 +255,13 @@ mod tests {
             let decoder = Decoder::new(&Pipeline::default(), &tile).unwrap();
             let size = (first.len() + second.len()) as u64;
             let starts = vec![0, first.len() as u64].into();
-            Arc::new(Tiles::new(&context, context.cache.new_source(), path, starts, size, decoder).unwrap())
+            Arc::new(Tiles::new(&context, context.fetcher.new_files(1), path, starts, size, decoder).unwrap())
         };
         let encoded: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
         let tiles = VarTiles {
-            offsets: file("a0.tdb", Datatype::UInt64, &[0; 8], &encoded),
+            offsets: Arc::new(OffsetTiles { tiles: file("a0.tdb", Datatype::UInt64, &[0; 8], &encoded), value_size }),
             values: file("a0_var.tdb", Datatype::UInt8, b"first", values),
             sizes: Arc::new(vec![5, values.len() as u64]),
-            value_size,
         };
         (tiles, context)
     }
@@ -378,9 +273,11 @@ mod tests {
             let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
             let offsets: Vec<u64> = (0..cells).map(|cell| (3 * cell - cell % 3) as u64).collect();
             let (tiles, _context) = stored(&folder, &offsets, &values, 1);
-            assert_eq!(tiles.reader(0, 1).unwrap().whole().unwrap().cell(0), Some(&b"first"[..]));
+            let mut first = [0; 5];
+            tiles.reader(0, 1).unwrap().copy(0, &mut first).unwrap();
+            assert_eq!(&first, b"first");
             let mut reader = tiles.reader(1, cells as u64).unwrap();
-            assert_eq!(reader.whole().is_some(), cells < 700_000);
+            assert_eq!(matches!(reader.state, State::Whole(_)), cells < 700_000);
             let mut all = offsets.clone();
             all.push(values.len() as u64);
             for (first, count) in [(0, cells + 1), (cells / 2, 1), (cells, 1), (cells / 3, cells / 2)] {
@@ -398,25 +295,27 @@ mod tests {
     }
 
     #[test]
-    fn what_was_prepared_is_not_decoded_again() {
+    fn planned_units_are_what_a_read_needs() {
         for cells in [1000u64, 700_000] {
             let folder = TempDir::new().unwrap();
             let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
             let (tiles, context) = stored(&folder, &offsets, &vec![1; 3 * cells as usize], 1);
-            let misses = || context.cache.statistics().misses;
+            let misses = || context.fetcher.cache().statistics().misses;
+            let fetch = |units: &[TileUnit]| context.fetcher.fetch(units, Decoding::OnThisThread).unwrap();
             let (first, count) = (cells / 3, cells / 2);
             let (mut some, mut values) = (vec![0; count as usize], vec![0; 3 * count as usize]);
-            tiles.prepare_offsets(1, cells, first, count).unwrap();
+            let mut units = Vec::new();
+            tiles.offset_units(1, cells, first, count, &mut units).unwrap();
+            fetch(&units);
             let before = misses();
             tiles.reader(1, cells).unwrap().offsets(first, &mut some).unwrap();
             assert!(before > 0 && misses() == before, "offsets of {cells} cells");
-            tiles.prepare_values(1, cells, 3 * first, 3 * (first + count)).unwrap();
+            units.clear();
+            tiles.value_units(1, cells, 3 * first..3 * (first + count), &mut units).unwrap();
+            fetch(&units);
             let before = misses();
             tiles.reader(1, cells).unwrap().copy(3 * first, &mut values).unwrap();
             assert_eq!(misses(), before, "values of {cells} cells");
-            // Past the end there is nothing, and no search for it without end.
-            tiles.prepare_offsets(1, cells, cells, 5).unwrap();
-            tiles.prepare_values(1, cells, 3 * cells, 3 * cells + 5).unwrap();
         }
     }
 

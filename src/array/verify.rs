@@ -410,10 +410,7 @@ impl Fragment<'_> {
         let (_, _, cell_size) = self.folder().filtering(self.number, &self.outline, field, file)?;
         let size = cells.checked_mul(cell_size as u64);
         let size = size.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))?;
-        let mut start = 0;
-        while start < size {
-            start = opened.tiles.prepare(tile, size, start)?;
-        }
+        opened.tiles.check(tile, size)?;
         Ok(size)
     }
 
@@ -434,7 +431,7 @@ impl Fragment<'_> {
             reader.offsets(first, &mut offsets[..count as usize + 1])?;
             first += count;
         }
-        tiles.prepare_values(tile, cells, 0, size)?;
+        tiles.check_values(tile)?;
         Ok(size + 8 * cells)
     }
 

@@ -201,7 +201,6 @@ fn open_member(group: &Group, path: &Path, options: &Arc<OpenOptions>) -> Result
 mod tests {
     use super::*;
     use crate::array::{Context, TimeWindow};
-    use crate::cache::Cache;
     use crate::storage::LocalStorage;
     use std::fs;
 
@@ -244,7 +243,7 @@ mod tests {
 
     fn group_at(path: &Path, end: u64) -> GroupFolder {
         let storage = Arc::new(LocalStorage::new());
-        let context = Arc::new(Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None });
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
         GroupFolder::new(Group::open(context, path, TimeWindow::until(end)), Arc::new(OpenOptions::default())).unwrap()
     }
 

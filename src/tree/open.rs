@@ -12,7 +12,6 @@ use super::node::Folder;
 use super::options::OpenOptions;
 use super::percent;
 use crate::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
-use crate::cache::Cache;
 use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
 use crate::format::folder::KEY_VALUE_SCHEMA;
@@ -121,8 +120,8 @@ fn context(options: &OpenOptions) -> Result<Arc<Context>> {
         Some(file) => Some(Arc::new(Key::parse(&read_secret(file, MOST_KEY_FILE)?)?)),
         None => None,
     };
-    let cache = Arc::new(Cache::new(usize::try_from(options.cache_size).unwrap_or(usize::MAX)));
-    Ok(Arc::new(Context { storage: Arc::new(storage), cache, key }))
+    let budget = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
+    Ok(Arc::new(Context::new(Arc::new(storage), budget, options.threads, key)))
 }
 
 /// From the options' start to their end, which is now if they do not say.

@@ -20,7 +20,6 @@ use mutator::Random;
 use storage::MemoryStorage;
 use tilefs::array::verify::{Finding, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs::cache::Cache;
 use tilefs::export::Content;
 use tilefs::tree::array::array_folder;
 use tilefs::tree::{Folder, Node, OpenOptions};
@@ -112,7 +111,7 @@ fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
     let metadata: Vec<PathBuf> =
         whole.files.keys().filter(|path| path.ends_with("__fragment_metadata.tdb")).cloned().collect();
     let open = |storage: MemoryStorage| {
-        let context = Context { storage: Arc::new(storage), cache: Arc::new(Cache::new(1 << 20)), key: None };
+        let context = Context::new(Arc::new(storage), 1 << 20, 1, None);
         Array::open(Arc::new(ArrayFolder::open(Arc::new(context), &root).unwrap()), TimeWindow::ALL).unwrap()
     };
     let array = open(whole.clone());
@@ -162,8 +161,7 @@ struct Read {
 /// Opens, verifies, and reads all files of the tree.
 fn read_all(storage: MemoryStorage, root: &Path) -> Read {
     let mut read = Read::default();
-    let cache = Arc::new(Cache::new(1 << 20));
-    let context = Arc::new(Context { storage: Arc::new(storage), cache, key: None });
+    let context = Arc::new(Context::new(Arc::new(storage), 1 << 20, 1, None));
     let Ok(folder) = ArrayFolder::open(context, root) else { return read };
     let Ok(array) = Array::open(Arc::new(folder), TimeWindow::ALL) else { return read };
     let array = Arc::new(array);

@@ -1,22 +1,23 @@
 //! The cells of one attribute of a dense array, in file order: fixed-size values, validity bytes, and
 //! the offsets of variable-length values.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::pieces::{Cover, Piece, Source, for_each_piece};
-use super::reorder::to_row_major;
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
-use crate::array::tiles::{Block, TileReader, Tiles};
-use crate::cache::Key;
+use crate::array::open_files::OpenFiles;
+use crate::array::tiles::{TileReader, TileUnit, Tiles};
 use crate::error::{Error, Locate, Result};
 use crate::format::schema::Layout;
-use crate::read::Output;
+use crate::read::{Batches, Decoding, Output};
 
-/// Tiles of at most this part of the cache's budget are turned whole from column-major to row-major
-/// order and kept so. Larger ones are read cell by cell.
-const TURNED_TILE_SHARE: u64 = 8;
+/// Tiles of at most this part of the cache's budget are decoded to row-major order, whole, and kept so, where reads run
+/// across their column-major order. Larger ones are read cell by cell.
+const REORDERED_TILE_SHARE: u64 = 8;
 
 /// One file of a dense attribute as a row of cells of one size. Reads are independent of each other
 /// and may run at once.
@@ -30,8 +31,24 @@ pub struct DenseColumn {
     fill: Vec<u8>,
     /// For each fragment whether it has the attribute; `None` when all have.
     missing: Option<Vec<bool>>,
-    /// Of tiles turned to row-major order.
-    turned_source: u64,
+    /// The extents of a tile.
+    extents: Arc<[usize]>,
+    files: OpenFiles<Arc<Tiles>>,
+}
+
+/// What a read of some cells takes: units to be had, and copies from them.
+pub struct Plan {
+    pub units: Vec<TileUnit>,
+    copies: Vec<Copy>,
+}
+
+/// A box of cells that is copied from some of the units, or is filled.
+struct Copy {
+    piece: Piece,
+    /// Those of the plan's units that have the cells.
+    units: Range<usize>,
+    /// Whether the units have them in row-major order, though the piece counts in column-major order.
+    is_reordered: bool,
 }
 
 impl DenseColumn {
@@ -52,8 +69,9 @@ impl DenseColumn {
             .map(|fragment| array.has_attribute(fragment, attribute))
             .collect::<Result<_>>()?;
         let missing = if present.iter().all(|present| *present) { None } else { Some(present) };
-        let turned_source = array.context().cache.new_source();
-        Ok(DenseColumn { selection, attribute, file, cell_size: fill.len(), fill, missing, turned_source, view })
+        let extents = view.grid().axes.iter().map(|axis| axis.extent as usize).collect();
+        let (cell_size, files) = (fill.len(), OpenFiles::new());
+        Ok(DenseColumn { selection, attribute, file, cell_size, fill, missing, extents, files, view })
     }
 
     pub fn cells(&self) -> u64 {
@@ -82,50 +100,128 @@ impl DenseColumn {
         })
     }
 
-    /// Fills `out` with whole cells from cell `first`.
+    /// Reads whole cells from cell `first`.
     ///
     /// # Errors
     /// Any damage in what is needed for these cells.
     pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        match out.into() {
-            Output::Into(out) => self.copy(first, out),
-            Output::Ahead(bytes) => self.prepare(first, bytes / self.cell_size.max(1) as u64),
+        let mut out = out.into();
+        let plan = self.plan(first, out.len() / self.cell_size.max(1) as u64)?;
+        let fetcher = &self.view.array().context().fetcher;
+        match out.wanted() {
+            Some(out) => self.copy(&plan, &mut Batches::new(fetcher, &plan.units, Decoding::OnManyThreads), out),
+            None => Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all(),
         }
     }
 
-    fn copy(&self, first: u64, out: &mut [u8]) -> Result<()> {
-        let count = (out.len() / self.cell_size.max(1)) as u64;
-        self.for_each_piece(first, count, |piece| match piece.source {
-            Source::Fill => self.fill_piece(piece, out),
-            Source::Tile { fragment, tile } => self
-                .copy_piece(piece, fragment, tile, out)
-                .in_fragment(self.view.array().fragment_name(fragment))
-                .in_array(self.view.array().path()),
-        })
+    /// What a read of `count` cells from cell `first` takes. Of what is stored only indexes are read.
+    ///
+    /// # Errors
+    /// Any damage in these.
+    pub fn plan(&self, first: u64, count: u64) -> Result<Plan> {
+        let mut plan = Plan { units: Vec::new(), copies: Vec::new() };
+        // Several boxes of one read may be of one tile.
+        let mut planned: HashMap<(usize, u64), (Range<u64>, Range<usize>)> = HashMap::new();
+        self.for_each_piece(first, count, |piece| {
+            let Source::Tile { fragment, tile } = piece.source else {
+                plan.copies.push(Copy { piece: piece.clone(), units: 0..0, is_reordered: false });
+                return Ok(());
+            };
+            let size = self.tile_size(fragment, tile)?;
+            let is_reordered = self.is_reordered(piece, size);
+            let bytes = if is_reordered { 0..size } else { self.bytes_of(piece)? };
+            let known = planned
+                .get(&(fragment, tile))
+                .filter(|(known, _)| known.start <= bytes.start && bytes.end <= known.end);
+            let units = match known {
+                // All pieces of a tile are reordered, or none is: they have the same axes.
+                Some((_, units)) if !is_reordered || units.len() == 1 => units.clone(),
+                _ => {
+                    let start = plan.units.len();
+                    self.add_units(fragment, tile, size, bytes.clone(), is_reordered, &mut plan.units)
+                        .in_fragment(self.view.array().fragment_name(fragment))
+                        .in_array(self.view.array().path())?;
+                    let all = plan.units.len();
+                    if !is_reordered && all > start + 1 {
+                        self.drop_untouched(piece, start, &mut plan.units)?;
+                    }
+                    if plan.units.len() == all {
+                        planned.insert((fragment, tile), (bytes, start..all));
+                    }
+                    start..plan.units.len()
+                }
+            };
+            plan.copies.push(Copy { piece: piece.clone(), units, is_reordered });
+            Ok(())
+        })?;
+        Ok(plan)
     }
 
-    /// Decodes what `count` cells from cell `first` need into the cache.
-    pub(super) fn prepare(&self, first: u64, count: u64) -> Result<()> {
-        self.for_each_piece(first, count, |piece| {
-            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
-            let tiles = self.tiles(fragment)?;
-            let size = self.tile_size(fragment, tile)?;
-            if self.is_turned(piece, size) {
-                let cache = &self.view.array().context().cache;
-                return cache.load(self.turned_key(fragment, tile)?, || self.turn(&tiles, tile, size));
-            }
-            let mut prepared_to = 0;
-            piece.for_each_line(|from, _, count, stride, _| {
-                let last = from.wrapping_add((stride as u64).wrapping_mul(count - 1));
-                let (low, high) = (from.min(last), from.max(last));
-                let mut start = (low * self.cell_size as u64).max(prepared_to);
-                while start < (high + 1) * self.cell_size as u64 {
-                    start = tiles.prepare(tile, size, start)?;
-                    prepared_to = start;
+    fn add_units(
+        &self,
+        fragment: usize,
+        tile: u64,
+        size: u64,
+        bytes: Range<u64>,
+        is_reordered: bool,
+        units: &mut Vec<TileUnit>,
+    ) -> Result<()> {
+        let tiles = self.tiles(fragment)?;
+        if is_reordered {
+            units.push(tiles.row_major_unit(tile, size, &self.extents, self.cell_size));
+            return Ok(());
+        }
+        tiles.units(tile, size, bytes, units)
+    }
+
+    /// Leaves out those units, from number `first` on, that lie between the lines of a piece.
+    fn drop_untouched(&self, piece: &Piece, first: usize, units: &mut Vec<TileUnit>) -> Result<()> {
+        let cell_size = self.cell_size as u64;
+        let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();
+        let mut is_touched = vec![false; ranges.len()];
+        piece.for_each_line(|from, _, count, stride, _| {
+            let last = from.wrapping_add((stride as u64).wrapping_mul(count - 1));
+            let (start, end) = (from.min(last) * cell_size, (from.max(last) + 1) * cell_size);
+            let step = (stride.unsigned_abs() * cell_size).max(1);
+            let number = ranges.partition_point(|range| range.end <= start);
+            for (range, is_touched) in ranges.iter().zip(&mut is_touched).skip(number) {
+                if range.start >= end {
+                    break;
                 }
-                Ok(())
-            })
-        })
+                // The first cell of the line that does not end before the unit begins.
+                let cell = (range.start + 1).saturating_sub(start + cell_size).div_ceil(step);
+                *is_touched |= cell < count && start + cell * step < range.end;
+            }
+            Ok(())
+        })?;
+        let mut is_touched = is_touched.into_iter();
+        let mut number = 0;
+        units.retain(|_| {
+            number += 1;
+            number <= first || is_touched.next().unwrap_or(true)
+        });
+        Ok(())
+    }
+
+    /// The bytes of its tile that a piece takes, and what lies between them.
+    fn bytes_of(&self, piece: &Piece) -> Result<Range<u64>> {
+        let cells = piece.tile_cells();
+        let bytes = |cell: u64| cell.checked_mul(self.cell_size as u64);
+        let range = bytes(cells.start).zip(bytes(cells.end)).map(|(start, end)| start..end);
+        range.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
+    }
+
+    fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        for copy in &plan.copies {
+            match copy.piece.source {
+                Source::Fill => self.fill_piece(&copy.piece, out)?,
+                Source::Tile { fragment, .. } => self
+                    .copy_piece(copy, batches, out)
+                    .in_fragment(self.view.array().fragment_name(fragment))
+                    .in_array(self.view.array().path())?,
+            }
+        }
+        Ok(())
     }
 
     fn fill_piece(&self, piece: &Piece, out: &mut [u8]) -> Result<()> {
@@ -139,32 +235,30 @@ impl DenseColumn {
         })
     }
 
-    fn copy_piece(&self, piece: &Piece, fragment: usize, tile: u64, out: &mut [u8]) -> Result<()> {
-        let tiles = self.tiles(fragment)?;
-        let tile_size = self.tile_size(fragment, tile)?;
-        if self.is_turned(piece, tile_size) {
-            let block = self.turned(&tiles, fragment, tile, tile_size)?;
-            return self.copy_turned(piece, &block, out);
+    fn copy_piece(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        if copy.is_reordered {
+            return self.copy_reordered(&copy.piece, &batches.get(copy.units.start)?.bytes, out);
         }
         let size = self.cell_size;
-        let mut reader = TileReader::new(&tiles, tile, tile_size);
-        piece.for_each_line(|from, to, count, stride, out_stride| {
+        let mut reader = TileReader::new(copy.units.clone());
+        copy.piece.for_each_line(|from, to, count, stride, out_stride| {
             if stride == 1 && out_stride == 1 {
                 let to = to as usize * size;
-                return reader.copy(from * size as u64, &mut out[to..to + count as usize * size]);
+                return reader.copy(batches, from * size as u64, &mut out[to..to + count as usize * size]);
             }
             for step in 0..count {
                 let from = from.wrapping_add((stride as u64).wrapping_mul(step));
                 let to = (to + step * out_stride) as usize * size;
-                reader.copy(from * size as u64, &mut out[to..to + size])?;
+                reader.copy(batches, from * size as u64, &mut out[to..to + size])?;
             }
             Ok(())
         })
     }
 
     /// The tiles of this column's file in one fragment.
-    pub fn tiles(&self, fragment: usize) -> Result<Arc<Tiles>> {
-        self.view.array().attribute_tiles(fragment, self.attribute, self.file)
+    fn tiles(&self, fragment: usize) -> Result<Arc<Tiles>> {
+        let open = || self.view.array().attribute_tiles(fragment, self.attribute, self.file);
+        self.files.get_or_open(fragment, open)
     }
 
     /// Decoded bytes of a tile.
@@ -173,38 +267,17 @@ impl DenseColumn {
         cells.checked_mul(self.cell_size as u64).ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
     }
 
-    /// Whether a piece is better read from its tile turned to row-major order: where its lines run across
-    /// the order of the tile's cells, and the turned tile can be kept.
-    fn is_turned(&self, piece: &Piece, tile_size: u64) -> bool {
+    /// Whether a piece is better read from its tile in row-major order: where its lines run across
+    /// the order of the tile's cells, and the reordered tile can be kept.
+    fn is_reordered(&self, piece: &Piece, tile_size: u64) -> bool {
         let crosses = piece.axes.last().is_some_and(|axis| axis.tile_stride.unsigned_abs() != 1);
         crosses
             && self.view.grid().cell_order == Layout::ColMajor
-            && tile_size <= self.view.array().context().cache.budget() as u64 / TURNED_TILE_SHARE
-    }
-
-    /// A tile in row-major order.
-    fn turned(&self, tiles: &Tiles, fragment: usize, tile: u64, size: u64) -> Result<Arc<Block>> {
-        let cache = &self.view.array().context().cache;
-        cache.get_or_load(self.turned_key(fragment, tile)?, || self.turn(tiles, tile, size))
-    }
-
-    fn turned_key(&self, fragment: usize, tile: u64) -> Result<Key> {
-        let part = u32::try_from(fragment).map_err(|_| Error::unsupported("more than 2^32 fragments"))?;
-        Ok(Key { source: self.turned_source, tile, part })
-    }
-
-    /// Turns a tile to row-major order; gives its weight too.
-    fn turn(&self, tiles: &Tiles, tile: u64, size: u64) -> Result<(Block, usize)> {
-        let stored = tiles.whole(tile, size)?;
-        let extents: Vec<usize> = self.view.grid().axes.iter().map(|axis| axis.extent as usize).collect();
-        let mut bytes = self.view.array().context().cache.buffers().get(stored.bytes.len());
-        to_row_major(&stored.bytes, &extents, self.cell_size, &mut bytes);
-        let weight = bytes.capacity();
-        Ok((Block { start: 0, bytes }, weight))
+            && tile_size <= self.view.array().context().fetcher.cache().budget() as u64 / REORDERED_TILE_SHARE
     }
 
     /// Copies a piece whose tile cells are numbered in column-major order from the tile in row-major order.
-    fn copy_turned(&self, piece: &Piece, block: &Block, out: &mut [u8]) -> Result<()> {
+    fn copy_reordered(&self, piece: &Piece, tile: &[u8], out: &mut [u8]) -> Result<()> {
         let size = self.cell_size;
         let grid = self.view.grid();
         let past = || Error::damaged("a cell past the end of its tile");
@@ -217,13 +290,13 @@ impl DenseColumn {
             };
             if step == 1 && out_stride == 1 {
                 let (from, to, length) = (first as usize * size, to as usize * size, count as usize * size);
-                out[to..to + length].copy_from_slice(block.bytes.get(from..from + length).ok_or_else(past)?);
+                out[to..to + length].copy_from_slice(tile.get(from..from + length).ok_or_else(past)?);
                 return Ok(());
             }
             for number in 0..count {
                 let from = first.wrapping_add(step.wrapping_mul(number)) as usize * size;
                 let to = (to + number * out_stride) as usize * size;
-                out[to..to + size].copy_from_slice(block.bytes.get(from..from + size).ok_or_else(past)?);
+                out[to..to + size].copy_from_slice(tile.get(from..from + size).ok_or_else(past)?);
             }
             Ok(())
         })

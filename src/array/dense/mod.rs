@@ -6,7 +6,6 @@ pub mod column;
 pub mod embedding;
 pub mod grid;
 pub mod pieces;
-pub mod reorder;
 pub mod scattered;
 pub mod selection;
 pub mod var;

@@ -5,6 +5,7 @@
 //! Cuts are made along tiles and along the boxes of fragments only, so the work is proportional to
 //! tiles and fragments touched, not to cells.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::grid::{Grid, PositionBox};
@@ -70,6 +71,19 @@ impl Piece {
             joined.push(axis);
         }
         self.axes = joined;
+    }
+
+    /// The cells of the tile from the first to the last that the piece takes.
+    pub fn tile_cells(&self) -> Range<u64> {
+        let (mut low, mut high) = (self.tile_first, self.tile_first);
+        for axis in &self.axes {
+            let reach = axis.tile_stride.unsigned_abs().wrapping_mul(axis.count - 1);
+            match axis.tile_stride < 0 {
+                true => low = low.wrapping_sub(reach),
+                false => high = high.wrapping_add(reach),
+            }
+        }
+        low..high.wrapping_add(1)
     }
 
     /// Calls `visit(tile cell, out cell, count, tile stride, out stride)` for each innermost line.

@@ -15,9 +15,10 @@ use super::pieces::Source;
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
+use crate::array::open_files::OpenFiles;
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::error::{Error, Locate, Result};
-use crate::read::Output;
+use crate::read::{Batches, Decoding, Output};
 
 /// Cells between checkpoints.
 const BLOCK: u64 = 4096;
@@ -34,6 +35,7 @@ pub struct DenseVarColumn {
     view: Arc<DenseView>,
     attribute: usize,
     fill: Vec<u8>,
+    files: OpenFiles<Arc<VarTiles>>,
     /// Sums of the lengths before each block, and of all.
     checkpoints: OnceLock<Vec<u64>>,
 }
@@ -55,7 +57,16 @@ impl DenseVarColumn {
         let inner = Arc::new(embedding.inner().clone());
         let cells = DenseColumn::new(view.clone(), inner, attribute, FieldFile::Data, vec![0; 8])?;
         let outer = selection;
-        Ok(DenseVarColumn { outer, embedding, cells, view, attribute, fill, checkpoints: OnceLock::new() })
+        Ok(DenseVarColumn {
+            outer,
+            embedding,
+            cells,
+            view,
+            attribute,
+            fill,
+            files: OpenFiles::new(),
+            checkpoints: OnceLock::new(),
+        })
     }
 
     /// Cells of the file.
@@ -72,19 +83,18 @@ impl DenseVarColumn {
         self.start_of_block(checkpoints, checkpoints.len() as u64 - 1)
     }
 
-    /// Fills `out` with the byte offsets at which the values of file cells from `first` begin. The one
+    /// Reads the byte offsets at which the values of file cells from `first` begin. The one
     /// behind the last cell is the total.
     ///
     /// # Errors
     /// Any damage in the offsets that are needed.
     pub fn read_offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
-        match out.into() {
-            Output::Into(out) => self.copy_offsets(first, out),
-            Output::Ahead(count) => self.prepare_offsets(first, count),
-        }
-    }
-
-    fn copy_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+        let mut out = out.into();
+        let count = out.len();
+        let Some(out) = out.wanted() else {
+            let from = self.embedding.inner_before(first);
+            return self.fetch(from, self.embedding.inner_before(first.saturating_add(count)) - from, false);
+        };
         if out.is_empty() {
             return Ok(());
         }
@@ -121,64 +131,56 @@ impl DenseVarColumn {
         Ok(())
     }
 
-    /// Fills `out` with the values' bytes from byte `start` of all of them.
+    /// Reads the values' bytes from byte `start` of all of them.
     ///
     /// # Errors
     /// Any damage in the cells that are needed.
     pub fn read_values<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        match out.into() {
-            Output::Into(out) => self.copy_values(start, out),
-            Output::Ahead(length) => self.prepare_values(start, length),
-        }
-    }
-
-    fn copy_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        let mut out = out.into();
         let checkpoints = self.checkpoints()?;
-        let window = start..start + out.len() as u64;
+        let window = start..start.saturating_add(out.len());
         let blocks = checkpoints.len() as u64 - 1;
         let first_start = self.start_of_block(checkpoints, 0)?;
-        self.fill_gap(0..first_start, &window, out);
+        if let Some(out) = out.wanted() {
+            self.fill_gap(0..first_start, &window, out);
+        }
         for block in self.block_of_byte(checkpoints, start)?..blocks {
             if self.start_of_block(checkpoints, block)? >= window.end {
                 break;
             }
-            self.read_block(checkpoints, block, &window, out)?;
-        }
-        Ok(())
-    }
-
-    /// Decodes the offsets of `count` file cells from `first` into the cache.
-    ///
-    /// # Errors
-    /// Any damage in them.
-    fn prepare_offsets(&self, first: u64, count: u64) -> Result<()> {
-        let from = self.embedding.inner_before(first);
-        let to = self.embedding.inner_before(first.saturating_add(count));
-        self.cells.prepare(from, to - from)
-    }
-
-    /// Decodes `length` bytes of values from byte `start`, and their offsets, into the cache.
-    ///
-    /// # Errors
-    /// Any damage in them.
-    fn prepare_values(&self, start: u64, length: u64) -> Result<()> {
-        let checkpoints = self.checkpoints()?;
-        let end = start.saturating_add(length);
-        for block in self.block_of_byte(checkpoints, start)?..checkpoints.len() as u64 - 1 {
-            if self.start_of_block(checkpoints, block)? >= end {
-                break;
+            match out.wanted() {
+                Some(out) => self.read_block(checkpoints, block, &window, out)?,
+                None => {
+                    let first = block * BLOCK;
+                    self.fetch(first, BLOCK.min(self.cells.cells() - first), true)?;
+                }
             }
-            let first = block * BLOCK;
-            self.cells.for_each_piece(first, BLOCK.min(self.cells.cells() - first), |piece| {
-                let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
-                let (tiles, cells) = (self.var_tiles(fragment)?, self.view.cells_in_tile(fragment, tile)?);
-                piece.for_each_line(|from, _, count, stride, _| {
-                    let last = from.wrapping_add((stride as u64).wrapping_mul(count - 1));
-                    tiles.prepare(tile, cells, from.min(last), from.abs_diff(last) + 1)
-                })
-            })?;
         }
         Ok(())
+    }
+
+    /// Fetches the offsets of some cells, and with `values` their values.
+    fn fetch(&self, first: u64, count: u64, values: bool) -> Result<()> {
+        let mut units = Vec::new();
+        self.cells.for_each_piece(first, count, |piece| {
+            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
+            let cells = self.view.cells_in_tile(fragment, tile)?;
+            let tiles = self.var_tiles(fragment)?;
+            let own = piece.tile_cells();
+            let mut add = || {
+                tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut units)?;
+                if values {
+                    let (mut start, mut end) = ([0], [0]);
+                    let mut reader = tiles.reader(tile, cells)?;
+                    reader.offsets(own.start, &mut start)?;
+                    reader.offsets(own.end, &mut end)?;
+                    tiles.value_units(tile, cells, start[0]..end[0], &mut units)?;
+                }
+                Ok(())
+            };
+            self.place(fragment, add())
+        })?;
+        Batches::new(&self.view.array().context().fetcher, &units, Decoding::OnThisThread).fetch_all()
     }
 
     /// The last block that begins at or before a byte, or the first.
@@ -315,16 +317,22 @@ impl DenseVarColumn {
         tile: u64,
         read: impl FnOnce(&mut VarReader<'_>) -> Result<T>,
     ) -> Result<T> {
-        let opened = || {
+        let read = || {
             let tiles = self.var_tiles(fragment)?;
             read(&mut tiles.reader(tile, self.view.cells_in_tile(fragment, tile)?)?)
         };
-        let array = self.view.array();
-        opened().in_fragment(array.fragment_name(fragment)).in_array(array.path())
+        self.place(fragment, read())
     }
 
-    fn var_tiles(&self, fragment: usize) -> Result<VarTiles> {
-        self.view.array().attribute_var_tiles(fragment, self.attribute)
+    /// Says where an error was.
+    fn place<T>(&self, fragment: usize, result: Result<T>) -> Result<T> {
+        let array = self.view.array();
+        result.in_fragment(array.fragment_name(fragment)).in_array(array.path())
+    }
+
+    fn var_tiles(&self, fragment: usize) -> Result<Arc<VarTiles>> {
+        let open = || self.view.array().attribute_var_tiles(fragment, self.attribute).map(Arc::new);
+        self.files.get_or_open(fragment, open)
     }
 }
 

@@ -66,7 +66,7 @@ impl Basis {
 
     /// The budget of the cache, which the map's is a share of.
     pub fn budget(&self) -> usize {
-        self.array.context().cache.budget()
+        self.array.context().budget()
     }
 
     /// Whether the rows are surely sorted by coordinates already.

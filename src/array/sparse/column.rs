@@ -1,22 +1,26 @@
 //! One file of a sparse array's fixed-size column: coordinates, values or validity, a cell for each row.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::cells::TileCells;
 use super::files::FixedFile;
-use super::gather::{DROPPED, Gathered, Stretches, interleave};
-use super::rows::{MixedRows, Rows};
+use super::gather::{DROPPED, Gathered, interleave};
+use super::rows::Rows;
 use super::view::SparseView;
-use crate::array::Array;
 use crate::array::fragment::FieldFile;
+use crate::array::open_files::OpenFiles;
+use crate::array::tiles::{TileReader, TileUnit};
 use crate::error::{Error, Locate, Result};
-use crate::read::Output;
+use crate::read::{Batches, Decoding, Output};
 
 /// Rows of a column, all of one size. Reads are independent of each other and may run at once.
 pub struct FixedColumn {
     view: Arc<SparseView>,
     kind: Kind,
     cell_size: usize,
+    files: OpenFiles<Arc<FixedFile>>,
 }
 
 #[derive(Debug, Clone)]
@@ -35,7 +39,7 @@ impl FixedColumn {
         let wanted = view.array().schema().dimensions.get(dimension).filter(|wanted| !wanted.is_variable());
         let cell_size = wanted.map(|wanted| wanted.datatype.size());
         let cell_size = cell_size.ok_or_else(|| Error::usage(format!("no fixed-size dimension {dimension}")))?;
-        Ok(FixedColumn { view, kind: Kind::Dimension(dimension), cell_size })
+        Ok(Self::new(view, Kind::Dimension(dimension), cell_size))
     }
 
     /// The values of an attribute of fixed size, by its number in the array's schema.
@@ -47,7 +51,7 @@ impl FixedColumn {
         let fill = wanted.map(|wanted| wanted.fill.clone());
         let fill = fill.ok_or_else(|| Error::usage(format!("no fixed-size attribute {attribute}")))?;
         let cell_size = fill.len().max(1);
-        Ok(FixedColumn { view, kind: Kind::Attribute(attribute, FieldFile::Data, fill), cell_size })
+        Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Data, fill), cell_size))
     }
 
     /// The validity bytes of a nullable attribute, by its number in the array's schema.
@@ -58,7 +62,11 @@ impl FixedColumn {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| wanted.nullable);
         let fill = wanted.map(|wanted| vec![wanted.fill_validity]);
         let fill = fill.ok_or_else(|| Error::usage(format!("no nullable attribute {attribute}")))?;
-        Ok(FixedColumn { view, kind: Kind::Attribute(attribute, FieldFile::Validity, fill), cell_size: 1 })
+        Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Validity, fill), 1))
+    }
+
+    fn new(view: Arc<SparseView>, kind: Kind, cell_size: usize) -> Self {
+        FixedColumn { view, kind, cell_size, files: OpenFiles::new() }
     }
 
     /// How many rows there are.
@@ -74,137 +82,135 @@ impl FixedColumn {
         self.cell_size
     }
 
-    /// Fills `out` with whole rows from row `first`.
+    /// Reads whole rows from row `first`.
     ///
     /// # Errors
     /// Any damage in what is needed for these rows.
     pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        match out.into() {
-            Output::Into(out) => self.copy(first, out),
-            Output::Ahead(bytes) => self.prepare(first, bytes / self.cell_size as u64),
-        }
-    }
-
-    fn copy(&self, first: u64, out: &mut [u8]) -> Result<()> {
-        let size = self.cell_size;
-        let count = (out.len() / size) as u64;
-        let mut files = Files::new(self);
-        let (mut cells, mut gathered) = (Vec::new(), Gathered::default());
-        let mut rest = out;
+        let mut out = out.into();
+        let size = self.cell_size as u64;
+        let count = out.len() / size;
+        let (mut plan, mut cells, mut gathered) = (Plan::default(), Vec::new(), Gathered::default());
+        let mut done = 0;
         self.view.map()?.for_each(first, count, |rows| {
-            let (out, behind) = std::mem::take(&mut rest).split_at_mut(rows.count() as usize * size);
-            rest = behind;
-            match rows {
-                Rows::Run { fragment, position, rows } => files.read(fragment, position, rows, out),
+            plan.clear();
+            match &rows {
+                Rows::Run { fragment, position, rows } => self.plan(&mut plan, *fragment, *position, *rows)?,
                 Rows::Mixed(mixed) => {
-                    files.read_parts(mixed, &mut cells)?;
-                    interleave(mixed, &cells, size, out);
-                    Ok(())
+                    for part in mixed.parts.iter().filter(|part| part.cells > 0) {
+                        self.plan(&mut plan, part.fragment, part.position, part.cells)?;
+                    }
                 }
                 Rows::Scattered(addresses) => {
                     gathered.set_scattered(addresses);
-                    files.read_scattered(&gathered, &mut cells, out)
+                    for stretch in &gathered.stretches {
+                        self.plan(&mut plan, stretch.fragment, stretch.position, stretch.cells)?;
+                    }
                 }
             }
+            let own = done * size..(done + rows.count()) * size;
+            done += rows.count();
+            let fetcher = &self.view.array().context().fetcher;
+            let Output::Into(out) = out.part(own) else {
+                return Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all();
+            };
+            let mut batches = Batches::new(fetcher, &plan.units, Decoding::OnManyThreads);
+            if let Rows::Run { .. } = rows {
+                return self.copy(&plan, &mut batches, out);
+            }
+            cells.resize(plan.cells as usize * self.cell_size, 0);
+            self.copy(&plan, &mut batches, &mut cells)?;
+            match rows {
+                Rows::Mixed(mixed) => interleave(mixed, &cells, self.cell_size, out),
+                _ => {
+                    let rows = gathered.rows.iter().zip(cells.chunks_exact(self.cell_size));
+                    for (row, cell) in rows.filter(|(row, _)| **row != DROPPED) {
+                        let start = *row as usize * self.cell_size;
+                        out[start..start + self.cell_size].copy_from_slice(cell);
+                    }
+                }
+            }
+            Ok(())
         })
     }
 
-    /// Decodes what `count` rows from row `first` need into the cache.
-    ///
-    /// # Errors
-    /// As [`FixedColumn::read`].
-    fn prepare(&self, first: u64, count: u64) -> Result<()> {
-        let mut files = Files::new(self);
-        let stretches = Stretches::of(self.view.map()?, first, count)?;
-        stretches.iter().try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
-    }
-}
-
-/// The files of a column in the fragments that one read needs.
-struct Files<'a> {
-    column: &'a FixedColumn,
-    array: &'a Array,
-    open: Vec<Option<FixedFile>>,
-}
-
-impl<'a> Files<'a> {
-    fn new(column: &'a FixedColumn) -> Self {
-        let array = &**column.view.array();
-        Files { column, array, open: Vec::new() }
+    /// Adds consecutive cells of a fragment to a plan.
+    fn plan(&self, plan: &mut Plan, fragment: u32, position: u64, count: u64) -> Result<()> {
+        let array = self.view.array();
+        let mut add = || {
+            let file = self.file(fragment)?;
+            self.view.basis().cells[fragment as usize].for_each_tile(position, count, |_, cells| {
+                let start = plan.units.len();
+                file.units(cells, &mut plan.units)?;
+                plan.copies.push(Copy { fragment, cells, units: start..plan.units.len() });
+                plan.cells += cells.count;
+                Ok(())
+            })
+        };
+        add().in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
     }
 
-    fn get(&mut self, fragment: u32) -> Result<&FixedFile> {
-        let number = fragment as usize;
-        if self.open.len() <= number {
-            self.open.resize_with(number + 1, || None);
+    /// Fills `out` with the cells of a plan, one after the other.
+    fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        let array = self.view.array();
+        let mut rest = out;
+        for copy in &plan.copies {
+            let (out, behind) = std::mem::take(&mut rest).split_at_mut(copy.cells.count as usize * self.cell_size);
+            rest = behind;
+            self.copy_cells(copy, batches, out)
+                .in_fragment(array.fragment_name(copy.fragment as usize))
+                .in_array(array.path())?;
         }
-        if self.open[number].is_none() {
-            let file = match &self.column.kind {
-                Kind::Dimension(dimension) => FixedFile::of_dimension(self.array, number, *dimension),
-                Kind::Attribute(attribute, file, fill) => {
-                    FixedFile::of_attribute(self.array, number, *attribute, *file, fill)
-                }
-            };
-            self.open[number] = Some(file.in_fragment(self.array.fragment_name(number)).in_array(self.array.path())?);
-        }
-        self.open[number].as_ref().ok_or_else(|| Error::damaged("no such fragment"))
+        Ok(())
     }
 
-    /// Fills `out` with consecutive cells of a fragment.
-    fn read(&mut self, fragment: u32, position: u64, cells: u64, out: &mut [u8]) -> Result<()> {
-        let (column, size, array) = (self.column, self.column.cell_size, self.array);
-        let view = &column.view;
-        let file = self.get(fragment)?;
-        let all = &view.basis().cells[fragment as usize];
-        let axis = match &column.kind {
-            Kind::Dimension(dimension) => view.basis().plan.axes.get(*dimension),
+    fn copy_cells(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        let file = self.file(copy.fragment)?;
+        file.read_planned(copy.cells, TileReader::new(copy.units.clone()), batches, out)?;
+        let axis = match &self.kind {
+            Kind::Dimension(dimension) => self.view.basis().plan.axes.get(*dimension),
             Kind::Attribute(..) => None,
         };
-        let read = all.for_each_tile(position, cells, |before, cells| {
-            let start = before as usize * size;
-            let out = &mut out[start..start + cells.count as usize * size];
-            file.read(cells, out)?;
-            match axis.and_then(|axis| Some((axis, axis.find_outside(out)?))) {
-                Some((axis, cell)) => {
-                    let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
-                    let error = Error::damaged(format!("{place}: a coordinate outside the domain"));
-                    Err(error.in_field(&axis.name).in_file(file.path().unwrap_or(Path::new(""))))
-                }
-                None => Ok(()),
+        match axis.and_then(|axis| Some((axis, axis.find_outside(out)?))) {
+            Some((axis, cell)) => {
+                let place = format!("tile {}, cell {}", copy.cells.tile, copy.cells.first + cell as u64);
+                let error = Error::damaged(format!("{place}: a coordinate outside the domain"));
+                Err(error.in_field(&axis.name).in_file(file.path().unwrap_or(Path::new(""))))
             }
-        });
-        read.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
-    }
-
-    /// Reads the cells of mixed rows, part by part.
-    fn read_parts(&mut self, mixed: &MixedRows, cells: &mut Vec<u8>) -> Result<()> {
-        let size = self.column.cell_size;
-        cells.resize(mixed.codes.len() * size, 0);
-        let mut rest = cells.as_mut_slice();
-        for part in mixed.parts.iter().filter(|part| part.cells > 0) {
-            let (own, behind) = rest.split_at_mut(part.cells as usize * size);
-            self.read(part.fragment, part.position, part.cells, own)?;
-            rest = behind;
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    fn read_scattered(&mut self, gathered: &Gathered, cells: &mut Vec<u8>, out: &mut [u8]) -> Result<()> {
-        let size = self.column.cell_size;
-        for (stretch, rows) in gathered.iter() {
-            cells.resize(stretch.cells as usize * size, 0);
-            self.read(stretch.fragment, stretch.position, stretch.cells, cells)?;
-            for (cell, row) in cells.chunks_exact(size).zip(rows).filter(|(_, row)| **row != DROPPED) {
-                let start = *row as usize * size;
-                out[start..start + size].copy_from_slice(cell);
-            }
-        }
-        Ok(())
+    fn file(&self, fragment: u32) -> Result<Arc<FixedFile>> {
+        let (array, number) = (&**self.view.array(), fragment as usize);
+        let open = || match &self.kind {
+            Kind::Dimension(dimension) => FixedFile::of_dimension(array, number, *dimension),
+            Kind::Attribute(attribute, file, fill) => FixedFile::of_attribute(array, number, *attribute, *file, fill),
+        };
+        self.files.get_or_open(number, || open().map(Arc::new))
     }
+}
 
-    fn prepare(&mut self, fragment: u32, position: u64, cells: u64) -> Result<()> {
-        let view = &self.column.view;
-        let file = self.get(fragment)?;
-        view.basis().cells[fragment as usize].for_each_tile(position, cells, |_, cells| file.prepare(cells))
+/// What some rows take: units to be had, and cells to be copied from them.
+#[derive(Default)]
+struct Plan {
+    units: Vec<TileUnit>,
+    copies: Vec<Copy>,
+    /// Of all copies.
+    cells: u64,
+}
+
+/// Consecutive cells of one tile of a fragment, and those of the plan's units that have them.
+struct Copy {
+    fragment: u32,
+    cells: TileCells,
+    units: Range<usize>,
+}
+
+impl Plan {
+    fn clear(&mut self) {
+        self.units.clear();
+        self.copies.clear();
+        self.cells = 0;
     }
 }

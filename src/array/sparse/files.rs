@@ -1,5 +1,6 @@
 //! The files of one fragment that hold a column: cells of one size, or cells of any size.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,12 +8,13 @@ use super::cells::TileCells;
 use super::key::AxisColumn;
 use crate::array::Array;
 use crate::array::fragment::FieldFile;
-use crate::array::tiles::Tiles;
+use crate::array::tiles::{TileReader, TileUnit, Tiles};
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::{Field, FieldFiles};
 use crate::format::pipeline::Filter;
 use crate::format::scalar::Scalar;
+use crate::read::Batches;
 
 /// The coordinates along each dimension of the cells of one tile of a sparse fragment.
 ///
@@ -131,6 +133,30 @@ impl FixedFile {
     /// # Errors
     /// Any damage in what is needed for them.
     pub fn read(&self, cells: TileCells, out: &mut [u8]) -> Result<()> {
+        self.copy(cells, out, |tiles, size, start, out| tiles.read(cells.tile, size, start, out))
+    }
+
+    /// Fills `out` with some cells of a tile, from their [units](FixedFile::units), which `reader` has.
+    ///
+    /// # Errors
+    /// Any damage in these.
+    pub fn read_planned(
+        &self,
+        cells: TileCells,
+        mut reader: TileReader,
+        batches: &mut Batches<'_, TileUnit>,
+        out: &mut [u8],
+    ) -> Result<()> {
+        self.copy(cells, out, |_, _, start, out| reader.copy(batches, start, out))
+    }
+
+    /// `read` is given the tiles, the decoded size of the tile, where to begin in it, and what to fill.
+    fn copy(
+        &self,
+        cells: TileCells,
+        out: &mut [u8],
+        read: impl FnOnce(&Arc<Tiles>, u64, u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
         match self {
             FixedFile::Fill(fill) => {
                 for cell in out.chunks_exact_mut(fill.len().max(1)) {
@@ -141,7 +167,7 @@ impl FixedFile {
             FixedFile::Zipped { tiles, cell_size, dimension, dimensions, interleaved: true } => {
                 let whole = cell_size * dimensions;
                 let mut zipped = vec![0; cells.count as usize * whole];
-                tiles.read(cells.tile, self.tile_size(cells)?, cells.first * whole as u64, &mut zipped)?;
+                read(tiles, self.tile_size(cells)?, self.start(cells), &mut zipped)?;
                 let from = dimension * cell_size;
                 for (out, cell) in out.chunks_exact_mut(*cell_size).zip(zipped.chunks_exact(whole)) {
                     out.copy_from_slice(&cell[from..from + cell_size]);
@@ -149,16 +175,16 @@ impl FixedFile {
                 Ok(())
             }
             FixedFile::Own { tiles, .. } | FixedFile::Zipped { tiles, .. } => {
-                tiles.read(cells.tile, self.tile_size(cells)?, self.start(cells), out)
+                read(tiles, self.tile_size(cells)?, self.start(cells), out)
             }
         }
     }
 
-    /// Decodes what some cells of a tile need into the cache.
+    /// Adds the units that hold some cells of a tile.
     ///
     /// # Errors
-    /// As [`FixedFile::read`].
-    pub fn prepare(&self, cells: TileCells) -> Result<()> {
+    /// Any damage in the index of the tile's chunks.
+    pub fn units(&self, cells: TileCells, units: &mut Vec<TileUnit>) -> Result<()> {
         let (tiles, cell_size) = match self {
             FixedFile::Fill(_) => return Ok(()),
             FixedFile::Zipped { tiles, cell_size, dimensions, interleaved: true, .. } => {
@@ -166,13 +192,8 @@ impl FixedFile {
             }
             FixedFile::Own { tiles, cell_size } | FixedFile::Zipped { tiles, cell_size, .. } => (tiles, *cell_size),
         };
-        let size = self.tile_size(cells)?;
-        let mut start = self.start(cells);
-        let end = start + cells.count * cell_size as u64;
-        while start < end {
-            start = tiles.prepare(cells.tile, size, start)?;
-        }
-        Ok(())
+        let start = self.start(cells);
+        tiles.units(cells.tile, self.tile_size(cells)?, start..start + cells.count * cell_size as u64, units)
     }
 
     /// Decoded bytes of the tile that these cells are in.
@@ -268,35 +289,24 @@ impl VarFile {
         }
     }
 
-    /// Decodes some cells of a tile, and their offsets, into the cache.
+    /// Adds the units that hold where some cells of a tile begin and end.
     ///
     /// # Errors
-    /// Any damage in them.
-    pub fn prepare(&self, cells: TileCells) -> Result<()> {
+    /// As [`VarTiles::offset_units`].
+    pub fn offset_units(&self, cells: TileCells, units: &mut Vec<TileUnit>) -> Result<()> {
         match self {
-            VarFile::Stored(tiles) => tiles.prepare(cells.tile, cells.in_tile, cells.first, cells.count),
+            VarFile::Stored(tiles) => tiles.offset_units(cells.tile, cells.in_tile, cells.first, cells.count, units),
             VarFile::Fill(_) => Ok(()),
         }
     }
 
-    /// Decodes the offsets of some cells of a tile into the cache.
+    /// Adds the units that hold some bytes of the values of the tile that these cells are in.
     ///
     /// # Errors
-    /// Any damage in them.
-    pub fn prepare_offsets(&self, cells: TileCells) -> Result<()> {
+    /// As [`VarTiles::value_units`].
+    pub fn value_units(&self, cells: TileCells, bytes: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
         match self {
-            VarFile::Stored(tiles) => tiles.prepare_offsets(cells.tile, cells.in_tile, cells.first, cells.count),
-            VarFile::Fill(_) => Ok(()),
-        }
-    }
-
-    /// Decodes the values from byte `start` to `end` of the tile that these cells are in into the cache.
-    ///
-    /// # Errors
-    /// Any damage in them.
-    pub fn prepare_values(&self, cells: TileCells, start: u64, end: u64) -> Result<()> {
-        match self {
-            VarFile::Stored(tiles) => tiles.prepare_values(cells.tile, cells.in_tile, start, end),
+            VarFile::Stored(tiles) => tiles.value_units(cells.tile, cells.in_tile, bytes, units),
             VarFile::Fill(_) => Ok(()),
         }
     }

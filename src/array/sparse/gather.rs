@@ -1,9 +1,7 @@
 //! From rows to the cells they are in the files of each fragment, and back.
 
-use std::collections::HashMap;
-
-use super::rows::{Address, MixedRows, RowMap, Rows};
-use crate::error::Result;
+use super::rows::{Address, MixedRows, Rows};
+use crate::error::{Error, Result};
 
 /// Consecutive cells of one fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,66 +9,6 @@ pub struct Stretch {
     pub fragment: u32,
     pub position: u64,
     pub cells: u64,
-}
-
-/// All cells that some rows take, with what lies between them: for those who only want to have them decoded.
-#[derive(Debug, Default)]
-pub struct Stretches {
-    stretches: Vec<Stretch>,
-    /// By fragment, the last of its stretches.
-    last: HashMap<u32, usize>,
-}
-
-/// Cells between two stretches that are taken along rather than to begin another one.
-const MOST_BETWEEN: u64 = 4096;
-
-impl Stretches {
-    /// The cells of `count` rows from row `first`.
-    ///
-    /// # Errors
-    /// As [`RowMap::for_each`].
-    pub fn of(map: &RowMap, first: u64, count: u64) -> Result<Self> {
-        let mut stretches = Stretches::default();
-        map.for_each(first, count, |rows| {
-            stretches.add(&rows);
-            Ok(())
-        })?;
-        Ok(stretches)
-    }
-
-    /// Adds the cells of rows.
-    fn add(&mut self, rows: &Rows<'_>) {
-        match rows {
-            Rows::Run { fragment, position, rows } => self.add_cells(*fragment, *position, *rows),
-            Rows::Mixed(mixed) => {
-                for part in mixed.parts.iter().filter(|part| part.cells > 0) {
-                    self.add_cells(part.fragment, part.position, part.cells);
-                }
-            }
-            Rows::Scattered(addresses) => {
-                let mut sorted = addresses.to_vec();
-                sorted.sort_unstable();
-                sorted.iter().for_each(|cell| self.add_cells(cell.fragment(), cell.position(), 1));
-            }
-        }
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Stretch> {
-        self.stretches.iter()
-    }
-
-    fn add_cells(&mut self, fragment: u32, position: u64, cells: u64) {
-        let end = position + cells;
-        if let Some(last) = self.last.get(&fragment).and_then(|number| self.stretches.get_mut(*number)) {
-            let last_end = last.position + last.cells;
-            if last.position <= position && position <= last_end + MOST_BETWEEN {
-                last.cells = last_end.max(end) - last.position;
-                return;
-            }
-        }
-        self.last.insert(fragment, self.stretches.len());
-        self.stretches.push(Stretch { fragment, position, cells });
-    }
 }
 
 /// The cells of some rows in the order of the files they are in, so that each part of a file is looked at once.
@@ -85,7 +23,20 @@ pub struct Gathered {
 pub const DROPPED: u32 = u32::MAX;
 
 impl Gathered {
-    pub fn set_mixed(&mut self, mixed: &MixedRows) {
+    /// The cells of rows that are no run.
+    ///
+    /// # Errors
+    /// Where they are one.
+    pub fn set(&mut self, rows: &Rows<'_>) -> Result<()> {
+        match rows {
+            Rows::Mixed(mixed) => self.set_mixed(mixed),
+            Rows::Scattered(addresses) => self.set_scattered(addresses),
+            Rows::Run { .. } => return Err(Error::damaged("a run of rows among blocks")),
+        }
+        Ok(())
+    }
+
+    fn set_mixed(&mut self, mixed: &MixedRows) {
         self.stretches.clear();
         self.rows.clear();
         self.rows.resize(mixed.codes.len(), DROPPED);

@@ -67,7 +67,7 @@ impl MergeTask {
         }
         let fragments: Vec<usize> = self.parts.iter().map(|(number, _)| *number).collect();
         let streams = self.streams(sources, true, progress);
-        let budget = sources.first().map_or(0, |source| source.array.context().cache.budget());
+        let budget = sources.first().map_or(0, |source| source.array.context().budget());
         Ok(Segment::Scattered(distinct_rows(sources, &fragments, streams, budget, store)?))
     }
 

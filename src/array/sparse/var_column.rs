@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use super::cells::TileCells;
 use super::files::VarFile;
-use super::gather::{Gathered, Stretches};
+use super::gather::Gathered;
 use super::parallel::for_all;
-use super::rows::{RowMap, Rows, Segment};
+use super::rows::{RowMap, Segment};
 use super::var_files::{Value, VarField, VarFiles, too_long};
 use super::view::SparseView;
+use crate::array::context::IndexKey;
 use crate::array::once::Once;
-use crate::cache::Key;
+use crate::array::open_files::OpenFiles;
+use crate::array::tiles::TileUnit;
 use crate::error::{Error, Result};
-use crate::read::Output;
+use crate::read::{Batches, Decoding, Output};
 
 /// Blocks of rows whose sizes are found out together.
 const BLOCKS_AT_ONCE: usize = 64;
@@ -22,9 +24,10 @@ const BLOCKS_AT_ONCE: usize = 64;
 pub struct VarColumn {
     view: Arc<SparseView>,
     field: VarField,
-    /// Of what is kept in the cache: for every run of whole tiles the bytes before each.
-    source: u64,
+    /// Of the indexes that are kept: for every run of whole tiles the bytes before each.
+    number: u64,
     index: Once<Index>,
+    open: OpenFiles<Arc<VarFile>>,
 }
 
 /// Where the values of rows start, now and then. Memory: 16 bytes for each block of rows that are not consecutive in
@@ -78,8 +81,8 @@ impl VarColumn {
     }
 
     fn new(view: Arc<SparseView>, field: VarField) -> Self {
-        let source = view.array().context().cache.new_source();
-        VarColumn { view, field, source, index: Once::new() }
+        let number = view.array().context().indexes.new_owner();
+        VarColumn { view, field, number, index: Once::new(), open: OpenFiles::new() }
     }
 
     /// How many rows there are.
@@ -99,106 +102,47 @@ impl VarColumn {
         Ok(self.index()?.bytes())
     }
 
-    /// Where the values of rows from row `first` start: fills `out`, whose last entry may be the end of the last
-    /// row.
+    /// Reads where the values of rows from row `first` start; the last entry may be the end of the last row.
     ///
     /// # Errors
     /// Any damage in what is needed for these rows.
     pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
-        match out.into() {
-            Output::Into(out) => self.copy_offsets(first, out),
-            Output::Ahead(count) => self.prepare_offsets(first, count),
-        }
-    }
-
-    fn copy_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+        let mut out = out.into();
         let (map, index) = (self.view.map()?, self.index()?);
         let past = || Error::usage(format!("rows past the {} there are", map.count()));
-        let last = first.checked_add(out.len() as u64).filter(|last| *last <= map.count() + 1).ok_or_else(past)?;
+        let last = first.checked_add(out.len()).filter(|last| *last <= map.count() + 1).ok_or_else(past)?;
         if last > map.count()
-            && let Some(end) = out.last_mut()
+            && let Some([.., end]) = out.wanted()
         {
             *end = index.bytes();
         }
-        let mut files = self.files();
+        let files = self.files();
         self.for_each_segment(map, first..last.min(map.count()), |number, rows| {
             let own = map.rows_of(number);
-            let into = &mut out[(rows.start - first) as usize..(rows.end - first) as usize];
+            let into = out.part(rows.start - first..rows.end - first);
+            let base = index.segments[number];
             match run_of(map, number) {
-                Some(run) => self.run_offsets(run, rows.start - own.start, into, &mut files)?,
-                None => self.block_offsets(number, rows.start - own.start, into, &mut files)?,
+                Some(run) => self.run_offsets(run, rows.start - own.start, base, into, &files),
+                None => self.block_offsets(number, rows.start - own.start, base, into, &files),
             }
-            into.iter_mut().for_each(|offset| *offset += index.segments[number]);
-            Ok(())
         })
     }
 
-    /// Fills `out` with the values' bytes from byte `start`.
+    /// Reads the values' bytes from byte `start`.
     ///
     /// # Errors
     /// Any damage in what is needed for these bytes.
     pub fn read<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
-        match out.into() {
-            Output::Into(out) => self.copy_values(start, out),
-            Output::Ahead(length) => self.prepare_values(start, length),
-        }
-    }
-
-    fn copy_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
+        let mut out = out.into();
         let map = self.view.map()?;
-        let mut files = self.files();
-        self.for_each_segment_of_bytes(start, out.len() as u64, |number, from, bytes| {
-            let into = &mut out[bytes.start as usize..bytes.end as usize];
+        let files = self.files();
+        self.for_each_segment_of_bytes(start, out.len(), |number, from, bytes| {
+            let into = out.part(bytes);
             match run_of(map, number) {
-                Some(run) => self.read_run(run, from, into, &mut files),
-                None => self.read_blocks(number, from, into, &mut files),
+                Some(run) => self.read_run(run, from, into, &files),
+                None => self.read_blocks(number, from, into, &files),
             }
         })
-    }
-
-    /// Decodes the offsets of `count` rows from row `first` into the cache.
-    ///
-    /// # Errors
-    /// As [`VarColumn::offsets`].
-    fn prepare_offsets(&self, first: u64, count: u64) -> Result<()> {
-        let map = self.view.map()?;
-        let mut files = self.files();
-        self.for_each_segment(map, first..first.saturating_add(count).min(map.count()), |number, rows| {
-            let Some(run) = run_of(map, number) else {
-                return self.prepare(rows.start, rows.end - rows.start);
-            };
-            let position = run.position + rows.start - map.rows_of(number).start;
-            let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
-            cells.for_each_tile(position, rows.end - rows.start, |_, tile| file.prepare_offsets(tile))
-        })
-    }
-
-    /// Decodes `length` bytes of values from byte `start` into the cache.
-    ///
-    /// # Errors
-    /// As [`VarColumn::read`].
-    fn prepare_values(&self, start: u64, length: u64) -> Result<()> {
-        let map = self.view.map()?;
-        let mut files = self.files();
-        self.for_each_segment_of_bytes(start, length, |number, from, bytes| {
-            let to = from + (bytes.end - bytes.start);
-            match run_of(map, number) {
-                Some(run) => self.for_each_tile_of_bytes(run, from..to, &mut files, |file, tile, bytes, _| {
-                    file.prepare_values(tile, bytes.start, bytes.end)
-                }),
-                None => {
-                    let rows = self.rows_of_bytes(number, from..to)?;
-                    self.prepare(rows.start, rows.end - rows.start)
-                }
-            }
-        })
-    }
-
-    /// Decodes the values of `count` rows from row `first`, and their offsets, into the cache.
-    fn prepare(&self, first: u64, count: u64) -> Result<()> {
-        let mut files = self.files();
-        let stretches = Stretches::of(self.view.map()?, first, count)?;
-        stretches.iter().try_for_each(|stretch| files.prepare(stretch.fragment, stretch.position, stretch.cells))
     }
 
     /// The row whose value holds a byte, or of several that start there (all but one of them empty) the last.
@@ -221,7 +165,7 @@ impl VarColumn {
     }
 
     fn files(&self) -> VarFiles<'_> {
-        VarFiles::new(self.view.basis(), self.field)
+        VarFiles::new(self.view.basis(), self.field, &self.open)
     }
 
     fn index(&self) -> Result<&Index> {
@@ -255,12 +199,12 @@ impl VarColumn {
     fn block_sizes(&self, rows: Range<u64>, starts: &[u64]) -> Result<Vec<u64>> {
         let end_of = |block: usize| starts.get(block + 1).copied().unwrap_or(rows.end - rows.start);
         let groups = for_all(starts.len().div_ceil(BLOCKS_AT_ONCE), |group| {
-            let mut files = self.files();
+            let files = self.files();
             let blocks = group * BLOCKS_AT_ONCE..starts.len().min((group + 1) * BLOCKS_AT_ONCE);
             let sizes = blocks.map(|block| {
                 let mut size = 0u64;
                 let own = rows.start + starts[block]..rows.start + end_of(block);
-                self.for_each_block(own, &mut files, |_, _, values| {
+                self.for_each_block(own, &files, |_, _, values| {
                     size = values.iter().fold(size, |size, value| size.saturating_add(value.length));
                     Ok(())
                 })?;
@@ -321,16 +265,12 @@ impl VarColumn {
     fn for_each_block<'a>(
         &'a self,
         rows: Range<u64>,
-        files: &mut VarFiles<'a>,
-        mut visit: impl FnMut(&mut VarFiles<'a>, &Gathered, &[Value]) -> Result<()>,
+        files: &VarFiles<'a>,
+        mut visit: impl FnMut(&VarFiles<'a>, &Gathered, &[Value]) -> Result<()>,
     ) -> Result<()> {
         let (mut gathered, mut values) = (Gathered::default(), Vec::new());
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
-            match &rows {
-                Rows::Mixed(mixed) => gathered.set_mixed(mixed),
-                Rows::Scattered(addresses) => gathered.set_scattered(addresses),
-                Rows::Run { .. } => return Err(Error::damaged("a run of rows among blocks")),
-            }
+            gathered.set(&rows)?;
             values.clear();
             values.resize(rows.count() as usize, Value::default());
             files.values(&gathered, &mut values)?;
@@ -338,20 +278,22 @@ impl VarColumn {
         })
     }
 
-    /// Where values start, counted in the segment, from row `first` of the segment.
+    /// Where values start, with `base` bytes before the segment, from row `first` of the segment.
     fn block_offsets<'a>(
         &'a self,
         segment: usize,
         first: u64,
-        out: &mut [u64],
-        files: &mut VarFiles<'a>,
+        base: u64,
+        mut out: Output<'_, u64>,
+        files: &VarFiles<'a>,
     ) -> Result<()> {
         let rows = self.view.map()?.rows_of(segment);
         let blocks = &self.index()?.blocks[segment];
         let block = blocks.partition_point(|block| block.row <= first).saturating_sub(1);
         let block = blocks.get(block).copied().unwrap_or_default();
-        let (mut byte, mut row) = (block.byte, block.row);
-        let wanted = rows.start + block.row..rows.start + first + out.len() as u64;
+        let (mut byte, mut row) = (base + block.byte, block.row);
+        let wanted = rows.start + block.row..rows.start + first + out.len();
+        let Some(out) = out.wanted() else { return self.fetch_blocks(wanted, false, files) };
         self.for_each_block(wanted, files, |_, _, values| {
             for value in values {
                 if let Some(place) = row.checked_sub(first) {
@@ -364,12 +306,13 @@ impl VarColumn {
         })
     }
 
-    /// Fills `out` from byte `start` of a segment.
-    fn read_blocks<'a>(&'a self, segment: usize, start: u64, out: &mut [u8], files: &mut VarFiles<'a>) -> Result<()> {
+    /// Reads from byte `start` of a segment.
+    fn read_blocks<'a>(&'a self, segment: usize, start: u64, mut out: Output<'_>, files: &VarFiles<'a>) -> Result<()> {
         let blocks = &self.index()?.blocks[segment];
         let first = blocks.partition_point(|block| block.byte <= start).saturating_sub(1);
         let from = blocks.get(first).copied().unwrap_or_default();
-        let rows = self.rows_of_bytes(segment, start..start + out.len() as u64)?;
+        let rows = self.rows_of_bytes(segment, start..start + out.len())?;
+        let Some(out) = out.wanted() else { return self.fetch_blocks(rows, true, files) };
         // Counted from `start`: the first block may begin before it.
         let mut byte = i128::from(from.byte) - i128::from(start);
         let mut starts = Vec::new();
@@ -381,6 +324,24 @@ impl VarColumn {
             }
             files.copy(gathered, values, &starts, out)
         })
+    }
+
+    /// Fetches what [`VarColumn::for_each_block`] needs of some rows, and with `values` their values.
+    fn fetch_blocks(&self, rows: Range<u64>, values: bool, files: &VarFiles<'_>) -> Result<()> {
+        let mut gathered = Gathered::default();
+        let mut units = Vec::new();
+        self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
+            gathered.set(&rows)?;
+            units.clear();
+            for stretch in &gathered.stretches {
+                files.units(stretch, values, &mut units)?;
+            }
+            self.fetch(&units)
+        })
+    }
+
+    fn fetch(&self, units: &[TileUnit]) -> Result<()> {
+        Batches::new(&self.view.array().context().fetcher, units, Decoding::OnThisThread).fetch_all()
     }
 
     /// The rows of the blocks of a segment that hold some of its bytes.
@@ -396,9 +357,9 @@ impl VarColumn {
 
     /// Bytes before each tile of a run, and all.
     fn tile_starts(&self, run: Run) -> Result<Arc<Vec<u64>>> {
-        let cache = &self.view.array().context().cache;
-        cache.get_or_load(Key { source: self.source, tile: run.segment as u64, part: 0 }, || {
-            let mut files = self.files();
+        let indexes = &self.view.array().context().indexes;
+        indexes.get_or_load(IndexKey::TileStarts(self.number, run.segment as u64), || {
+            let files = self.files();
             let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
             let (mut starts, mut total) = (vec![0], 0u64);
             let read = cells.for_each_tile(run.position, run.rows, |_, tile| {
@@ -416,26 +377,41 @@ impl VarColumn {
     }
 
     /// As [`VarColumn::block_offsets`], for a run.
-    fn run_offsets(&self, run: Run, first: u64, out: &mut [u64], files: &mut VarFiles<'_>) -> Result<()> {
+    fn run_offsets(
+        &self,
+        run: Run,
+        first: u64,
+        base: u64,
+        mut out: Output<'_, u64>,
+        files: &VarFiles<'_>,
+    ) -> Result<()> {
         let starts = self.tile_starts(run)?;
         let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
         let position = run.position + first;
-        let read = cells.for_each_tile(position, out.len() as u64, |done, tile| {
+        let mut units = Vec::new();
+        let read = cells.for_each_tile(position, out.len(), |done, tile| {
+            let Output::Into(into) = out.part(done..done + tile.count) else {
+                return file.offset_units(tile, &mut units);
+            };
             let place = cells.place_of(position + done) - cells.place_of(run.position);
-            let before = starts.get(place as usize).copied().unwrap_or(0);
-            let into = &mut out[done as usize..(done + tile.count) as usize];
+            let before = base + starts.get(place as usize).copied().unwrap_or(0);
             file.reader(tile)?.offsets(tile.first, into)?;
             into.iter_mut().for_each(|offset| *offset += before);
             Ok(())
         });
-        files.place(run.fragment, read)
+        files.place(run.fragment, read.and_then(|()| self.fetch(&units)))
     }
 
     /// As [`VarColumn::read_blocks`], for a run: a tile's values lie as they are wanted.
-    fn read_run(&self, run: Run, start: u64, out: &mut [u8], files: &mut VarFiles<'_>) -> Result<()> {
-        self.for_each_tile_of_bytes(run, start..start + out.len() as u64, files, |file, tile, bytes, place| {
-            file.reader(tile)?.copy(bytes.start, &mut out[place.start as usize..place.end as usize])
-        })
+    fn read_run(&self, run: Run, start: u64, mut out: Output<'_>, files: &VarFiles<'_>) -> Result<()> {
+        let mut units = Vec::new();
+        self.for_each_tile_of_bytes(run, start..start + out.len(), files, |file, tile, bytes, place| {
+            match out.part(place) {
+                Output::Into(out) => file.reader(tile)?.copy(bytes.start, out),
+                Output::Ahead(_) => file.value_units(tile, bytes, &mut units),
+            }
+        })?;
+        files.place(run.fragment, self.fetch(&units))
     }
 
     /// Visits the tiles of a run that hold some of its bytes: the tile, which of its bytes, and where they are among
@@ -444,7 +420,7 @@ impl VarColumn {
         &self,
         run: Run,
         wanted: Range<u64>,
-        files: &mut VarFiles<'_>,
+        files: &VarFiles<'_>,
         mut visit: impl FnMut(&VarFile, TileCells, Range<u64>, Range<u64>) -> Result<()>,
     ) -> Result<()> {
         let starts = self.tile_starts(run)?;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::build::Basis;
 use super::cells::FragmentCells;
 use super::files::VarFile;
-use super::gather::{DROPPED, Gathered};
+use super::gather::{DROPPED, Gathered, Stretch};
+use crate::array::open_files::OpenFiles;
+use crate::array::tiles::TileUnit;
 use crate::error::{Error, Locate, Result};
 
 /// Which column.
@@ -27,12 +29,12 @@ pub struct Value {
 pub struct VarFiles<'a> {
     basis: &'a Basis,
     field: VarField,
-    open: Vec<Option<Arc<VarFile>>>,
+    open: &'a OpenFiles<Arc<VarFile>>,
 }
 
 impl<'a> VarFiles<'a> {
-    pub fn new(basis: &'a Basis, field: VarField) -> Self {
-        VarFiles { basis, field, open: Vec::new() }
+    pub fn new(basis: &'a Basis, field: VarField, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
+        VarFiles { basis, field, open }
     }
 
     /// The cells that positions in a fragment count.
@@ -42,22 +44,13 @@ impl<'a> VarFiles<'a> {
 
     /// # Errors
     /// Any damage in the metadata of the files.
-    pub fn get(&mut self, fragment: u32) -> Result<Arc<VarFile>> {
-        let number = fragment as usize;
-        if let Some(Some(open)) = self.open.get(number) {
-            return Ok(open.clone());
-        }
-        let array = &*self.basis.array;
-        let file = match self.field {
+    pub fn get(&self, fragment: u32) -> Result<Arc<VarFile>> {
+        let (array, number) = (&*self.basis.array, fragment as usize);
+        let open = || match self.field {
             VarField::Dimension(dimension) => VarFile::of_dimension(array, number, dimension),
             VarField::Attribute(attribute) => VarFile::of_attribute(array, number, attribute),
         };
-        let file = Arc::new(self.place(fragment, file)?);
-        if self.open.len() <= number {
-            self.open.resize(number + 1, None);
-        }
-        self.open[number] = Some(file.clone());
-        Ok(file)
+        self.place(fragment, self.open.get_or_open(number, || open().map(Arc::new)))
     }
 
     /// Says where an error was.
@@ -70,7 +63,7 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// Any damage in the offsets.
-    pub fn values(&mut self, gathered: &Gathered, values: &mut [Value]) -> Result<()> {
+    pub fn values(&self, gathered: &Gathered, values: &mut [Value]) -> Result<()> {
         let mut offsets = Vec::new();
         for (stretch, rows) in gathered.iter() {
             let file = self.get(stretch.fragment)?;
@@ -94,7 +87,7 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// Any damage in the values.
-    pub fn copy(&mut self, gathered: &Gathered, values: &[Value], starts: &[i128], out: &mut [u8]) -> Result<()> {
+    pub fn copy(&self, gathered: &Gathered, values: &[Value], starts: &[i128], out: &mut [u8]) -> Result<()> {
         for (stretch, rows) in gathered.iter() {
             let file = self.get(stretch.fragment)?;
             let read = self.cells(stretch.fragment).for_each_tile(stretch.position, stretch.cells, |done, cells| {
@@ -119,14 +112,24 @@ impl<'a> VarFiles<'a> {
         Ok(())
     }
 
-    /// Decodes consecutive cells of a fragment into the cache.
+    /// Adds the units of consecutive cells of a fragment: where they begin, and with `values` what they hold.
     ///
     /// # Errors
-    /// Any damage in them.
-    pub fn prepare(&mut self, fragment: u32, position: u64, cells: u64) -> Result<()> {
-        let file = self.get(fragment)?;
-        let read = self.cells(fragment).for_each_tile(position, cells, |_, cells| file.prepare(cells));
-        self.place(fragment, read)
+    /// Any damage in what tells.
+    pub fn units(&self, stretch: &Stretch, values: bool, units: &mut Vec<TileUnit>) -> Result<()> {
+        let file = self.get(stretch.fragment)?;
+        let add = self.cells(stretch.fragment).for_each_tile(stretch.position, stretch.cells, |_, cells| {
+            file.offset_units(cells, units)?;
+            if values && cells.count > 0 {
+                let (mut start, mut end) = ([0], [0]);
+                let mut reader = file.reader(cells)?;
+                reader.offsets(cells.first, &mut start)?;
+                reader.offsets(cells.first + cells.count, &mut end)?;
+                file.value_units(cells, start[0]..end[0], units)?;
+            }
+            Ok(())
+        });
+        self.place(stretch.fragment, add)
     }
 }
 

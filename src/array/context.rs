@@ -1,0 +1,99 @@
+//! What all arrays of one mount share.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::cache::Cache;
+use crate::error::{Error, Result};
+use crate::filter::Key;
+use crate::read::Fetcher;
+use crate::storage::Storage;
+
+/// Indexes may take this part of the budget.
+const INDEX_SHARE: usize = 4;
+
+/// The storage, what is kept of it, and the key.
+pub struct Context {
+    pub storage: Arc<dyn Storage>,
+    pub fetcher: Fetcher,
+    pub indexes: Indexes,
+    pub key: Option<Arc<Key>>,
+}
+
+impl Context {
+    /// All that is kept takes at most `budget` bytes; at most `threads` threads decode at once.
+    pub fn new(storage: Arc<dyn Storage>, budget: usize, threads: usize, key: Option<Arc<Key>>) -> Self {
+        let for_indexes = budget / INDEX_SHARE;
+        let fetcher = Fetcher::new(storage.clone(), budget - for_indexes, threads);
+        let indexes = Indexes { cache: Cache::new(for_indexes), next_owner: AtomicU64::new(0) };
+        Context { storage, fetcher, indexes, key }
+    }
+
+    /// The bytes that all that is kept may take.
+    pub fn budget(&self) -> usize {
+        self.fetcher.cache().budget() + self.indexes.cache.budget()
+    }
+}
+
+/// Which index: what was parsed of a fragment's metadata, or what finds cells in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IndexKey {
+    /// What a fragment's metadata says of its fields, by the number of the fragment's first file.
+    Records(u64),
+    /// The boxes of a fragment's tiles.
+    Mbrs(u64),
+    /// The delete conditions that a fragment has applied.
+    Conditions(u64),
+    /// The tile offsets of a file.
+    Tiles(u64),
+    /// The sizes of the tiles of a file of values of variable size.
+    VarSizes(u64),
+    /// The chunks of a tile of a file.
+    Chunks(u64, u64),
+    /// The files that tell the order of values that filter BITSORT sorted, of a fragment.
+    SortedCells(u64),
+    /// The order of the values of a tile of such a fragment.
+    StoredOrder(u64, u64),
+    /// The bytes before each tile of a segment of the rows of a column.
+    TileStarts(u64, u64),
+    /// A chunk of a generic tile, decoded.
+    GenericChunk(u64, u64),
+    /// The labels of an enumeration.
+    Enumeration(u64, u64),
+}
+
+/// Indexes that were read not long ago, under a budget of their own.
+pub struct Indexes {
+    cache: Cache<IndexKey, dyn Any + Send + Sync>,
+    next_owner: AtomicU64,
+}
+
+impl Indexes {
+    /// The index of a key, made and weighed by `load` where it is not here. All callers with a kind of key expect one
+    /// type.
+    ///
+    /// # Errors
+    /// Those of `load`.
+    pub fn get_or_load<T: Any + Send + Sync>(
+        &self,
+        key: IndexKey,
+        load: impl FnOnce() -> Result<(T, usize)>,
+    ) -> Result<Arc<T>> {
+        let index = self.cache.get_or_load(key, || {
+            let (index, weight) = load()?;
+            Ok((Arc::new(index) as Arc<dyn Any + Send + Sync>, weight))
+        })?;
+        index.downcast().map_err(|_| Error::damaged("an index has another type than its key says"))
+    }
+
+    /// A number for keys that no other owner has.
+    pub fn new_owner(&self) -> u64 {
+        self.next_owner.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The bytes that indexes may take.
+    pub fn budget(&self) -> usize {
+        self.cache.budget()
+    }
+}

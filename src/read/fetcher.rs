@@ -1,0 +1,307 @@
+//! Gets units: from the cache, or from the storage in batches, decoded.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::permits::{Permit, Permits};
+use super::unit::{Decoded, StoredRange, Unit, UnitKey};
+use crate::cache::{Buffer, Buffers, Cache, Found, Landing};
+use crate::error::{Error, Locate, Result};
+use crate::filter::Scratch;
+use crate::storage::Storage;
+
+/// A batch is of units of about so many decoded bytes together: what a reader holds on to at a time.
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// From so many decoded bytes on, several threads decode the units of a batch.
+const WORTH_THREADS: u64 = 512 << 10;
+
+thread_local! {
+    /// What decoding threads use again from unit to unit.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Gets decoded units for all readers of one mount.
+///
+/// Memory: the cache's budget; for each reader a batch, and the stored bytes of that batch while it is decoded.
+pub struct Fetcher {
+    storage: Arc<dyn Storage>,
+    cache: Cache<UnitKey, Decoded>,
+    buffers: Arc<Buffers>,
+    permits: Permits,
+    next_file: AtomicU64,
+}
+
+type Missing<'c, 'u, U> = (&'u U, usize, Landing<'c, UnitKey, Decoded>);
+
+impl Fetcher {
+    /// Keeps at most `budget` bytes of what was decoded; at most `threads` threads decode at once.
+    pub fn new(storage: Arc<dyn Storage>, budget: usize, threads: usize) -> Self {
+        Fetcher {
+            storage,
+            cache: Cache::new(budget),
+            buffers: Arc::default(),
+            permits: Permits::new(threads),
+            next_file: AtomicU64::new(0),
+        }
+    }
+
+    /// What is kept of what was decoded.
+    pub fn cache(&self) -> &Cache<UnitKey, Decoded> {
+        &self.cache
+    }
+
+    /// Memory to decode into.
+    pub fn buffers(&self) -> &Arc<Buffers> {
+        &self.buffers
+    }
+
+    /// The first of `count` consecutive numbers for [`UnitKey::file`] that nobody else has.
+    pub fn new_files(&self, count: u64) -> u64 {
+        self.next_file.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// Permission to decode what is no unit; to be given back before anything is waited for.
+    pub fn permit(&self) -> Permit<'_> {
+        self.permits.take()
+    }
+
+    /// All of these units, which should be of no more than a batch. What is missing is read in one batch.
+    ///
+    /// # Errors
+    /// That of the first unit that has one; the others are in the cache nevertheless.
+    pub fn fetch<U: Unit>(&self, units: &[U], how: Decoding) -> Result<Vec<Arc<Decoded>>> {
+        let mut fetched: Vec<Option<Result<Arc<Decoded>>>> = Vec::with_capacity(units.len());
+        let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
+        for (number, unit) in units.iter().enumerate() {
+            fetched.push(match self.cache.find(unit.key()) {
+                Found::Ready(decoded) => Some(Ok(decoded)),
+                Found::Loading(flight) => {
+                    loading.push((number, flight));
+                    None
+                }
+                Found::Missing(landing) => {
+                    missing.push((unit, number, landing));
+                    None
+                }
+            });
+        }
+        if !missing.is_empty() {
+            for (number, outcome) in self.load(missing, how) {
+                fetched[number] = Some(outcome);
+            }
+        }
+        // Only now, as others may be waiting for those above.
+        for (number, flight) in loading {
+            fetched[number] = Some(flight.wait());
+        }
+        fetched.into_iter().map(|one| one.unwrap_or_else(|| Err(Error::damaged("a unit was not fetched")))).collect()
+    }
+
+    /// Reads the stored bytes of all, and decodes each.
+    fn load<U: Unit>(&self, missing: Vec<Missing<'_, '_, U>>, how: Decoding) -> Vec<(usize, Result<Arc<Decoded>>)> {
+        let stored = self.read_all(&missing);
+        let decoded_bytes: u64 = missing.iter().map(|(unit, ..)| unit.size()).sum();
+        let decode = |((unit, number, landing), stored): (Missing<'_, '_, U>, Result<Stored>)| {
+            let outcome = match stored.and_then(|stored| self.decode(unit, stored)) {
+                Ok(decoded) => {
+                    let weight = decoded.weight();
+                    Ok(landing.land(Arc::new(decoded), weight))
+                }
+                Err(error) => Err(landing.fail(error)),
+            };
+            (number, outcome)
+        };
+        if how == Decoding::OnManyThreads && missing.len() > 1 && decoded_bytes >= WORTH_THREADS {
+            missing.into_par_iter().zip(stored).map(decode).collect()
+        } else {
+            missing.into_iter().zip(stored).map(decode).collect()
+        }
+    }
+
+    /// The stored bytes of each unit. Where they cannot be read together each has its own outcome.
+    fn read_all<U: Unit>(&self, missing: &[Missing<'_, '_, U>]) -> Vec<Result<Stored>> {
+        let mut stored: Vec<Result<Stored>> = missing.iter().map(|(unit, ..)| self.room(*unit)).collect();
+        if self.read_together(missing, &mut stored).is_err() {
+            return missing.iter().map(|(unit, ..)| self.read_one(*unit)).collect();
+        }
+        stored
+    }
+
+    /// Fills the memory of all units, file by file.
+    fn read_together<U: Unit>(&self, missing: &[Missing<'_, '_, U>], stored: &mut [Result<Stored>]) -> Result<()> {
+        let mut wanted: Vec<(StoredRange<'_>, &mut [u8])> = Vec::with_capacity(stored.len());
+        for ((unit, ..), stored) in missing.iter().zip(stored) {
+            if let Ok(stored) = stored {
+                let mut rest = stored.bytes();
+                unit.for_each_stored(&mut |range| {
+                    let (own, behind) = std::mem::take(&mut rest).split_at_mut(range.length as usize);
+                    wanted.push((range, own));
+                    rest = behind;
+                })?;
+            }
+        }
+        wanted.sort_by(|(a, _), (b, _)| (a.file, a.offset).cmp(&(b.file, b.offset)));
+        let mut wanted = wanted.as_mut_slice();
+        while let Some((first, _)) = wanted.first() {
+            let file = first.file;
+            let count = wanted.iter().take_while(|(range, _)| range.file == file).count();
+            let (now, later) = wanted.split_at_mut(count);
+            self.read_ranges(file, now)?;
+            wanted = later;
+        }
+        Ok(())
+    }
+
+    fn read_ranges(&self, file: &Path, ranges: &mut [(StoredRange<'_>, &mut [u8])]) -> Result<()> {
+        let stored = self.storage.open(file)?;
+        for (range, into) in ranges {
+            stored.read_at(range.offset, into).in_file(file)?;
+        }
+        Ok(())
+    }
+
+    fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {
+        let mut stored = self.room(unit)?;
+        let (mut rest, mut outcome) = (stored.bytes(), Ok(()));
+        unit.for_each_stored(&mut |range| {
+            let (own, behind) = std::mem::take(&mut rest).split_at_mut(range.length as usize);
+            rest = behind;
+            if outcome.is_ok() {
+                outcome = self.read_ranges(range.file, &mut [(range, own)]);
+            }
+        })?;
+        outcome.map(|()| stored)
+    }
+
+    /// Memory for the stored bytes of a unit, which the files have.
+    fn room<U: Unit>(&self, unit: &U) -> Result<Stored> {
+        let (mut length, mut fits) = (0u64, Ok(()));
+        unit.for_each_stored(&mut |range| {
+            length = length.saturating_add(range.length);
+            if fits.is_ok() {
+                fits = self.check_end(range);
+            }
+        })?;
+        fits?;
+        if unit.is_stored_plain() {
+            return unit.room(&self.buffers).map(Stored::Decoded);
+        }
+        let no_memory = || Error::unsupported(format!("{length} stored bytes: not enough memory"));
+        let length = usize::try_from(length).map_err(|_| no_memory())?;
+        self.buffers.try_get(length).map(Stored::Encoded).ok_or_else(no_memory)
+    }
+
+    /// A file has the bytes that are recorded of it: what is recorded of its length need not be so.
+    fn check_end(&self, range: StoredRange<'_>) -> Result<()> {
+        let length = self.storage.open(range.file)?.len();
+        if range.offset.checked_add(range.length).is_none_or(|end| end > length) {
+            let reason = format!("the file ends at {length}, {} bytes wanted", range.length);
+            return Err(Error::damaged(reason).in_file(range.file).at(range.offset));
+        }
+        Ok(())
+    }
+
+    fn decode<U: Unit>(&self, unit: &U, stored: Stored) -> Result<Decoded> {
+        match stored {
+            Stored::Decoded(bytes) => Ok(Decoded::of_bytes(bytes)),
+            Stored::Encoded(bytes) => {
+                let _permit = self.permits.take();
+                SCRATCH.with_borrow_mut(|scratch| unit.decode(&bytes, &self.buffers, scratch))
+            }
+        }
+    }
+}
+
+/// The stored bytes of a unit.
+enum Stored {
+    Encoded(Buffer),
+    /// Those that are the decoded ones.
+    Decoded(Buffer),
+}
+
+impl Stored {
+    fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Stored::Encoded(bytes) | Stored::Decoded(bytes) => bytes,
+        }
+    }
+}
+
+/// Who decodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoding {
+    /// The thread that asks: one of several that read ahead, or that each do a part of the work.
+    OnThisThread,
+    /// Others too, where there is enough to do: somebody waits.
+    OnManyThreads,
+}
+
+/// Goes through the units of a plan, fetching them batch by batch. Holds one batch.
+pub struct Batches<'a, U> {
+    fetcher: &'a Fetcher,
+    units: &'a [U],
+    how: Decoding,
+    /// Which are held.
+    held: Range<usize>,
+    decoded: Vec<Arc<Decoded>>,
+}
+
+impl<'a, U: Unit> Batches<'a, U> {
+    pub fn new(fetcher: &'a Fetcher, units: &'a [U], how: Decoding) -> Self {
+        Batches { fetcher, units, how, held: 0..0, decoded: Vec::new() }
+    }
+
+    /// The units of the plan.
+    pub fn units(&self) -> &'a [U] {
+        self.units
+    }
+
+    /// A unit by its number. Where it is not at hand, it is fetched with those behind it.
+    ///
+    /// # Errors
+    /// Any damage in it; that of another unit of its batch is left to those who want that one.
+    pub fn get(&mut self, number: usize) -> Result<&Arc<Decoded>> {
+        if !self.held.contains(&number) {
+            let end = self.end_of_batch(number);
+            self.decoded.clear();
+            (self.held, self.decoded) = match self.fetcher.fetch(&self.units[number..end], self.how) {
+                Ok(decoded) => (number..end, decoded),
+                Err(_) if end > number + 1 => {
+                    (number..number + 1, self.fetcher.fetch(&self.units[number..number + 1], self.how)?)
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        self.decoded.get(number - self.held.start).ok_or_else(|| Error::damaged("a unit past the end of its plan"))
+    }
+
+    /// Fetches all, to be in the cache.
+    ///
+    /// # Errors
+    /// The first of any unit; the batches behind it are left out.
+    pub fn fetch_all(self) -> Result<()> {
+        let mut first = 0;
+        while first < self.units.len() {
+            let end = self.end_of_batch(first);
+            self.fetcher.fetch(&self.units[first..end], self.how)?;
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// Where the batch ends that begins with a unit: behind it at least.
+    fn end_of_batch(&self, first: usize) -> usize {
+        let mut bytes = 0u64;
+        let sizes = self.units[first..].iter().map(|unit| {
+            bytes = bytes.saturating_add(unit.size());
+            bytes
+        });
+        (first + sizes.take_while(|bytes| *bytes <= BATCH_BYTES).count()).max(first + 1).min(self.units.len())
+    }
+}
