@@ -11,6 +11,7 @@ use tilefs::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
 use tilefs::cache::Cache;
 use tilefs::export::Content;
 use tilefs::format::schema::ArrayType;
+use tilefs::read::Output;
 use tilefs::storage::LocalStorage;
 use tilefs::tree::Extent;
 use tilefs::tree::dense::{DenseArray, DenseShown};
@@ -93,7 +94,7 @@ fn what_was_prepared_is_not_decoded_again() {
                 let length = content.len();
                 let misses = || shown.array().context().cache.statistics().misses;
                 let unprepared = misses();
-                content.prepare(0, length);
+                content.read(0, Output::Ahead(length)).unwrap();
                 let before = misses();
                 made += before - unprepared;
                 let mut bytes = vec![0; length as usize];
