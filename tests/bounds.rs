@@ -10,6 +10,7 @@ use tilefs::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
 use tilefs::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
 use tilefs::export::Content;
 use tilefs::format::schema::ArrayType;
+use tilefs::read::Output;
 use tilefs::storage::LocalStorage;
 use tilefs::tree::Extent;
 use tilefs::tree::dense::{DenseArray, DenseShown};
@@ -92,7 +93,7 @@ fn what_was_prepared_is_not_decoded_again() {
                 let length = content.len();
                 let misses = || shown.array().context().fetcher.cache().statistics().misses;
                 let unprepared = misses();
-                content.prepare(0, length);
+                content.read(0, Output::Ahead(length)).unwrap();
                 let before = misses();
                 made += before - unprepared;
                 let mut bytes = vec![0; length as usize];

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tilefs::error::{Error, Locate, Result};
 use tilefs::export::Content;
+use tilefs::read::Output;
 use tilefs::tree::{Entry, EntryKind, File, Folder, Node};
 
 /// When everything in the tree was written.
@@ -200,7 +201,17 @@ impl Content for Opened {
         self.length
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        let buf = match out {
+            Output::Into(buf) => buf,
+            Output::Ahead(length) => {
+                self.counters.prepared.fetch_add(length, Ordering::Relaxed);
+                if let Kind::Decoded = self.kind {
+                    self.decode(offset, length);
+                }
+                return Ok(());
+            }
+        };
         match self.kind {
             Kind::Slow => thread::sleep(SLOW),
             Kind::Gated => self.counters.gate.pass(),
@@ -217,13 +228,6 @@ impl Content for Opened {
         }
         fill(offset, buf);
         Ok(())
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        self.counters.prepared.fetch_add(length, Ordering::Relaxed);
-        if let Kind::Decoded = self.kind {
-            self.decode(offset, length);
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::content::{Content, check_range};
 use crate::error::Result;
+use crate::read::Output;
 
 /// Several contents, one after the other: a header and what follows it.
 pub struct Concat {
@@ -24,30 +25,6 @@ impl Concat {
             .collect();
         Concat { parts, ends }
     }
-
-    /// Calls `visit` with each part that the range touches: the part, the offset within it and the range
-    /// of the caller's bytes that it gives.
-    fn touched(
-        &self,
-        offset: u64,
-        length: u64,
-        mut visit: impl FnMut(&dyn Content, u64, u64, u64) -> Result<()>,
-    ) -> Result<()> {
-        let end = offset + length;
-        let mut at = offset;
-        let first = self.ends.partition_point(|&part_end| part_end <= offset);
-        for (part, &part_end) in self.parts.iter().zip(&self.ends).skip(first) {
-            if at >= end {
-                break;
-            }
-            let upto = part_end.min(end);
-            if upto > at {
-                visit(part, at - (part_end - part.len()), at - offset, upto - offset)?;
-                at = upto;
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Content for Concat {
@@ -55,19 +32,22 @@ impl Content for Concat {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.len(), offset, buf.len())?;
-        self.touched(offset, buf.len() as u64, |part, within, from, to| {
-            part.read_at(within, &mut buf[from as usize..to as usize])
-        })
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        let length = length.min(self.len().saturating_sub(offset));
-        let _ = self.touched(offset, length, |part, within, from, to| {
-            part.prepare(within, to - from);
-            Ok(())
-        });
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let (mut at, mut rest) = (offset, out);
+        let first = self.ends.partition_point(|&end| end <= offset);
+        for (part, &end) in self.parts.iter().zip(&self.ends).skip(first) {
+            if rest.is_empty() {
+                break;
+            }
+            let (now, later) = rest.split_at(end - at);
+            let length = now.len();
+            if length > 0 {
+                part.read(at - (end - part.len()), now)?;
+            }
+            (at, rest) = (at + length, later);
+        }
+        Ok(())
     }
 }
 
@@ -92,14 +72,9 @@ impl Content for Slice {
         self.length
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.length, offset, buf.len())?;
-        self.of.read_at(self.start + offset, buf)
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        let length = length.min(self.length.saturating_sub(offset));
-        self.of.prepare(self.start.saturating_add(offset), length);
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        self.of.read(self.start + offset, out)
     }
 }
 
@@ -130,8 +105,9 @@ impl Content for Repeat {
         self.length
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.length, offset, buf.len())?;
+    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        let Some(buf) = out.wanted() else { return Ok(()) };
         if let &[byte] = self.pattern.as_slice() {
             buf.fill(byte);
             return Ok(());
@@ -144,59 +120,10 @@ impl Content for Repeat {
     }
 }
 
-/// The coordinates of one axis, written once per cell of a dense array: each element `inner` times in a
-/// row, and the whole as often as it takes to reach `cells` elements.
-pub struct PerCell {
-    axis: Arc<dyn Content>,
-    /// Bytes of one coordinate: 1, 2, 4 or 8.
-    width: usize,
-    inner: u64,
-    cells: u64,
-}
-
-impl PerCell {
-    /// The coordinates along axis `number` of an array of this `shape`, row-major.
-    ///
-    /// `axis` holds `shape[number]` elements of `width` bytes, at most 8.
-    pub fn new(axis: Arc<dyn Content>, width: usize, shape: &[u64], number: usize) -> Self {
-        let product = |axes: &[u64]| axes.iter().fold(1u64, |product, &n| product.saturating_mul(n));
-        let inner = product(shape.get(number + 1..).unwrap_or(&[]));
-        PerCell { axis, width: width.clamp(1, 8), inner: inner.max(1), cells: product(shape) }
-    }
-}
-
-impl Content for PerCell {
-    fn len(&self) -> u64 {
-        self.cells.saturating_mul(self.width as u64)
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.len(), offset, buf.len())?;
-        let (width, size) = (self.width as u64, self.axis.len() / self.width as u64);
-        let end = offset + buf.len() as u64;
-        let mut element = [0; 8];
-        let element = &mut element[..self.width];
-        let mut at = offset;
-        while at < end {
-            let cell = at / width;
-            let run = cell / self.inner;
-            self.axis.read_at(run % size.max(1) * width, element)?;
-            let upto = (run + 1).saturating_mul(self.inner).saturating_mul(width).min(end);
-            let phase = (at % width) as usize;
-            let out = &mut buf[(at - offset) as usize..(upto - offset) as usize];
-            for (to, from) in out.iter_mut().zip(element.iter().cycle().skip(phase)) {
-                *to = *from;
-            }
-            at = upto;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::testing::{assert_random_access, read_all};
+    use crate::export::testing::{assert_random_access, assert_reads_ahead, read_all};
     use proptest::prelude::*;
 
     proptest! {
@@ -225,26 +152,6 @@ mod tests {
             prop_assert_eq!(read_all(&repeat), expected);
             assert_random_access(&repeat);
         }
-
-        #[test]
-        fn coordinates_follow_the_cells(shape in proptest::collection::vec(1u64..5, 1..4), pick in 0usize..3) {
-            let axis = pick % shape.len();
-            let coordinates: Vec<u8> = (0..shape[axis] as u16).flat_map(|i| (i * 300).to_le_bytes()).collect();
-            let mut expected = Vec::new();
-            let cells: u64 = shape.iter().product();
-            for cell in 0..cells {
-                let mut rest = cell;
-                let mut position = vec![0; shape.len()];
-                for d in (0..shape.len()).rev() {
-                    position[d] = rest % shape[d];
-                    rest /= shape[d];
-                }
-                expected.extend((position[axis] as u16 * 300).to_le_bytes());
-            }
-            let content = PerCell::new(Arc::new(coordinates), 2, &shape, axis);
-            prop_assert_eq!(read_all(&content), expected);
-            assert_random_access(&content);
-        }
     }
 
     #[test]
@@ -261,5 +168,22 @@ mod tests {
         let mut buf = [0; 4];
         huge.read_at((1 << 62) - 1, &mut buf).unwrap();
         assert_eq!(buf, [1, 2, 1, 2]);
+    }
+
+    #[test]
+    fn parts_are_read_ahead() {
+        assert_reads_ahead(|sources| {
+            let slice = Slice::new(sources.values(Arc::new(vec![3; 100])), 30, 50);
+            let middle = sources.values(Arc::new(vec![4; 70]));
+            let none = sources.values(Arc::new(Vec::new()));
+            Arc::new(Concat::new(vec![Arc::new(slice), none, middle.clone(), Arc::new(Slice::new(middle, 10, 20))]))
+        });
+    }
+
+    #[test]
+    fn reading_ahead_of_any_length_costs_nothing() {
+        let huge = Concat::new(vec![Arc::new(vec![7u8; 3]), Arc::new(Repeat::new([1, 2], 1 << 62))]);
+        huge.read(1, Output::Ahead(1 << 62)).unwrap();
+        assert!(huge.read(1, Output::Ahead(u64::MAX)).is_err());
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::read::Output;
 
 /// The bytes of one virtual file: known length, readable at any offset, immutable.
 pub trait Content: Send + Sync {
@@ -14,16 +15,24 @@ pub trait Content: Send + Sync {
         self.len() == 0
     }
 
-    /// Fills `buf` with the bytes from `offset`. The range lies within the length: the callers at the
-    /// edge (the mount, `tilefs cat`) clip it.
+    /// Gives `out` the bytes from `offset`. The range lies within the length: the callers at the edge (the mount,
+    /// `tilefs cat`) clip it.
+    ///
+    /// A content that is made of others reads from them with outputs of the same kind. So reading ahead has decoded what
+    /// the bytes of the range are made of, and makes none of them.
     ///
     /// # Errors
-    /// When any byte of the range cannot be proven right; `buf` then holds nothing of use.
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+    /// When any byte of the range cannot be proven right; what was to be filled then holds nothing of use. Reading ahead
+    /// need not meet what the read itself will.
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()>;
 
-    /// A sequential reader will soon want this range: decode it ahead where that saves time. A hint;
-    /// errors are left for the read itself.
-    fn prepare(&self, _offset: u64, _length: u64) {}
+    /// Fills `buf` with the bytes from `offset`: [`Content::read`] into memory.
+    ///
+    /// # Errors
+    /// As there.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.read(offset, Output::Into(buf))
+    }
 }
 
 /// The bytes of a file from the first on, for those who do not need to know how many there are.
@@ -36,11 +45,22 @@ pub trait Forward: Send {
 }
 
 /// Refuses a read that does not lie within `length` bytes.
-pub(crate) fn check_range(length: u64, offset: u64, wanted: usize) -> Result<()> {
-    match offset.checked_add(wanted as u64) {
+pub(crate) fn check_range(length: u64, offset: u64, wanted: u64) -> Result<()> {
+    match offset.checked_add(wanted) {
         Some(end) if end <= length => Ok(()),
         _ => Err(Error::usage(format!("read past the end, at offset {offset}"))),
     }
+}
+
+/// Gives `out` what of it lies within the first bytes of a content, which are in memory; returns the offset of what lies
+/// behind them, and the output for that.
+pub(crate) fn read_head<'a>(head: &[u8], offset: u64, out: Output<'a>) -> (u64, Output<'a>) {
+    let within = usize::try_from(offset).ok().and_then(|offset| head.get(offset..)).unwrap_or(&[]);
+    let (mut now, rest) = out.split_at(within.len() as u64);
+    if let Some(now) = now.wanted() {
+        now.copy_from_slice(&within[..now.len()]);
+    }
+    (offset + now.len(), rest)
 }
 
 impl<C: Content + ?Sized> Content for Arc<C> {
@@ -48,12 +68,8 @@ impl<C: Content + ?Sized> Content for Arc<C> {
         (**self).len()
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        (**self).read_at(offset, buf)
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        (**self).prepare(offset, length);
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        (**self).read(offset, out)
     }
 }
 
@@ -63,12 +79,12 @@ impl Content for Vec<u8> {
         self.as_slice().len() as u64
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let range = usize::try_from(offset)
-            .ok()
-            .and_then(|start| self.get(start..start.checked_add(buf.len())?))
-            .ok_or_else(|| Error::usage(format!("read past the end, at offset {offset}")))?;
-        buf.copy_from_slice(range);
+    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
+        check_range(Content::len(self), offset, out.len())?;
+        if let Some(out) = out.wanted() {
+            // Within the length, which is a usize.
+            out.copy_from_slice(&self[offset as usize..][..out.len()]);
+        }
         Ok(())
     }
 }

@@ -3,42 +3,45 @@
 use std::sync::Arc;
 
 use super::content::{Content, check_range};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::read::Output;
 
-/// The longest element that is ever cut by the ends of a read.
-const MAX_WIDTH: usize = 64;
-
-/// Splits a read into whole elements of `width` bytes. `produce` is called with the number of the first
-/// element and a buffer of whole elements; an element that the range cuts is produced aside and copied.
+/// Cuts a read of bytes into reads of whole elements of `width` bytes, at least 1, from the element whose number
+/// `produce` is given: where bytes are wanted of at most `most` elements at a time, for the sake of the memory beside
+/// them; reading ahead of all at once. Elements that the ends of the range cut are produced aside.
 ///
-/// `width` is at most 64, and the range lies within the content.
+/// The range lies within the content.
 pub(crate) fn by_elements(
     width: usize,
+    most: usize,
     offset: u64,
-    buf: &mut [u8],
-    mut produce: impl FnMut(u64, &mut [u8]) -> Result<()>,
+    out: Output<'_>,
+    mut produce: impl FnMut(u64, Output<'_>) -> Result<()>,
 ) -> Result<()> {
-    debug_assert!((1..=MAX_WIDTH).contains(&width));
-    let mut first = offset / width as u64;
-    let phase = (offset % width as u64) as usize;
-    let mut rest = buf;
-    let mut edge = [0u8; MAX_WIDTH];
-    let edge = &mut edge[..width];
-    if phase != 0 && !rest.is_empty() {
-        produce(first, edge)?;
-        let take = rest.len().min(width - phase);
-        let (head, tail) = rest.split_at_mut(take);
-        head.copy_from_slice(&edge[phase..phase + take]);
-        rest = tail;
-        first += 1;
-    }
-    let (body, tail) = rest.split_at_mut(rest.len() / width * width);
-    if !body.is_empty() {
-        produce(first, body)?;
-    }
-    if !tail.is_empty() {
-        produce(first + (body.len() / width) as u64, edge)?;
-        tail.copy_from_slice(&edge[..tail.len()]);
+    let (mut number, mut into) = (offset / width as u64, offset % width as u64);
+    let mut rest = match out {
+        Output::Into(rest) => rest,
+        Output::Ahead(0) => return Ok(()),
+        Output::Ahead(length) => {
+            let count = into.saturating_add(length).div_ceil(width as u64);
+            return produce(number, Output::Ahead(count.saturating_mul(width as u64)));
+        }
+    };
+    let mut cut = Vec::new();
+    while !rest.is_empty() {
+        let whole = (rest.len() / width).min(most.max(1));
+        if into == 0 && whole > 0 {
+            let (now, later) = rest.split_at_mut(whole * width);
+            produce(number, Output::Into(now))?;
+            (rest, number) = (later, number + whole as u64);
+        } else {
+            cut.resize(width, 0);
+            produce(number, Output::Into(&mut cut))?;
+            let seen = &cut[into as usize..];
+            let (now, later) = rest.split_at_mut(seen.len().min(rest.len()));
+            now.copy_from_slice(&seen[..now.len()]);
+            (rest, number, into) = (later, number + 1, 0);
+        }
     }
     Ok(())
 }
@@ -71,24 +74,22 @@ impl Content for Swapped {
         self.of.len()
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.len(), offset, buf.len())?;
-        let width = self.width as u64;
-        by_elements(self.width, offset, buf, |first, out| {
-            // In one read, since a long one may be decoded on several cores.
-            self.of.read_at(first * width, out)?;
-            swap_in_place(self.width, out);
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        // In one read, since a long one may be decoded on several cores.
+        by_elements(self.width, usize::MAX, offset, out, |first, mut out| {
+            let length = out.len();
+            self.of.read(first * self.width as u64, out.part(0..length))?;
+            if let Some(out) = out.wanted() {
+                swap_in_place(self.width, out);
+            }
             Ok(())
         })
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        self.of.prepare(offset, length);
     }
 }
 
 /// So many bytes are fetched and converted at a time, and are then still in the processor's cache.
-const BLOCK: usize = 64 << 10;
+pub(crate) const BLOCK: usize = 64 << 10;
 
 /// What is done to whole elements: from bytes of the one width to as many of the other.
 pub type Conversion = dyn Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync;
@@ -122,8 +123,7 @@ impl Converted {
         Converted::new(of, 8, TO, move |from, to| {
             for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
                 let value = i64::from_le_bytes(*from);
-                *to = each(value)
-                    .ok_or_else(|| crate::error::Error::unsupported(format!("the value {value} as {what}")))?;
+                *to = each(value).ok_or_else(|| Error::unsupported(format!("the value {value} as {what}")))?;
             }
             Ok(())
         })
@@ -135,36 +135,25 @@ impl Content for Converted {
         (self.of.len() / self.from as u64).saturating_mul(self.to as u64)
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.len(), offset, buf.len())?;
-        let mut input = Vec::new();
-        by_elements(self.to, offset, buf, |mut first, out| {
-            let count = (BLOCK / self.from).max(1);
-            for block in out.chunks_mut(count * self.to) {
-                let elements = block.len() / self.to;
-                input.resize(elements * self.from, 0);
-                self.of.read_at(first * self.from as u64, &mut input)?;
-                (self.convert)(&input, block)?;
-                first += elements as u64;
-            }
-            Ok(())
-        })
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
         let (from, to) = (self.from as u64, self.to as u64);
-        let first = offset / to * from;
-        self.of.prepare(
-            first,
-            (length / to).saturating_add(2).saturating_mul(from).min(self.of.len().saturating_sub(first)),
-        );
+        let mut input = Vec::new();
+        by_elements(self.to, BLOCK / self.from, offset, out, |first, mut out| {
+            self.of.read(first * from, out.aside(out.len() / to * from, &mut input))?;
+            match out.wanted() {
+                Some(out) => (self.convert)(&input, out),
+                None => Ok(()),
+            }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::testing::{assert_random_access, read_all};
+    use crate::export::compose::Repeat;
+    use crate::export::testing::{assert_random_access, assert_reads_ahead, read_all};
     use proptest::prelude::*;
 
     proptest! {
@@ -213,5 +202,18 @@ mod tests {
         let mut buf = [0; 4];
         narrow.read_at(0, &mut buf).unwrap();
         assert!(narrow.read_at(4, &mut buf).is_err());
+    }
+
+    #[test]
+    fn whole_elements_are_read_ahead() {
+        let bytes = |length: usize| Arc::new(vec![1; length]);
+        assert_reads_ahead(|sources| Arc::new(Swapped::new(sources.values(bytes(4000)), 8)));
+        // More than a block.
+        assert_reads_ahead(|sources| {
+            let source = sources.values(bytes(3 * BLOCK));
+            Arc::new(Converted::new(source, 4, 3, |_, _| Ok(())))
+        });
+        let huge = Converted::new(Arc::new(Repeat::zeros(1 << 60)), 8, 1, |_, _| panic!("nothing is converted"));
+        huge.read(7, Output::Ahead(1 << 56)).unwrap();
     }
 }

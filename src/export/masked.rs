@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use super::content::{Content, check_range};
+use super::element::{BLOCK, by_elements};
 use crate::error::Result;
-
-/// Cells whose validity is looked at at a time.
-const BLOCK: usize = 1 << 16;
+use crate::read::Output;
 
 /// A column's values, in which every null cell holds the same bytes.
 pub struct Masked {
@@ -28,39 +27,27 @@ impl Content for Masked {
         self.values.len()
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.len(), offset, buf.len())?;
-        self.values.read_at(offset, buf)?;
-        let size = self.null.len();
-        let end = offset + buf.len() as u64;
-        let (mut cell, last) = (offset / size as u64, end.div_ceil(size as u64));
-        let mut validity = Vec::new();
-        while cell < last {
-            validity.resize((last - cell).min(BLOCK as u64) as usize, 0);
-            self.validity.read_at(cell, &mut validity)?;
-            for (number, _) in validity.iter().enumerate().filter(|(_, valid)| **valid == 0) {
-                let start = (cell + number as u64) * size as u64;
-                // The ends of the range may cut the first and the last cell.
-                let (from, to) = (start.max(offset), (start + size as u64).min(end));
-                let null = &self.null[(from - start) as usize..(to - start) as usize];
-                buf[(from - offset) as usize..(to - offset) as usize].copy_from_slice(null);
-            }
-            cell += validity.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
         let size = self.null.len() as u64;
-        self.values.prepare(offset, length);
-        self.validity.prepare(offset / size, length / size + 2);
+        let mut validity = Vec::new();
+        by_elements(self.null.len(), BLOCK, offset, out, |first, mut out| {
+            let length = out.len();
+            self.values.read(first * size, out.part(0..length))?;
+            self.validity.read(first, out.aside(length / size, &mut validity))?;
+            let cells = out.wanted().into_iter().flat_map(|out| out.chunks_exact_mut(self.null.len()));
+            for (cell, _) in cells.zip(&validity).filter(|(_, valid)| **valid == 0) {
+                cell.copy_from_slice(&self.null);
+            }
+            Ok(())
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::testing::{assert_random_access, read_all};
+    use crate::export::testing::{assert_random_access, assert_reads_ahead, read_all};
     use proptest::prelude::*;
 
     proptest! {
@@ -87,5 +74,13 @@ mod tests {
         let values = Arc::new([1, 2].repeat(validity.len()));
         let masked = Masked::new(values, Arc::new(validity), vec![9, 8]);
         assert!(read_all(&masked) == expected);
+    }
+
+    #[test]
+    fn values_and_their_validity_are_read_ahead() {
+        assert_reads_ahead(|sources| {
+            let values = sources.values(Arc::new(vec![1; 3000]));
+            Arc::new(Masked::new(values, sources.values(Arc::new(vec![0; 1000])), vec![9, 8, 7]))
+        });
     }
 }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::content::{Content, check_range};
+use super::element::by_elements;
+use super::var::read_offset;
 use crate::error::{Error, Result};
+use crate::read::Output;
 
 /// Bytes of padded values that are made at a time.
 const BLOCK: u64 = 1 << 20;
@@ -50,17 +53,23 @@ impl Padded {
         Padded { values, offsets, width: width.max(1), rows }
     }
 
-    /// Fills `out` with whole rows from row `first`.
-    fn rows(&self, first: u64, out: &mut [u8]) -> Result<()> {
+    /// Whole rows from row `first`.
+    fn rows(&self, first: u64, mut out: Output<'_>) -> Result<()> {
         let width = self.width as usize;
-        let mut bytes = vec![0; (out.len() / width + 1) * 8];
-        self.offsets.read_at(first * 8, &mut bytes)?;
+        let rows = out.len() / self.width;
+        let mut bytes = Vec::new();
+        self.offsets.read(first * 8, out.aside((rows + 1).saturating_mul(8), &mut bytes))?;
         let offsets: Vec<u64> = bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
-        let (Some(&start), Some(&end)) = (offsets.first(), offsets.last()) else { return Ok(()) };
-        let length = end.checked_sub(start).filter(|&length| length <= out.len() as u64).ok_or_else(backwards)?;
-        let mut values = vec![0; length as usize];
-        self.values.read_at(start, &mut values)?;
-        for (row, ends) in out.chunks_exact_mut(width).zip(offsets.windows(2)) {
+        let (start, end) = match offsets.as_slice() {
+            [start, .., end] => (*start, *end),
+            // Reading ahead: where the values are has to be known even so.
+            _ => (read_offset(&self.offsets, first)?, read_offset(&self.offsets, first + rows)?),
+        };
+        let length = end.checked_sub(start).filter(|&length| length <= out.len()).ok_or_else(backwards)?;
+        let mut values = Vec::new();
+        self.values.read(start, out.aside(length, &mut values))?;
+        let rows = out.wanted().into_iter().flat_map(|out| out.chunks_exact_mut(width));
+        for (row, ends) in rows.zip(offsets.windows(2)) {
             let (from, to) = (ends[0].wrapping_sub(start) as usize, ends[1].wrapping_sub(start) as usize);
             let value = values.get(from..to).filter(|value| value.len() <= width).ok_or_else(backwards)?;
             let (text, padding) = row.split_at_mut(value.len());
@@ -76,36 +85,16 @@ impl Content for Padded {
         self.rows.saturating_mul(self.width)
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.len(), offset, buf.len())?;
-        let end = offset + buf.len() as u64;
-        let mut row = offset / self.width;
-        let mut whole = Vec::new();
-        let mut at = offset;
-        while at < end {
-            let rows = (end.div_ceil(self.width) - row).min((BLOCK / self.width).max(1));
-            whole.resize((rows * self.width) as usize, 0);
-            self.rows(row, &mut whole)?;
-            // The ends of the range may cut the first and the last row.
-            let start = row * self.width;
-            let upto = (start + whole.len() as u64).min(end);
-            let part = &whole[(at - start) as usize..(upto - start) as usize];
-            buf[(at - offset) as usize..(upto - offset) as usize].copy_from_slice(part);
-            at = upto;
-            row += rows;
-        }
-        Ok(())
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        self.offsets.prepare(offset / self.width * 8, (length / self.width + 2).saturating_mul(8));
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        by_elements(self.width as usize, (BLOCK / self.width) as usize, offset, out, |row, out| self.rows(row, out))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::testing::{assert_random_access, read_all};
+    use crate::export::testing::{assert_random_access, assert_reads_ahead, read_all};
     use proptest::prelude::*;
 
     fn offsets<'a>(values: impl IntoIterator<Item = &'a Vec<u8>>) -> Arc<dyn Content> {
@@ -152,5 +141,14 @@ mod tests {
         assert!(longest(&bad).is_err());
         let padded = Padded::new(Arc::new(vec![0; 5]), Arc::new(bad), 5);
         assert!(padded.read_at(0, &mut [0; 10]).is_err());
+    }
+
+    #[test]
+    fn offsets_tell_which_values_are_read_ahead() {
+        let values: Vec<Vec<u8>> = (0..3000usize).map(|i| vec![i as u8; i * 7 % 1000]).collect();
+        assert_reads_ahead(|sources| {
+            let offsets = sources.index(offsets(&values));
+            Arc::new(Padded::new(sources.values(Arc::new(values.concat())), offsets, 999))
+        });
     }
 }

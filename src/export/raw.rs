@@ -1,6 +1,7 @@
 //! Fixed-size cells end to end: the bytes of a raw attribute file.
 
-use super::Content;
+use super::content::{Content, check_range};
+use super::element::by_elements;
 use crate::array::dense::{AxisCoordinates, DenseColumn};
 use crate::error::Result;
 use crate::read::Output;
@@ -16,11 +17,8 @@ pub trait Cells: Send + Sync {
     /// Bytes of one cell, at least 1.
     fn cell_size(&self) -> usize;
 
-    /// Fills `out` with whole cells from cell `first`.
-    fn read(&self, first: u64, out: &mut [u8]) -> Result<()>;
-
-    /// As [`Content::prepare`], in cells.
-    fn prepare(&self, first: u64, count: u64);
+    /// Gives `out` whole cells from cell `first`.
+    fn read(&self, first: u64, out: Output<'_>) -> Result<()>;
 }
 
 impl Cells for DenseColumn {
@@ -32,13 +30,8 @@ impl Cells for DenseColumn {
         DenseColumn::cell_size(self)
     }
 
-    fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
+    fn read(&self, first: u64, out: Output<'_>) -> Result<()> {
         DenseColumn::read(self, first, out)
-    }
-
-    fn prepare(&self, first: u64, count: u64) {
-        // The read itself will meet the same error and tell it.
-        let _ = DenseColumn::read(self, first, Output::Ahead(count * self.cell_size() as u64));
     }
 }
 
@@ -51,11 +44,9 @@ impl Cells for AxisCoordinates {
         AxisCoordinates::cell_size(self)
     }
 
-    fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
-        AxisCoordinates::read(self, first, out)
+    fn read(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+        out.wanted().map_or(Ok(()), |out| AxisCoordinates::read(self, first, out))
     }
-
-    fn prepare(&self, _first: u64, _count: u64) {}
 }
 
 /// The content of a file of cells.
@@ -63,15 +54,18 @@ pub struct RawFile<C>(pub C);
 
 impl<C: Cells> RawFile<C> {
     /// Reads whole cells, on several cores where there are many.
-    fn read_cells(&self, first: u64, out: &mut [u8]) -> Result<()> {
+    fn read_cells(&self, first: u64, out: Output<'_>) -> Result<()> {
         let size = self.0.cell_size();
-        if out.len() <= SPLIT || out.len() < 2 * size {
-            return self.0.read(first, out);
-        }
+        let out = match out {
+            Output::Into(out) if out.len() > SPLIT && out.len() >= 2 * size => out,
+            few => return self.0.read(first, few),
+        };
         let half = out.len() / size / 2;
         let (left, right) = out.split_at_mut(half * size);
-        let (left, right) =
-            rayon::join(|| self.read_cells(first, left), || self.read_cells(first + half as u64, right));
+        let (left, right) = rayon::join(
+            || self.read_cells(first, Output::Into(left)),
+            || self.read_cells(first + half as u64, Output::Into(right)),
+        );
         left.and(right)
     }
 }
@@ -81,41 +75,18 @@ impl<C: Cells> Content for RawFile<C> {
         self.0.count().saturating_mul(self.0.cell_size() as u64)
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        let size = self.0.cell_size();
-        let (mut cell, into) = (offset / size as u64, (offset % size as u64) as usize);
-        let mut rest = buf;
-        if into > 0 {
-            // The read begins within a cell.
-            let mut whole = vec![0; size];
-            self.0.read(cell, &mut whole)?;
-            let length = rest.len().min(size - into);
-            let (now, later) = rest.split_at_mut(length);
-            now.copy_from_slice(&whole[into..into + length]);
-            rest = later;
-            cell += 1;
-        }
-        let (cells, tail) = rest.split_at_mut(rest.len() / size * size);
-        self.read_cells(cell, cells)?;
-        if !tail.is_empty() {
-            let mut whole = vec![0; size];
-            self.0.read(cell + (cells.len() / size) as u64, &mut whole)?;
-            tail.copy_from_slice(&whole[..tail.len()]);
-        }
-        Ok(())
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        let size = self.0.cell_size() as u64;
-        let first = offset / size;
-        let end = offset.saturating_add(length).div_ceil(size).min(self.0.count());
-        self.0.prepare(first, end.saturating_sub(first));
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        by_elements(self.0.cell_size(), usize::MAX, offset, out, |first, out| self.read_cells(first, out))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::testing::assert_reads_ahead;
+    use crate::export::var::{VarCells, VarOffsets, VarValues};
+    use std::sync::Arc;
 
     /// Cell n holds the bytes n, n + 1, ...
     struct Counting;
@@ -129,16 +100,15 @@ mod tests {
             7
         }
 
-        fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
-            for (number, cell) in out.chunks_exact_mut(7).enumerate() {
+        fn read(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+            let cells = out.wanted().into_iter().flat_map(|out| out.chunks_exact_mut(7));
+            for (number, cell) in cells.enumerate() {
                 for (byte, value) in cell.iter_mut().enumerate() {
                     *value = (first as usize + number + byte) as u8;
                 }
             }
             Ok(())
         }
-
-        fn prepare(&self, _first: u64, _count: u64) {}
     }
 
     #[test]
@@ -153,5 +123,50 @@ mod tests {
             file.read_at(offset as u64, &mut part).unwrap();
             assert_eq!(part, whole[offset..offset + length], "{length} bytes at {offset}");
         }
+    }
+
+    /// Cells of 12 bytes, and values of any length, that are where a content has them.
+    struct Of(Arc<dyn Content>);
+
+    impl Cells for Of {
+        fn count(&self) -> u64 {
+            self.0.len() / 12
+        }
+
+        fn cell_size(&self) -> usize {
+            12
+        }
+
+        fn read(&self, first: u64, out: Output<'_>) -> Result<()> {
+            self.0.read(first * 12, out)
+        }
+    }
+
+    impl VarCells for Of {
+        fn count(&self) -> Result<u64> {
+            Ok(self.0.len() - 1)
+        }
+
+        fn total(&self) -> Result<u64> {
+            Ok(self.0.len())
+        }
+
+        fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
+            self.0.read(first, out.aside(out.len(), &mut Vec::new()))
+        }
+
+        fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
+            self.0.read(start, out)
+        }
+    }
+
+    #[test]
+    fn whole_cells_are_read_ahead() {
+        let bytes = || Arc::new(vec![1; 6000]);
+        assert_reads_ahead(|sources| Arc::new(RawFile(Of(sources.values(bytes())))));
+        assert_reads_ahead(|sources| Arc::new(VarValues::new(Arc::new(Of(sources.values(bytes())))).unwrap()));
+        assert_reads_ahead(|sources| {
+            Arc::new(RawFile(VarOffsets::new(Arc::new(Of(sources.values(bytes())))).unwrap()))
+        });
     }
 }

@@ -16,17 +16,11 @@ pub trait VarCells: Send + Sync {
     /// Bytes of all values. May have to read offsets.
     fn total(&self) -> Result<u64>;
 
-    /// Fills `out` with where the values of cells from `first` begin; behind the last cell is the total.
-    fn read_offsets(&self, first: u64, out: &mut [u64]) -> Result<()>;
+    /// Gives `out` where the values of cells from `first` begin; behind the last cell is the total.
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()>;
 
-    /// Fills `out` with the values from byte `start` of all of them.
-    fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()>;
-
-    /// As [`Content::prepare`], for [`VarCells::read_offsets`] of so many cells.
-    fn prepare_offsets(&self, first: u64, count: u64);
-
-    /// As [`Content::prepare`], for [`VarCells::read_values`] of so many bytes.
-    fn prepare_values(&self, start: u64, length: u64);
+    /// Gives `out` the values from byte `start` of all of them.
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()>;
 }
 
 impl VarCells for DenseVarColumn {
@@ -38,23 +32,23 @@ impl VarCells for DenseVarColumn {
         DenseVarColumn::total(self)
     }
 
-    fn read_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
         DenseVarColumn::read_offsets(self, first, out)
     }
 
-    fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
         DenseVarColumn::read_values(self, start, out)
     }
+}
 
-    // The read itself will meet the same error and tell it.
-
-    fn prepare_offsets(&self, first: u64, count: u64) {
-        let _ = DenseVarColumn::read_offsets(self, first, Output::Ahead(count));
-    }
-
-    fn prepare_values(&self, start: u64, length: u64) {
-        let _ = DenseVarColumn::read_values(self, start, Output::Ahead(length));
-    }
+/// One of the offsets that a content holds, u64 little-endian.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn read_offset(offsets: &dyn Content, number: u64) -> Result<u64> {
+    let mut bytes = [0; 8];
+    offsets.read_at(number.saturating_mul(8), &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
 }
 
 /// The values of all cells end to end.
@@ -77,13 +71,8 @@ impl<C: VarCells> Content for VarValues<C> {
         self.total
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.cells.read_values(offset, buf)
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        let start = offset.min(self.total);
-        self.cells.prepare_values(start, length.min(self.total - start));
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        self.cells.read_values(offset, out)
     }
 }
 
@@ -111,17 +100,11 @@ impl<C: VarCells> Cells for VarOffsets<C> {
         8
     }
 
-    fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
-        let mut offsets = vec![0; out.len() / 8];
-        self.cells.read_offsets(first, &mut offsets)?;
-        for (bytes, offset) in out.chunks_exact_mut(8).zip(offsets) {
-            bytes.copy_from_slice(&offset.to_le_bytes());
-        }
+    fn read(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+        let mut offsets = Vec::new();
+        self.cells.read_offsets(first, out.aside(out.len() / 8, &mut offsets))?;
+        let cells = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
+        cells.zip(offsets).for_each(|(bytes, offset): (&mut [u8; 8], u64)| *bytes = offset.to_le_bytes());
         Ok(())
-    }
-
-    fn prepare(&self, first: u64, count: u64) {
-        let first = first.min(self.count);
-        self.cells.prepare_offsets(first, count.min(self.count - first));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The kernel asks for 128 KiB at a time and two or three requests ahead, which leaves the cores idle while one
 //! chunk is decoded. So each open file has a [`Stream`] that watches its reads. Once they run forward, pieces ahead
-//! of the reader are queued for a few worker threads, which call [`Content::prepare`]; the distance grows while the
+//! of the reader are queued for a few worker threads, which read them [ahead](Output::Ahead); the distance grows while the
 //! run lasts, up to a limit that all running streams share. Reads here and there queue nothing.
 //!
 //! The reader, and the threads that answer it, take about one core; where they have to share it with those that
@@ -16,6 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::export::Content;
+use crate::read::Output;
 
 /// What one worker prepares at a time.
 const PIECE: u64 = 1 << 20;
@@ -245,8 +246,9 @@ impl Queue {
             let too_late = stream.position.load(Ordering::Relaxed) >= piece.offset + piece.length;
             let unwanted = stream.run_number.load(Ordering::Relaxed) != piece.run_number;
             if !too_late && !unwanted {
-                // A panic is met again, and reported, by the read of these bytes.
-                let _ = catch_unwind(AssertUnwindSafe(|| stream.content.prepare(piece.offset, piece.length)));
+                // An error or a panic is met again, and reported, by the read of these bytes.
+                let ahead = || stream.content.read(piece.offset, Output::Ahead(piece.length));
+                let _ = catch_unwind(AssertUnwindSafe(ahead));
             }
         }
     }
@@ -315,14 +317,13 @@ mod tests {
             self.length
         }
 
-        fn read_at(&self, _offset: u64, _buf: &mut [u8]) -> Result<()> {
+        fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+            if let Output::Ahead(length) = out {
+                let _open = lock(&self.gate);
+                lock(&self.prepared).push((offset, length));
+                assert!(offset != 7 * PIECE, "a worker survives a panic");
+            }
             Ok(())
-        }
-
-        fn prepare(&self, offset: u64, length: u64) {
-            let _open = lock(&self.gate);
-            lock(&self.prepared).push((offset, length));
-            assert!(offset != 7 * PIECE, "a worker survives a panic");
         }
     }
 

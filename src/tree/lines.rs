@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::export::Content;
+use crate::read::Output;
 
 /// So many lines are made at a time.
 const STEP: u64 = 1024;
@@ -54,7 +55,9 @@ impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()> + Send + Sync> Content for
         self.starts.last().copied().unwrap_or(0)
     }
 
-    fn read_at(&self, mut offset: u64, mut out: &mut [u8]) -> Result<()> {
+    /// There is nothing to have ready: the lines are made of what is in memory.
+    fn read(&self, mut offset: u64, out: Output<'_>) -> Result<()> {
+        let Output::Into(mut out) = out else { return Ok(()) };
         let mut step = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let mut text = Vec::new();
         while !out.is_empty() {

@@ -32,6 +32,7 @@ use crate::error::Result;
 use crate::export::{Content, Metadatum, number};
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::text;
+use crate::read::Output;
 
 /// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.
 pub fn add_to(
@@ -99,8 +100,8 @@ impl Content for RawBytes {
         self.0.len()
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.0.read_at(offset, buf)
+    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
+        out.wanted().map_or(Ok(()), |out| self.0.read_at(offset, out))
     }
 }
 

@@ -172,13 +172,8 @@ impl Cells for CountedColumn {
         self.column.cell_size()
     }
 
-    fn read(&self, first: u64, out: &mut [u8]) -> Result<()> {
+    fn read(&self, first: u64, out: Output<'_>) -> Result<()> {
         self.column.read(first, out)
-    }
-
-    fn prepare(&self, first: u64, count: u64) {
-        // The read itself will meet the same error and tell it.
-        let _ = self.column.read(first, Output::Ahead(count * self.column.cell_size() as u64));
     }
 }
 
@@ -191,21 +186,11 @@ impl VarCells for VarColumn {
         self.byte_count()
     }
 
-    fn read_offsets(&self, first: u64, out: &mut [u64]) -> Result<()> {
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
         self.offsets(first, out)
     }
 
-    fn read_values(&self, start: u64, out: &mut [u8]) -> Result<()> {
-        self.read(start, out)
-    }
-
-    // The read itself will meet the same error and tell it.
-
-    fn prepare_offsets(&self, first: u64, count: u64) {
-        let _ = VarColumn::offsets(self, first, Output::Ahead(count));
-    }
-
-    fn prepare_values(&self, start: u64, length: u64) {
-        let _ = VarColumn::read(self, start, Output::Ahead(length));
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
+        VarColumn::read(self, start, out)
     }
 }

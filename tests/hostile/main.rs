@@ -21,6 +21,7 @@ use storage::MemoryStorage;
 use tilefs::array::verify::{Finding, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs::export::Content;
+use tilefs::read::Output;
 use tilefs::tree::array::array_folder;
 use tilefs::tree::{Folder, Node, OpenOptions};
 
@@ -221,6 +222,6 @@ impl Read {
             let start = start.min(length - part.len() as u64);
             self.errors += u64::from(content.read_at(start, &mut part).is_err());
         }
-        content.prepare(0, length.min(16 << 10));
+        let _ = content.read(0, Output::Ahead(length.min(16 << 10)));
     }
 }

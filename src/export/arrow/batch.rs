@@ -15,6 +15,7 @@ use crate::error::{Error, Locate, Result};
 use crate::export::compose::{Concat, Repeat, Slice};
 use crate::export::content::Content;
 use crate::export::element::Converted;
+use crate::export::var::read_offset;
 
 /// About so many bytes are one batch.
 const BATCH_BYTES: u64 = 32 << 20;
@@ -252,9 +253,7 @@ fn padded(length: u64) -> Option<u64> {
 
 /// The byte offset of a row's values.
 fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &Stored) -> Result<u64> {
-    let mut bytes = [0; 8];
-    offsets.read_at(row * 8, &mut bytes)?;
-    let offset = u64::from_le_bytes(bytes);
+    let offset = read_offset(offsets, row)?;
     if offset > column.values.len() {
         return Err(wrong_offset(offset, column));
     }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::export::content::{Content, check_range};
+use crate::export::element::{BLOCK, by_elements};
+use crate::read::Output;
 
 /// A bit for each byte of another content: 0 where the byte is 0.
 pub struct Bits {
@@ -21,25 +23,18 @@ impl Content for Bits {
         self.of.len().div_ceil(8)
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.len(), offset, buf.len())?;
-        let mut bytes = [0; 4096];
-        for (number, out) in buf.chunks_mut(bytes.len() / 8).enumerate() {
-            let start = (offset + (number * bytes.len() / 8) as u64) * 8;
-            let wanted = (8 * out.len()).min((self.of.len() - start) as usize);
-            let bytes = &mut bytes[..8 * out.len()];
-            bytes[wanted..].fill(0);
-            self.of.read_at(start, &mut bytes[..wanted])?;
-            for (bits, eight) in out.iter_mut().zip(bytes.as_chunks().0) {
-                *bits = pack(u64::from_le_bytes(*eight));
-            }
-        }
-        Ok(())
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        let start = offset.saturating_mul(8).min(self.of.len());
-        self.of.prepare(start, length.saturating_mul(8).min(self.of.len() - start));
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let mut bytes = Vec::new();
+        by_elements(1, BLOCK / 8, offset, out, |first, mut out| {
+            let start = first * 8;
+            let count = out.len().saturating_mul(8).min(self.of.len() - start);
+            self.of.read(start, out.aside(count, &mut bytes))?;
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            let bits = out.wanted().into_iter().flatten();
+            bits.zip(bytes.as_chunks().0).for_each(|(bits, eight)| *bits = pack(u64::from_le_bytes(*eight)));
+            Ok(())
+        })
     }
 }
 
@@ -68,7 +63,7 @@ pub fn zeros(of: &dyn Content) -> Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::testing::{assert_random_access, read_all};
+    use crate::export::testing::{assert_random_access, assert_reads_ahead, read_all};
     use proptest::prelude::*;
 
     proptest! {
@@ -86,5 +81,10 @@ mod tests {
     #[test]
     fn any_part_can_be_read() {
         assert_random_access(&Bits::new(Arc::new((0..9001u32).map(|i| (i % 7 % 2) as u8).collect::<Vec<u8>>())));
+    }
+
+    #[test]
+    fn the_bytes_of_whole_bits_are_read_ahead() {
+        assert_reads_ahead(|sources| Arc::new(Bits::new(sources.values(Arc::new(vec![1; 200_003])))));
     }
 }

@@ -11,7 +11,11 @@ use super::types::label_type;
 use crate::error::{Error, Result};
 use crate::export::column::{Fit, Labels, Misfit};
 use crate::export::compose::Concat;
-use crate::export::content::{Content, check_range};
+use crate::export::content::{Content, check_range, read_head};
+use crate::read::Output;
+
+/// So many batches stay known: what is made for one needs a look at the validity of all its rows.
+const RECENT_BATCHES: usize = 4;
 
 /// An Arrow IPC file; what needs a look at the columns is made when it is first read.
 pub struct File {
@@ -27,8 +31,9 @@ pub struct File {
     length: u64,
     places: Mutex<Option<Arc<Vec<u64>>>>,
     tail: Mutex<Option<Arc<Vec<u8>>>>,
-    /// The batch that was read last.
-    current: Mutex<Option<(usize, Arc<dyn Content>)>>,
+    /// The batches that were read last, the latest one first: a reader is in one, and what reads ahead of it in the
+    /// next.
+    recent: Mutex<Vec<(usize, Arc<dyn Content>)>>,
 }
 
 impl File {
@@ -64,7 +69,7 @@ impl File {
             batches,
             places: Mutex::default(),
             tail: Mutex::default(),
-            current: Mutex::default(),
+            recent: Mutex::default(),
         })
     }
 
@@ -98,17 +103,25 @@ impl File {
 
     /// A batch's message and body.
     fn batch(&self, number: usize) -> Result<Arc<dyn Content>> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, content)) = current.as_ref().filter(|(last, _)| *last == number) {
-            return Ok(content.clone());
+        let take = || {
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = recent.iter().position(|(known, _)| *known == number)?;
+            recent[..=known].rotate_right(1);
+            Some(recent[0].1.clone())
+        };
+        if let Some(content) = take() {
+            return Ok(content);
         }
+        // Made while others may read other batches.
         let batch = self.batches.batch(number as u64)?;
         let message = message::record_batch(&batch.contents, 0);
         if message.len() as u64 != self.message_length {
             return Err(Error::unsupported("an Arrow record batch whose message has another length than the others"));
         }
         let content: Arc<dyn Content> = Arc::new(Concat::new(vec![Arc::new(message), Arc::new(batch.body)]));
-        *current = Some((number, content.clone()));
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.insert(0, (number, content.clone()));
+        recent.truncate(RECENT_BATCHES);
         Ok(content)
     }
 }
@@ -127,18 +140,12 @@ impl Content for File {
         self.length
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.length, offset, buf.len())?;
-        let head_length = self.head.len() as u64;
-        let (mut at, mut rest) = (offset, buf);
+    /// What the message of a batch says is needed to read any of it, so its validity is truly read even ahead.
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        let (mut at, mut rest) = read_head(&self.head, offset, out);
         while !rest.is_empty() {
-            let (begin, end, content): (u64, u64, Arc<dyn Content>) = if at < head_length {
-                let wanted = ((head_length - at) as usize).min(rest.len());
-                let (out, after) = rest.split_at_mut(wanted);
-                self.head.read_at(at, out)?;
-                (at, rest) = (at + wanted as u64, after);
-                continue;
-            } else if at < self.batches_end {
+            let (begin, end, content): (u64, u64, Arc<dyn Content>) = if at < self.batches_end {
                 let places = self.places()?;
                 let number = places.partition_point(|&place| place <= at).saturating_sub(1);
                 let end = places.get(number + 1).copied().unwrap_or(self.batches_end);
@@ -146,28 +153,15 @@ impl Content for File {
             } else {
                 (self.batches_end, self.length, self.tail()?)
             };
-            let wanted = end.saturating_sub(at).min(rest.len() as u64) as usize;
-            if wanted == 0 || content.len() != end - begin {
+            let (now, later) = rest.split_at(end.saturating_sub(at));
+            let length = now.len();
+            if length == 0 || content.len() != end - begin {
                 return Err(Error::damaged("offsets that do not agree with the values"));
             }
-            let (out, after) = rest.split_at_mut(wanted);
-            content.read_at(at - begin, out)?;
-            (at, rest) = (at + wanted as u64, after);
+            content.read(at - begin, now)?;
+            (at, rest) = (at + length, later);
         }
         Ok(())
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        // Only what is known already: a hint must not read.
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(((number, content), places)) = current.zip(places)
-            && let Some(&begin) = places.get(number)
-            && offset >= begin
-            && offset - begin < content.len()
-        {
-            content.prepare(offset - begin, length.min(content.len() - (offset - begin)));
-        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::*;
 use crate::export::column::Labels;
 use crate::export::compose::Repeat;
 use crate::export::content::Content;
-use crate::export::testing::{assert_random_access, read_all};
+use crate::export::testing::{assert_random_access, assert_reads_ahead, read_all};
 use crate::format::datatype::Datatype;
 
 fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
@@ -125,6 +125,23 @@ fn several_batches_are_one_table() {
         check_sample(&batches, 1800);
         assert_random_access(&file);
     }
+}
+
+#[test]
+fn columns_are_read_ahead() {
+    let columns = sample(1800);
+    assert_reads_ahead(|sources| {
+        let mut watch = |column: &Column| match column.field.labels {
+            // The nulls of a batch, codes without label among them, are counted before any of it is there.
+            Some(_) => Column { values: sources.index(column.values.clone()), ..column.clone() },
+            None => {
+                let validity = column.validity.clone().map(|validity| sources.index(validity));
+                Column { validity, ..sources.column(Column { validity: None, ..column.clone() }) }
+            }
+        };
+        let stored = columns.iter().map(|column| Stored::new(&watch(column)).unwrap()).collect();
+        Arc::new(File::new(Batches::of(stored, 1800, 512)).unwrap())
+    });
 }
 
 #[test]

@@ -7,11 +7,11 @@ use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::error::Result;
 use crate::export::calendar;
 use crate::export::column::{Column, Field, Fit, Labels, Misfit};
-use crate::export::compose::Slice;
-use crate::export::content::Content;
-use crate::export::element::Converted;
+use crate::export::content::{Content, check_range};
+use crate::export::element::{BLOCK, Converted, by_elements};
 use crate::export::number;
 use crate::format::datatype::{Datatype, Kind};
+use crate::read::Output;
 
 /// How the cells of a column lie in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,28 +183,22 @@ impl Content for Labelled {
         self.codes.len() / self.datatype.size() as u64
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        match &self.validity {
-            Some(validity) => validity.read_at(offset, buf)?,
-            None => buf.fill(1),
-        }
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
         let size = self.datatype.size();
-        let codes = Slice::new(self.codes.clone(), offset.saturating_mul(size as u64), (buf.len() * size) as u64);
-        let mut bytes = [0; 4096];
-        for (number, out) in buf.chunks_mut(bytes.len() / size).enumerate() {
-            let part = &mut bytes[..out.len() * size];
-            codes.read_at((number * 4096) as u64, part)?;
-            for (valid, code) in out.iter_mut().zip(part.chunks_exact(size)) {
+        let mut codes = Vec::new();
+        by_elements(1, BLOCK / size, offset, out, |first, mut out| {
+            let count = out.len();
+            self.codes.read(first * size as u64, out.aside(count.saturating_mul(size as u64), &mut codes))?;
+            match &self.validity {
+                Some(validity) => validity.read(first, out.part(0..count))?,
+                None => out.wanted().into_iter().for_each(|out| out.fill(1)),
+            }
+            for (valid, code) in out.wanted().into_iter().flatten().zip(codes.chunks_exact(size)) {
                 let code = number::integer(self.datatype, code).unwrap_or(-1);
                 *valid = u8::from(*valid != 0 && (0..i128::from(self.labels)).contains(&code));
             }
-        }
-        Ok(())
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        let size = self.datatype.size() as u64;
-        self.codes.prepare(offset.saturating_mul(size), length.saturating_mul(size));
-        self.validity.iter().for_each(|validity| validity.prepare(offset, length));
+            Ok(())
+        })
     }
 }

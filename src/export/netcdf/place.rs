@@ -10,6 +10,7 @@ use crate::export::content::{Content, check_range};
 use crate::export::element::by_elements;
 use crate::export::georeference::Georeference;
 use crate::export::wkt::{CoordinateSystem, Projection};
+use crate::read::Output;
 
 /// Which coordinates an axis has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,10 +160,11 @@ impl Content for Centres {
         self.length.saturating_mul(8)
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.len(), offset, buf.len())?;
-        by_elements(8, offset, buf, |first, out| {
-            for (number, centre) in (first..).zip(out.as_chunks_mut().0) {
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        by_elements(8, usize::MAX, offset, out, |first, mut out| {
+            let centres = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
+            for (number, centre) in (first..).zip(centres) {
                 *centre = (self.corner + (number as f64 + 0.5) * self.step).to_be_bytes();
             }
             Ok(())

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::*;
 use crate::export::column::{Column, Field, Labels, Metadatum};
 use crate::export::georeference::{Georeference, GeoreferencedAxes};
-use crate::export::testing::{assert_random_access, read_all};
+use crate::export::testing::{assert_random_access, assert_reads_ahead, read_all};
 use crate::format::datatype::Datatype;
 use proptest::prelude::*;
 
@@ -375,6 +375,21 @@ fn large_variables_go_last_or_make_it_cdf5() {
     // A dimension over 2^31 exists in CDF-5 only.
     let long = Columns { dimensions: vec![axis_of(1 << 40)], ..columns(vec![]) };
     assert_eq!(netcdf(&long).unwrap().version, Version::Cdf5);
+}
+
+#[test]
+fn all_that_variables_are_made_of_is_read_ahead() {
+    let mut rows = sparse(400);
+    // Texts padded to the longest, texts beside their offsets, and nulls that hold a value.
+    rows.attributes.push(Column { longest: Some(2), ..rows.attributes[1].clone() });
+    let number = Field { null: Some(vec![0, 0, 0, 9]), ..Field::new("number", Datatype::Int32) };
+    let number = Column::fixed(number, vec![400], Arc::new(vec![1; 1600]));
+    rows.attributes.push(number.with_validity(Arc::new(vec![0; 400])));
+    assert_reads_ahead(|sources| {
+        let mut watch = |columns: &[Column]| columns.iter().map(|column| sources.column(column.clone())).collect();
+        let (dimensions, attributes) = (watch(&rows.dimensions), watch(&rows.attributes));
+        netcdf(&Columns { dimensions, attributes, ..rows.clone() }).unwrap().file.content
+    });
 }
 
 #[test]

@@ -1,13 +1,17 @@
-//! Writes a few rows at a time, column by column, into the bytes that a read wants.
+//! Writes a few rows at a time, column by column, into the bytes that a read wants, or has decoded what they are made of.
+
+use std::ops::Range;
 
 use super::rows::{Rows, TextColumn};
 use crate::error::{Error, Result};
+use crate::export::element::by_elements;
+use crate::read::Output;
 
 /// The characters that a read wants, the rows at hand, and buffers that are used again for each batch.
 pub struct Batch<'a> {
     /// The place in the file of the first character of `out`.
     start: u64,
-    out: &'a mut [u8],
+    out: Output<'a>,
     /// The place of the next character of each row that is seen; then that of the row after them.
     places: Vec<u64>,
     /// The row that holds the character after what is seen, counted from the first, and its place.
@@ -17,13 +21,11 @@ pub struct Batch<'a> {
     elements: Vec<Vec<u64>>,
     values: Vec<u8>,
     validity: Vec<u8>,
-    /// For an element that the ends of the read cut.
-    edge: Vec<u8>,
 }
 
 impl<'a> Batch<'a> {
     /// For a read of `out` from the place `start`.
-    pub fn new(start: u64, out: &'a mut [u8]) -> Self {
+    pub fn new(start: u64, out: Output<'a>) -> Self {
         Batch {
             start,
             out,
@@ -33,12 +35,11 @@ impl<'a> Batch<'a> {
             elements: Vec::new(),
             values: Vec::new(),
             validity: Vec::new(),
-            edge: Vec::new(),
         }
     }
 
     fn end(&self) -> u64 {
-        self.start + self.out.len() as u64
+        self.start + self.out.len()
     }
 
     /// Finds the places of `count` rows from `first`, which is at `place`, and keeps those that are seen.
@@ -97,76 +98,52 @@ impl<'a> Batch<'a> {
     fn column(&mut self, column: &TextColumn, elements: &[u64], first: u64, mut marks: Marks) -> Result<()> {
         let count = self.places.len();
         // Of the first and the last cell only what is seen is read: cells may be longer than memory.
-        let from = elements[0] + self.cut(column, elements, 0).0;
-        let to = elements[count - 1] + self.cut(column, elements, count - 1).1;
-        let mut values = std::mem::take(&mut self.values);
-        values.resize((to.saturating_sub(from) * column.cells.size) as usize, 0);
-        if !values.is_empty() {
-            column.cells.values.read_at(from * column.cells.size, &mut values)?;
-        }
-        self.validity.clear();
-        if let Some(validity) = &column.cells.validity {
-            self.validity.resize(count, 0);
-            validity.read_at(first, &mut self.validity)?;
-        }
+        let from = elements[0] + self.seen(column, elements, 0).start;
+        let to = elements[count - 1] + self.seen(column, elements, count - 1).end;
+        column.cells.read_values(from..to, &self.out, &mut self.values)?;
+        column.cells.read_validity(first..first + count as u64, &self.out, &mut self.validity)?;
+        let (start, end, size) = (self.start, self.end(), column.cells.size);
         let bytes = |from_element: u64, to_element: u64| {
-            let range = (from_element - from) * column.cells.size..(to_element - from) * column.cells.size;
-            &values[range.start as usize..range.end as usize]
+            &self.values[((from_element - from) * size) as usize..((to_element - from) * size) as usize]
         };
-        for index in 0..count {
-            let mark = marks.next();
+        for (index, place) in self.places.iter_mut().enumerate() {
+            let cell = elements[index]..elements[index + 1];
+            let after = *place + (cell.end - cell.start) * column.width;
+            let text = *place..after;
+            *place = after + 1;
+            let Some(out) = self.out.wanted() else { continue };
             let null = self.validity.get(index) == Some(&0);
-            let place = self.places[index];
-            let after = place + (elements[index + 1] - elements[index]) * column.width;
-            self.places[index] = after + 1;
+            let mark = marks.next();
             if index > 0 && index + 1 < count {
                 // Wholly seen, as only the first and the last row are cut.
-                let out = &mut self.out[(place - self.start) as usize..(after + 1 - self.start) as usize];
+                let out = &mut out[(text.start - start) as usize..(after + 1 - start) as usize];
                 let (text, end) = out.split_at_mut(out.len() - 1);
-                print(column, bytes(elements[index], elements[index + 1]), null, text);
+                print(column, bytes(cell.start, cell.end), null, text);
                 end[0] = mark;
                 continue;
             }
-            let (skipped, upto) = self.cut_at(column, place, elements[index + 1] - elements[index]);
-            if skipped < upto {
-                let bytes = bytes(elements[index] + skipped, elements[index] + upto);
-                self.cut_elements(column, place + skipped * column.width, bytes, null);
+            let seen = text.start.max(start)..after.min(end);
+            if seen.start < seen.end {
+                let out = Output::Into(&mut out[(seen.start - start) as usize..(seen.end - start) as usize]);
+                by_elements(column.width as usize, usize::MAX, seen.start - text.start, out, |element, mut out| {
+                    let first = cell.start + element;
+                    let count = out.len() / column.width;
+                    out.wanted().into_iter().for_each(|out| print(column, bytes(first, first + count), null, out));
+                    Ok(())
+                })?;
             }
-            self.put(after, &[mark]);
+            if (start..end).contains(&after) {
+                out[(after - start) as usize] = mark;
+            }
         }
-        self.values = values;
         Ok(())
     }
 
-    /// The elements of a row's cell that are seen: how many are skipped, and up to which.
-    fn cut(&self, column: &TextColumn, elements: &[u64], index: usize) -> (u64, u64) {
-        self.cut_at(column, self.places[index], elements[index + 1] - elements[index])
-    }
-
-    fn cut_at(&self, column: &TextColumn, place: u64, count: u64) -> (u64, u64) {
+    /// The elements of a row's cell that are seen.
+    fn seen(&self, column: &TextColumn, elements: &[u64], index: usize) -> Range<u64> {
+        let (place, count) = (self.places[index], elements[index + 1] - elements[index]);
         let skipped = (self.start.saturating_sub(place) / column.width).min(count);
-        let upto = self.end().saturating_sub(place).div_ceil(column.width).min(count);
-        (skipped, upto)
-    }
-
-    /// Writes elements from `place` on, where the ends of the read may cut the first and the last.
-    fn cut_elements(&mut self, column: &TextColumn, place: u64, bytes: &[u8], null: bool) {
-        let length = bytes.len() / column.cells.size as usize * column.width as usize;
-        let mut edge = std::mem::take(&mut self.edge);
-        // As long as what is seen, and two elements more at most.
-        edge.resize(length, 0);
-        print(column, bytes, null, &mut edge);
-        self.put(place, &edge);
-        self.edge = edge;
-    }
-
-    /// Copies what is seen of a text at `place`.
-    fn put(&mut self, place: u64, text: &[u8]) {
-        let (from, to) = (place.max(self.start), (place + text.len() as u64).min(self.end()));
-        if from < to {
-            let target = &mut self.out[(from - self.start) as usize..(to - self.start) as usize];
-            target.copy_from_slice(&text[(from - place) as usize..(to - place) as usize]);
-        }
+        skipped..self.end().saturating_sub(place).div_ceil(column.width).min(count)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Where the cells of a column lie in its values: after each other, or where the offsets say.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Locate, Result};
 use crate::export::column::{Column, Fit, Misfit};
 use crate::export::content::Content;
+use crate::read::Output;
 
 /// The cells of a column, each some elements: numbers, or bytes of a text.
 pub struct Cells {
@@ -12,9 +14,9 @@ pub struct Cells {
     /// Bytes of an element.
     pub size: u64,
     count: Count,
-    pub values: Arc<dyn Content>,
+    values: Arc<dyn Content>,
     /// A byte a cell, 0 for null.
-    pub validity: Option<Arc<dyn Content>>,
+    validity: Option<Arc<dyn Content>>,
 }
 
 /// How many elements a cell has.
@@ -89,35 +91,57 @@ impl Cells {
         Ok(())
     }
 
-    /// As [`Content::prepare`], for `count` rows from `first`.
-    pub fn prepare(&self, first: u64, count: u64) {
-        self.validity.iter().for_each(|validity| validity.prepare(first, count));
-        let (start, end) = match &self.count {
-            Count::Each(each) => (first * each, (first + count) * each),
-            Count::Offsets(offsets) => {
-                offsets.prepare(first * 8, (count + 1) * 8);
-                let mut ends = Vec::with_capacity(1);
-                let mut end = |row| self.elements(row, 0, &mut ends).ok().and(ends.first().copied());
-                // The read itself will meet the same error and tell it.
-                let Some((start, end)) = end(first).zip(end(first + count)) else { return };
-                (start, end)
-            }
-        };
-        self.values.prepare(start * self.size, end.saturating_sub(start) * self.size);
+    /// The number of the first element of a row; behind the last row, of all elements.
+    ///
+    /// # Errors
+    /// As [`Cells::elements`].
+    pub fn element(&self, row: u64) -> Result<u64> {
+        let mut element = Vec::with_capacity(1);
+        self.elements(row, 0, &mut element)?;
+        Ok(element.first().copied().unwrap_or(0))
     }
 
-    /// As [`Content::prepare`], for a part of what is made of these cells, in proportion to the `whole`: exact for
-    /// cells of one size, near enough for others.
-    pub fn prepare_part(&self, offset: u64, length: u64, whole: u64) {
-        let part = |content: &dyn Content| {
-            let scale = |at: u64| (u128::from(at) * u128::from(content.len()) / u128::from(whole.max(1))) as u64;
-            let (start, end) = (scale(offset.min(whole)), scale(offset.saturating_add(length).min(whole)));
-            content.prepare(start, end - start);
-        };
-        part(&self.values);
-        if let Count::Offsets(offsets) = &self.count {
-            part(offsets);
+    /// Reads elements, into `scratch` where the text that they become is wanted.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn read_values(&self, elements: Range<u64>, out: &Output<'_>, scratch: &mut Vec<u8>) -> Result<()> {
+        let length = elements.end.saturating_sub(elements.start).saturating_mul(self.size);
+        let values = out.aside(length, scratch);
+        if values.is_empty() { Ok(()) } else { self.values.read(elements.start * self.size, values) }
+    }
+
+    /// Reads the validity of rows, into `scratch` where their text is wanted: a byte each, or none at all where no cell
+    /// can be null.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_validity(&self, rows: Range<u64>, out: &Output<'_>, scratch: &mut Vec<u8>) -> Result<()> {
+        scratch.clear();
+        match &self.validity {
+            Some(validity) if rows.start < rows.end => {
+                validity.read(rows.start, out.aside(rows.end - rows.start, scratch))
+            }
+            _ => Ok(()),
         }
-        self.validity.iter().for_each(|validity| part(validity));
+    }
+
+    /// Has the cells between two places decoded: their validity, their values, and where those are. A place is a row, and
+    /// how many elements of its cell are before it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn read_ahead(&self, from: (u64, u64), to: (u64, u64)) -> Result<()> {
+        let rows = from.0..to.0 + u64::from(to.1 > 0);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if let Count::Offsets(offsets) = &self.count {
+            offsets.read(rows.start * 8, Output::Ahead((rows.end - rows.start + 1) * 8))?;
+        }
+        let elements = self.element(from.0)? + from.1..self.element(to.0)? + to.1;
+        let ahead = Output::Ahead(0);
+        self.read_validity(rows, &ahead, &mut Vec::new())?;
+        self.read_values(elements, &ahead, &mut Vec::new())
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::table::{Position, Scratch, Table};
 use crate::array::sparse::parallel::{for_all, threads};
 use crate::error::{Error, Result};
-use crate::export::content::{Content, check_range};
+use crate::export::content::{Content, check_range, read_head};
+use crate::read::Output;
 
 /// Marks are at least this far apart: what a read has to write in vain before its first byte.
 const SPACING: u64 = 32 << 10;
@@ -73,10 +74,10 @@ impl Marks {
         after.checked_sub(1).and_then(|number| self.marks.get(number)).copied().unwrap_or_default()
     }
 
-    /// The first row that begins at a place or behind it; that of the end where there is none.
-    fn row_behind(&self, place: u64, rows: u64) -> u64 {
+    /// The position of the first mark at a place or behind it; that behind the last of `rows` where there is none.
+    fn behind(&self, place: u64, rows: u64) -> Position {
         let behind = self.marks.partition_point(|mark| mark.place < place);
-        self.marks.get(behind).map_or(rows, |mark| mark.position.row)
+        self.marks.get(behind).map_or(Position { row: rows, ..Position::default() }, |mark| mark.position)
     }
 }
 
@@ -126,17 +127,18 @@ impl Content for Measured {
         self.length
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.length, offset, buf.len())?;
-        let header = &self.table.header;
-        let from_header = usize::try_from(offset).ok().and_then(|start| header.get(start..)).unwrap_or(&[]);
-        let (head, rest) = buf.split_at_mut(from_header.len().min(buf.len()));
-        head.copy_from_slice(&from_header[..head.len()]);
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        let (start, rest) = read_head(&self.table.header, offset, out);
         if rest.is_empty() {
             return Ok(());
         }
-        let start = offset + head.len() as u64;
-        let end = start + rest.len() as u64;
+        let end = start + rest.len();
+        let Output::Into(rest) = rest else {
+            // Where a row begins between two marks is known only to who writes the rows before it.
+            let behind = self.marks.behind(end, self.table.rows);
+            return self.table.read_ahead(self.marks.before(start).position, behind);
+        };
         let mut mark = self.marks.before(start);
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if (mark.place..=start).contains(&last.place) {
@@ -164,12 +166,6 @@ impl Content for Measured {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = mark;
         Ok(())
     }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        let first = self.marks.before(offset).position.row;
-        let end = self.marks.row_behind(offset.saturating_add(length), self.table.rows);
-        self.table.prepare(first, end.saturating_sub(first));
-    }
 }
 
 #[cfg(test)]
@@ -188,7 +184,7 @@ mod tests {
         for place in [100, 5000, 100 + 250 * SPACING, u64::MAX] {
             let before = marks.before(place);
             assert!(before.place <= place && before.place == 100 + before.position.row * SPACING / 2);
-            assert!(marks.row_behind(place, 1000) >= before.position.row);
+            assert!(marks.behind(place, 1000).row >= before.position.row);
         }
     }
 }

@@ -12,13 +12,17 @@ use super::cells::Cells;
 use super::value::Printer;
 use crate::error::{Error, Result};
 use crate::export::column::{Column, Field, Fit, Misfit};
-use crate::export::content::{Content, check_range};
+use crate::export::content::{Content, check_range, read_head};
 use crate::export::element::Converted;
 use crate::export::number;
 use crate::format::datatype::Datatype;
+use crate::read::Output;
 
 /// Rows are written in batches of this many, so that all columns of a batch stay in the processor's cache.
 const BATCH: u64 = 1024;
+
+/// So many where nothing is written.
+const BATCH_AHEAD: u64 = 16 * BATCH;
 
 /// A column and how its cells become text.
 pub struct TextColumn {
@@ -84,8 +88,9 @@ pub struct Rows {
     /// Characters of each row that do not depend on offsets.
     pub(super) fixed: u64,
     length: u64,
-    /// A row and its place: where the last read ended, which is where the next one usually begins.
-    last: Mutex<(u64, u64)>,
+    /// A row and its place: where the last read ended, which is where the next one usually begins; and the same of
+    /// reading ahead.
+    last: [Mutex<(u64, u64)>; 2],
 }
 
 impl Rows {
@@ -98,29 +103,32 @@ impl Rows {
         });
         let length = total.filter(|&length| length <= i64::MAX as u64).ok_or_else(too_long)?;
         let fixed = columns.iter().map(|column| column.cells.each().unwrap_or(0) * column.width + 1).sum();
-        let last = Mutex::new((0, header.len() as u64));
+        let last = [0, 1].map(|_| Mutex::new((0, header.len() as u64)));
         Ok(Rows { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
     }
 
     /// The place of a row's first character.
     fn place(&self, row: u64) -> Result<u64> {
         let mut place = self.header.len() as u64 + row * self.fixed;
-        let mut elements = Vec::new();
         for column in self.columns.iter().filter(|column| column.varies()) {
-            column.cells.elements(row, 0, &mut elements)?;
-            place += elements.first().copied().unwrap_or(0) * column.width;
+            place += column.cells.element(row)? * column.width;
         }
         Ok(place)
     }
 
-    /// The row that the character at `place` belongs to, and that row's place.
-    fn row_at(&self, place: u64) -> Result<(u64, u64)> {
+    /// Whether the place of some row depends on offsets.
+    fn varies(&self) -> bool {
+        self.columns.iter().any(TextColumn::varies)
+    }
+
+    /// The row that the character at `place` belongs to, and that row's place; `last` are those of some other row.
+    fn row_at(&self, place: u64, last: (u64, u64)) -> Result<(u64, u64)> {
         let header = self.header.len() as u64;
-        if !self.columns.iter().any(TextColumn::varies) {
+        if !self.varies() {
             let row = (place - header) / self.fixed;
             return Ok((row, header + row * self.fixed));
         }
-        let (mut low, mut low_place) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut low, mut low_place) = last;
         let mut high = self.rows;
         if place < low_place {
             (low, low_place, high) = (0, header, low);
@@ -156,20 +164,30 @@ impl Content for Rows {
         self.length
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        check_range(self.length, offset, buf.len())?;
-        let from_header = usize::try_from(offset).ok().and_then(|start| self.header.get(start..)).unwrap_or(&[]);
-        let (head, rest) = buf.split_at_mut(from_header.len().min(buf.len()));
-        head.copy_from_slice(&from_header[..head.len()]);
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        let (offset, mut rest) = read_head(&self.header, offset, out);
         if rest.is_empty() {
             return Ok(());
         }
-        let offset = offset + head.len() as u64;
-        let end = offset + rest.len() as u64;
-        let (mut row, mut place) = self.row_at(offset)?;
+        let end = offset + rest.len();
+        let is_ahead = rest.wanted().is_none();
+        let last = &self.last[usize::from(is_ahead)];
+        let known = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut row, mut place) = self.row_at(offset, known)?;
         let mut batch = Batch::new(offset, rest);
         loop {
-            let count = BATCH.min(self.rows - row).min((end - place).div_ceil(self.fixed));
+            if is_ahead && !self.varies() && (offset..end).contains(&place) {
+                // No place has to be found but the one behind all whole rows.
+                let whole = ((end - place) / self.fixed).min(self.rows - row);
+                self.columns.iter().try_for_each(|column| column.cells.read_ahead((row, 0), (row + whole, 0)))?;
+                (row, place) = (row + whole, place + whole * self.fixed);
+                if place == end {
+                    break;
+                }
+            }
+            let most = if is_ahead { BATCH_AHEAD } else { BATCH };
+            let count = most.min(self.rows - row).min((end - place).div_ceil(self.fixed));
             if count == 0 {
                 return Err(Error::damaged("the offsets of the values end too early"));
             }
@@ -182,11 +200,7 @@ impl Content for Rows {
                 break;
             }
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (row, place);
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = (row, place);
         Ok(())
-    }
-
-    fn prepare(&self, offset: u64, length: u64) {
-        self.columns.iter().for_each(|column| column.cells.prepare_part(offset, length, self.length));
     }
 }

@@ -5,6 +5,7 @@
 //! them, and carriage returns break Polars and DuckDB. So the places of rows have to be measured, in one pass over
 //! all cells; see [`Table::measure`]. Who reads from the front need not wait for that; see [`Table::forward`].
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::cells::Cells;
@@ -15,6 +16,7 @@ use crate::array::sparse::parallel::{for_all, threads};
 use crate::error::Result;
 use crate::export::column::{Column, Fit};
 use crate::export::content::Forward;
+use crate::read::Output;
 
 /// At most so many cells and rows are written together: enough to read columns in pieces worth a call, and so few
 /// that their text stays in the processor's cache.
@@ -76,16 +78,9 @@ impl TableColumn {
     /// Reads the cells of `count` rows from `first` into the buffers; the elements are known already.
     fn load(&self, first: u64, count: u64, loaded: &mut Loaded) -> Result<()> {
         let (from, to) = (loaded.elements[0], loaded.elements[count as usize]);
-        loaded.values.resize(((to - from) * self.cells.size) as usize, 0);
-        if !loaded.values.is_empty() {
-            self.cells.values.read_at(from * self.cells.size, &mut loaded.values)?;
-        }
-        loaded.validity.clear();
-        if let Some(validity) = &self.cells.validity {
-            loaded.validity.resize(count as usize, 0);
-            validity.read_at(first, &mut loaded.validity)?;
-        }
-        Ok(())
+        let wanted = Output::Into(&mut []);
+        self.cells.read_values(from..to, &wanted, &mut loaded.values)?;
+        self.cells.read_validity(first..first + count, &wanted, &mut loaded.validity)
     }
 
     /// Appends a cell that was loaded.
@@ -239,9 +234,21 @@ impl Table {
         })
     }
 
-    /// As [`Content::prepare`](crate::export::Content::prepare), for `count` rows from `first`.
-    pub(super) fn prepare(&self, first: u64, count: u64) {
-        self.columns.iter().for_each(|column| column.cells.prepare(first, count));
+    /// Has decoded what the text between two positions is made of.
+    pub(super) fn read_ahead(&self, from: Position, to: Position) -> Result<()> {
+        let mut columns = (0..).zip(&self.columns);
+        columns.try_for_each(|(number, column)| column.cells.read_ahead(from.in_column(number), to.in_column(number)))
+    }
+}
+
+impl Position {
+    /// Where a column goes on at this position or behind it: the row, and how many elements of its cell are before that.
+    fn in_column(self, number: u32) -> (u64, u64) {
+        match number.cmp(&self.column) {
+            Ordering::Less => (self.row + 1, 0),
+            Ordering::Equal => (self.row, self.element),
+            Ordering::Greater => (self.row, 0),
+        }
     }
 }
 

@@ -4,8 +4,9 @@ use super::matrix_market::{self, MatrixDomain, matrix_market};
 use super::*;
 use crate::export::compose::Repeat;
 use crate::export::content::Forward;
-use crate::export::testing::{assert_random_access, read_all};
+use crate::export::testing::{Sources, assert_random_access, assert_reads_ahead, assert_reads_ahead_within, read_all};
 use crate::format::datatype::Datatype;
+use crate::read::Output;
 use proptest::prelude::*;
 
 fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
@@ -395,4 +396,55 @@ fn what_cannot_be_measured_is_an_error() {
         assert!(forward.next(&mut out).unwrap());
         assert!(forward.next(&mut out).is_err());
     }
+}
+
+/// Texts and, for each, a number that may be null.
+fn texts_and_numbers(rows: usize) -> [Column; 2] {
+    let texts: Vec<String> = (0..rows).map(|row| "x".repeat(row * 7 % 41)).collect();
+    let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+    let numbers = Column::fixed(Field::new("n", Datatype::UInt32), vec![rows as u64], Arc::new(vec![1; 4 * rows]));
+    let validity = Arc::new((0..rows).map(|row| u8::from(row % 3 > 0)).collect::<Vec<u8>>());
+    [strings("s", Datatype::StringUtf8, &texts), numbers.with_validity(validity)]
+}
+
+#[test]
+fn rows_of_fixed_width_are_read_ahead() {
+    let [texts, numbers] = texts_and_numbers(900);
+    assert_reads_ahead(|sources| grid(&sources.column(numbers.clone())).unwrap());
+    assert_reads_ahead(|sources| lines(&sources.column(texts.clone())).unwrap());
+    let pairs = Field::new("p", Datatype::Int16).with_values_per_cell(Some(2));
+    let pairs = Column::fixed(pairs, vec![900], Arc::new(vec![2; 3600]));
+    assert_reads_ahead(|sources| {
+        let columns = [&pairs, &texts, &numbers].map(|column| sources.column(column.clone()));
+        let columns = columns.map(|column| TextColumn::new(&column, None).unwrap());
+        Arc::new(Rows::new(b"a header\n".to_vec(), columns.into(), 900, b' ', 1).unwrap())
+    });
+    // Of more rows than are laid out at a time offsets are read that are not needed, of more of them than read ahead.
+    let [texts, numbers] = texts_and_numbers(40_000);
+    assert_reads_ahead(|sources| grid(&sources.column(numbers.clone())).unwrap());
+    assert_reads_ahead_within(1 << 20, |sources| lines(&sources.column(texts.clone())).unwrap());
+}
+
+#[test]
+fn rows_between_marks_are_read_ahead() {
+    let columns = texts_and_numbers(20_000);
+    let table_of = |sources: &mut Sources, columns: &[Column]| -> Arc<dyn Content> {
+        let columns: Vec<Column> = columns.iter().map(|column| sources.column(column.clone())).collect();
+        Arc::new(measured(&columns, Style::Csv))
+    };
+    assert_reads_ahead_within(64 << 10, |sources| table_of(sources, &columns));
+    // Of cells that are longer than what is read at a time only the parts.
+    let long = style::LONG;
+    let texts: [&[u8]; 4] = [b"one", &b"x".repeat(9 * long), b"", b"three"];
+    let blobs: [&[u8]; 4] = [b"", &[0xab; 7], &vec![0xab; 5 * long], b"\x01"];
+    let columns = [strings("text", Datatype::StringUtf8, &texts), strings("blob", Datatype::Blob, &blobs)];
+    assert_reads_ahead_within(256 << 10, |sources| table_of(sources, &columns));
+}
+
+#[test]
+fn reading_ahead_of_any_length_formats_nothing() {
+    let rows = 1 << 55;
+    let column = Column::fixed(Field::new("a", Datatype::Float32), vec![rows], Arc::new(Repeat::zeros(4 * rows)));
+    let content = grid(&column).unwrap();
+    content.read(3, Output::Ahead(content.len() - 5)).unwrap();
 }
