@@ -6,7 +6,6 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
 
 use super::timed_files::names_in;
 use super::window::TimeWindow;
@@ -19,7 +18,7 @@ use crate::format::folder::{
 use crate::format::fragment::FRAGMENT_METADATA;
 use crate::format::name::{NameForm, TimestampedName};
 use crate::format::schema::FIRST_SCHEMA;
-use crate::storage::{Listed, Storage};
+use crate::storage::{Listed, Storage, StoreKey};
 
 /// A consolidated commit or vacuum file larger than this, of half a million fragments, is not plausible.
 const MOST_COMMIT_FILE: u64 = 32 << 20;
@@ -51,7 +50,7 @@ impl FragmentEntry {
 pub struct SchemaEntry {
     /// How fragments refer to it: the file's name.
     pub name: String,
-    pub file: PathBuf,
+    pub file: StoreKey,
     /// `None` for `__array_schema.tdb`, which is older than any other.
     pub times: Option<TimestampedName>,
 }
@@ -68,7 +67,7 @@ pub struct ConditionEntry {
 /// Where a delete's generic tile is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConditionBytes {
-    File(PathBuf),
+    File(StoreKey),
     /// A copy inside a consolidated commits file.
     Inline(Vec<u8>),
 }
@@ -87,7 +86,7 @@ type Commit<'a> = (&'a str, CommitFile, TimestampedName);
 /// The names in an array's folder. Memory: about 150 bytes a fragment.
 #[derive(Debug)]
 pub struct Directory {
-    pub root: PathBuf,
+    pub root: StoreKey,
     /// In the order that breaks ties of time: those in the root, then those of the commits folder.
     fragments: Vec<FragmentEntry>,
     vacuums: Vec<Vacuum>,
@@ -121,9 +120,9 @@ impl FragmentFolders<'_> {
     /// The paths of all folders that only a commit makes a fragment.
     fn paths(&self) -> impl Iterator<Item = String> + '_ {
         let is_marked = |one: &&Listed| matches!(root_fragment(&one.name), Ok(Some(RootFragment::Marked(_))));
-        let outer = self.top.iter().filter(is_marked).filter(|one| one.is_folder).map(|one| one.name.clone());
+        let outer = self.top.iter().filter(is_marked).filter(|one| one.is_folder()).map(|one| one.name.clone());
         let is_fragment = |one: &&Listed| matches!(TimestampedName::parse(&one.name), Ok(Some(_)));
-        let inner = self.inner.iter().filter(is_fragment).filter(|one| one.is_folder);
+        let inner = self.inner.iter().filter(is_fragment).filter(|one| one.is_folder());
         outer.chain(inner.map(|one| format!("{FRAGMENTS}/{}", one.name)))
     }
 }
@@ -134,7 +133,7 @@ impl Directory {
     /// # Errors
     /// [`Error::NotAnArray`] when there is no schema, [`Error::Io`] where a listing or a commit file
     /// cannot be read, [`Error::Damaged`] for commit files that do not parse or name fragments that are not there.
-    pub fn read(storage: &dyn Storage, root: &Path) -> Result<Self> {
+    pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
         match Self::list(storage, root) {
             // A vacuum may have taken fragments away between two listings. It says so before it does.
             Err(Error::Damaged { .. }) => Self::list(storage, root),
@@ -142,10 +141,10 @@ impl Directory {
         }
     }
 
-    fn list(storage: &dyn Storage, root: &Path) -> Result<Self> {
+    fn list(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
         let top = storage.list(root)?;
         let mut directory = Directory {
-            root: root.to_owned(),
+            root: root.clone(),
             fragments: Vec::new(),
             vacuums: Vec::new(),
             schemas: Vec::new(),
@@ -156,7 +155,7 @@ impl Directory {
         directory.find_schemas(storage, &top)?;
         if directory.schemas.is_empty() {
             return Err(Error::NotAnArray {
-                path: root.display().to_string(),
+                path: root.to_string(),
                 reason: "not a TileDB array: it has no schema".into(),
             });
         }
@@ -212,7 +211,7 @@ impl Directory {
     }
 
     /// The folder of a fragment.
-    pub fn folder_of(&self, fragment: &FragmentEntry) -> PathBuf {
+    pub fn folder_of(&self, fragment: &FragmentEntry) -> StoreKey {
         self.root.join(&*fragment.path)
     }
 
@@ -220,7 +219,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Io`] where their folder cannot be listed, [`Error::Damaged`] for impossible times.
-    pub fn consolidated_metadata(&self, storage: &dyn Storage) -> Result<Vec<PathBuf>> {
+    pub fn consolidated_metadata(&self, storage: &dyn Storage) -> Result<Vec<StoreKey>> {
         if !self.has_consolidated_metadata {
             return Ok(Vec::new());
         }
@@ -276,13 +275,13 @@ impl Directory {
 
     /// [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, as libtiledb has them.
     fn find_schemas(&mut self, storage: &dyn Storage, top: &[Listed]) -> Result<()> {
-        if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder) {
+        if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder()) {
             let file = self.root.join(FIRST_SCHEMA);
             self.schemas.push(SchemaEntry { name: FIRST_SCHEMA.into(), file, times: None });
         }
         if top.iter().any(|one| one.name == SCHEMAS) {
             let folder = self.root.join(SCHEMAS);
-            for one in names_in(storage, &folder)?.into_iter().filter(|one| !one.is_folder) {
+            for one in names_in(storage, &folder)?.into_iter().filter(|one| !one.is_folder()) {
                 if let Some(times) = timestamped_file(&one.name)? {
                     self.schemas.push(SchemaEntry { file: folder.join(&one.name), name: one.name, times: Some(times) });
                 }
@@ -297,7 +296,7 @@ impl Directory {
             top.iter().map(|one| one.name.as_str()).filter(|name| name.ends_with(".ok")).collect();
         for one in top {
             let Some(candidate) = root_fragment(&one.name)? else { continue };
-            if !one.is_folder {
+            if !one.is_folder() {
                 let reason = "a fragment that is no folder, or a link to nowhere";
                 return Err(Error::damaged(reason).in_file(self.root.join(&one.name)));
             }
@@ -371,7 +370,7 @@ impl Directory {
         Ok(())
     }
 
-    fn find_vacuums(&mut self, storage: &dyn Storage, folder: &Path, commits: &[Commit<'_>]) -> Result<()> {
+    fn find_vacuums(&mut self, storage: &dyn Storage, folder: &StoreKey, commits: &[Commit<'_>]) -> Result<()> {
         for &(name, _, times) in commits.iter().filter(|(_, kind, _)| *kind == CommitFile::Vacuum) {
             let file = folder.join(name);
             let replaced = parse_vacuum(&storage.read(&file, MOST_COMMIT_FILE)?).in_file(&file)?;
@@ -421,7 +420,7 @@ impl Directory {
     }
 
     fn warning(&self, file: &str, reason: &str) -> String {
-        let (array, file) = (Some(self.root.display().to_string()), Some(file.to_owned()));
+        let (array, file) = (Some(self.root.to_string()), Some(file.to_owned()));
         format!("{reason} ({})", Place { array, file, ..Place::default() })
     }
 }
@@ -434,7 +433,7 @@ fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool 
 
 /// The files among the names of a folder that say something of commits.
 fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
-    let files = names.iter().filter(|one| !one.is_folder);
+    let files = names.iter().filter(|one| !one.is_folder());
     let commits = files.filter_map(|one| {
         let commit = commit_file(&one.name).transpose()?;
         Some(commit.map(|(kind, times)| (one.name.as_str(), kind, times)))
@@ -456,11 +455,11 @@ struct Consolidated {
 impl Consolidated {
     fn read(
         storage: &dyn Storage,
-        folder: &Path,
+        folder: &StoreKey,
         commits: &[Commit<'_>],
         folders: &FragmentFolders<'_>,
     ) -> Result<Self> {
-        let of_kind = |wanted: CommitFile| -> Result<Vec<(PathBuf, Vec<u8>)>> {
+        let of_kind = |wanted: CommitFile| -> Result<Vec<(StoreKey, Vec<u8>)>> {
             let files = commits.iter().filter(|(_, kind, _)| *kind == wanted).map(|(name, _, _)| folder.join(name));
             files.map(|file| storage.read(&file, MOST_COMMIT_FILE).map(|bytes| (file, bytes))).collect()
         };

@@ -2,7 +2,6 @@
 //! share it, so that what one has read the others need not read again.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
@@ -18,7 +17,7 @@ use crate::filter::Key;
 use crate::format::folder::METADATA;
 use crate::format::fragment::FragmentFacts;
 use crate::format::schema::ArraySchema;
-use crate::storage::Storage;
+use crate::storage::{Storage, StoreKey};
 
 /// What all arrays of one mount share.
 pub struct Context {
@@ -72,7 +71,7 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// As [`Directory::read`].
-    pub fn open(context: Arc<Context>, path: &Path) -> Result<Self> {
+    pub fn open(context: Arc<Context>, path: &StoreKey) -> Result<Self> {
         let directory = Directory::read(&*context.storage, path).in_array(path)?;
         directory.warnings().iter().for_each(|warning| log::warn!("{warning}"));
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
@@ -87,7 +86,7 @@ impl ArrayFolder {
         })
     }
 
-    pub fn path(&self) -> &Path {
+    pub fn path(&self) -> &StoreKey {
         &self.directory.root
     }
 
@@ -195,8 +194,8 @@ impl ArrayFolder {
     }
 
     /// The path of a file in a fragment's folder.
-    pub fn fragment_file(&self, fragment: usize, name: &str) -> PathBuf {
-        self.fragment(fragment).map(|entry| self.directory.folder_of(entry).join(name)).unwrap_or_default()
+    pub fn fragment_file(&self, fragment: usize, name: &str) -> StoreKey {
+        self.fragment(fragment).map_or_else(|| self.path().clone(), |entry| self.directory.folder_of(entry)).join(name)
     }
 }
 

@@ -4,7 +4,6 @@
 //! are read in ranges.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::folder::Context;
@@ -14,6 +13,7 @@ use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::datatype::Datatype;
 use crate::format::folder::METADATA;
+use crate::storage::StoreKey;
 use crate::format::metadata::{EntryHead, MetadataValue, ValueHead, parse_entries};
 
 /// Values up to this length are in memory, whatever there is of them.
@@ -110,11 +110,11 @@ impl Metadata {
     /// # Errors
     /// [`Error::Damaged`](crate::error::Error::Damaged) naming the file, [`Error::Key`](crate::error::Error::Key)
     /// where it is encrypted and the key is missing or wrong: never some keys without the others.
-    pub fn read(context: &Context, root: &Path, window: TimeWindow) -> Result<Self> {
+    pub fn read(context: &Context, root: &StoreKey, window: TimeWindow) -> Result<Self> {
         Self::read_files(context, root, window).in_array(root)
     }
 
-    fn read_files(context: &Context, root: &Path, window: TimeWindow) -> Result<Self> {
+    fn read_files(context: &Context, root: &StoreKey, window: TimeWindow) -> Result<Self> {
         let (mut metadata, mut held) = (Metadata::default(), Held::default());
         for one in files_in_force(&*context.storage, &root.join(METADATA), window)? {
             metadata.add_file(context, &one.file, &mut held)?;
@@ -123,7 +123,7 @@ impl Metadata {
     }
 
     /// Applies the entries of a file.
-    fn add_file(&mut self, context: &Context, file: &Path, held: &mut Held) -> Result<()> {
+    fn add_file(&mut self, context: &Context, file: &StoreKey, held: &mut Held) -> Result<()> {
         let tile = Arc::new(GenericTile::open(context, file)?);
         held.stored = held.stored.saturating_add(tile.stored());
         let most = most_decoded(held.stored);
@@ -146,7 +146,7 @@ impl Metadata {
     ///
     /// # Errors
     /// The first damage in it.
-    pub(super) fn verify_file(context: &Context, file: &Path) -> Result<()> {
+    pub(super) fn verify_file(context: &Context, file: &StoreKey) -> Result<()> {
         let mut metadata = Metadata::default();
         metadata.add_file(context, file, &mut Held::default())?;
         metadata.verify()

@@ -22,7 +22,6 @@ pub mod var_tiles;
 pub mod verify;
 pub mod window;
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Locate, Result};
@@ -30,6 +29,7 @@ use crate::format::fragment::Field;
 use crate::format::name::TimestampedName;
 use crate::format::scalar::Scalar;
 use crate::format::schema::{ArraySchema, ArrayType};
+use crate::storage::{ListedKind, StoreKey};
 
 pub use folder::{ArrayFolder, Context, Outline};
 pub use fragment::FieldFile;
@@ -54,7 +54,7 @@ pub struct Array {
     fragments: Vec<usize>,
     metadata: OnceLock<Arc<Metadata>>,
     /// The folders of the arrays that this one is a label of, outermost first: none of them may be one of its labels.
-    around: Vec<PathBuf>,
+    around: Vec<StoreKey>,
 }
 
 impl Array {
@@ -95,7 +95,7 @@ impl Array {
         &self.folder.context
     }
 
-    pub fn path(&self) -> &Path {
+    pub fn path(&self) -> &StoreKey {
         self.folder.path()
     }
 
@@ -167,10 +167,14 @@ impl Array {
         let Some(entry) = self.folder.fragment(number) else { return Ok(0) };
         let folder = self.folder.directory().folder_of(entry);
         let files = storage.list(&folder)?;
-        files
-            .iter()
-            .filter(|file| !file.is_folder)
-            .try_fold(0u64, |sum, file| Ok(sum.saturating_add(storage.open(&folder.join(&file.name))?.len())))
+        files.iter().try_fold(0u64, |sum, file| {
+            let length = match file.kind {
+                ListedKind::Folder => 0,
+                ListedKind::Object { length: Some(length) } => length,
+                ListedKind::Object { length: None } => storage.length(&folder.join(&file.name))?,
+            };
+            Ok(sum.saturating_add(length))
+        })
     }
 
     /// What a visible fragment's footer says.

@@ -5,7 +5,6 @@
 //! read of the file and one entry of the cache serve all of it.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use super::bitsort::{SortedCells, SortedFile};
@@ -15,7 +14,7 @@ use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, Scratch};
 use crate::format::fragment::sections::check_tile_offsets;
 use crate::format::tile::ChunkHeader;
-use crate::storage::{Storage, StoredFile};
+use crate::storage::{Storage, StoreKey};
 
 /// Tiles of at most this many decoded bytes are decoded and cached whole.
 const WHOLE_TILE: u64 = 128 << 10;
@@ -26,6 +25,9 @@ const MOST_EXPANSION: u64 = 1 << 20;
 
 /// What can only be decoded as one piece may take this many bytes however small the cache is; else as many as that.
 const ALWAYS_DECODED: u64 = 16 << 20;
+
+/// For so many stored bytes there is room made before it is known that the file has them.
+const ALWAYS_READ: u64 = 1 << 20;
 
 /// Each thread keeps a buffer of at most so many bytes for what is stored.
 const MOST_KEPT: usize = 1 << 20;
@@ -61,7 +63,7 @@ pub struct Tiles {
     cache: Weak<Cache>,
     buffers: Arc<Buffers>,
     source: u64,
-    path: PathBuf,
+    path: StoreKey,
     offsets: Arc<[u64]>,
     file_size: u64,
     decoder: Decoder,
@@ -114,7 +116,7 @@ impl Tiles {
     pub fn new(
         context: &Context,
         source: u64,
-        path: PathBuf,
+        path: StoreKey,
         offsets: Arc<[u64]>,
         file_size: u64,
         decoder: Decoder,
@@ -204,11 +206,11 @@ impl Tiles {
     /// The start of each of `cells` strings and the strings, for a tile that stores both in one chunk; not kept.
     pub(super) fn decode_strings(&self, tile: u64, size: u64, cells: usize) -> Result<(Vec<u64>, Buffer)> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
-        let decoded = self.open_for(offset, stored).and_then(|file| {
+        let decoded = self.expect_stored(offset, stored).and_then(|()| {
             plausible(stored, size.saturating_add(8 * cells as u64))?;
             WORKSPACE.with_borrow_mut(|workspace| {
                 let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
-                file.read_at(offset, buffer)?;
+                self.read_at(offset, buffer)?;
                 let mut decoded = None;
                 self.for_each_chunk(buffer, |original, metadata, data| {
                     if decoded.is_some() {
@@ -243,9 +245,9 @@ impl Tiles {
             if stored != size {
                 return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
             }
-            let file = self.open_for(offset, stored)?;
+            self.expect_stored(offset, stored)?;
             let mut bytes = self.room(stored)?;
-            file.read_at(offset, &mut bytes)?;
+            self.read_at(offset, &mut bytes)?;
             Ok(bytes)
         };
         read().in_file(&self.path)
@@ -278,7 +280,7 @@ impl Tiles {
         self.cache.upgrade().map_or(0, |cache| cache.budget() as u64)
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &StoreKey {
         &self.path
     }
 
@@ -325,7 +327,7 @@ impl Tiles {
 
     /// The cache, which lives as long as the array that these tiles are of.
     fn cache(&self) -> Result<Arc<Cache>> {
-        self.cache.upgrade().ok_or_else(|| Error::usage("the array was closed"))
+        self.cache.upgrade().ok_or_else(|| Error::internal("the array was closed while it is read"))
     }
 
     /// Offset and length of a tile in the file.
@@ -338,25 +340,28 @@ impl Tiles {
         Ok((offset, end - offset))
     }
 
-    fn open(&self) -> Result<Arc<dyn StoredFile>> {
-        self.storage.open(&self.path)
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.storage.read_at(&self.path, offset, into)
     }
 
-    /// The file, which holds `stored` bytes at `offset`: what is recorded of its length need not be so.
-    fn open_for(&self, offset: u64, stored: u64) -> Result<Arc<dyn StoredFile>> {
-        let file = self.open()?;
-        if offset.checked_add(stored).is_none_or(|end| end > file.len()) {
-            let reason = format!("the file ends at {}, {stored} bytes wanted", file.len());
-            return Err(Error::damaged(reason).at(offset));
+    /// Whether the file holds `stored` bytes at `offset`, before there is room made for many: what is recorded of its
+    /// length need not be so. Reading few tells it as well.
+    fn expect_stored(&self, offset: u64, stored: u64) -> Result<()> {
+        if stored <= ALWAYS_READ {
+            return Ok(());
         }
-        Ok(file)
+        let length = self.storage.length(&self.path)?;
+        if offset.checked_add(stored).is_none_or(|end| end > length) {
+            return Err(Error::damaged(format!("the file ends at {length}, {stored} bytes wanted")).at(offset));
+        }
+        Ok(())
     }
 
     /// How many chunks a tile says it has.
     pub(super) fn chunks(&self, tile: u64) -> Result<u64> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
         let mut head = [0; 8];
-        self.open()?.read_at(offset, &mut head).in_file(&self.path)?;
+        self.read_at(offset, &mut head).in_file(&self.path)?;
         self.chunk_count(u64::from_le_bytes(head), stored).in_file(&self.path).at(offset)
     }
 
@@ -382,9 +387,9 @@ impl Tiles {
 
     fn walk_chunks(&self, tile: u64, size: u64) -> Result<ChunkIndex> {
         let (offset, stored) = self.stored_range(tile)?;
-        let file = self.open_for(offset, stored)?;
+        self.expect_stored(offset, stored)?;
         let mut head = [0; 8];
-        file.read_at(offset, &mut head)?;
+        self.read_at(offset, &mut head)?;
         let count = self.chunk_count(u64::from_le_bytes(head), stored).at(offset)?;
         if count.saturating_mul(size_of::<StoredChunk>() as u64) > self.most_at_once() {
             return Err(Error::unsupported(format!("a tile of {count} chunks"))
@@ -397,7 +402,7 @@ impl Tiles {
         let mut chunks = Vec::new();
         for _ in 0..count {
             let mut bytes = [0; ChunkHeader::SIZE];
-            file.read_at(position, &mut bytes)?;
+            self.read_at(position, &mut bytes)?;
             let header = ChunkHeader::parse(&bytes);
             let chunk = StoredChunk { offset: position + ChunkHeader::SIZE as u64, header, start };
             if header.original == 0 && count > 1 {
@@ -419,14 +424,14 @@ impl Tiles {
         let size = u64::from(chunk.header.original);
         let stored = chunk.header.payload_size();
         plausible(stored, size)?;
-        let file = self.open_for(chunk.offset, stored)?;
+        self.expect_stored(chunk.offset, stored)?;
         let mut bytes = self.room(size)?;
         if self.decoder.is_plain() && chunk.header.metadata == 0 && chunk.header.filtered == chunk.header.original {
-            file.read_at(chunk.offset, &mut bytes)?;
+            self.read_at(chunk.offset, &mut bytes)?;
         } else {
             WORKSPACE.with_borrow_mut(|workspace| {
                 let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
-                file.read_at(chunk.offset, buffer)?;
+                self.read_at(chunk.offset, buffer)?;
                 let (metadata, data) = buffer.split_at(chunk.header.metadata as usize);
                 self.decoder.undo(metadata, data, &mut bytes, scratch)
             })?;
@@ -445,11 +450,11 @@ impl Tiles {
         let (offset, stored) = self.stored_range(tile)?;
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         plausible(stored, size).at(offset)?;
-        let file = self.open_for(offset, stored)?;
+        self.expect_stored(offset, stored)?;
         let mut bytes = self.room(size).at(offset)?;
         WORKSPACE.with_borrow_mut(|workspace| {
             let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
-            file.read_at(offset, buffer)?;
+            self.read_at(offset, buffer)?;
             let mut filled = 0;
             self.for_each_chunk(buffer, |original, metadata, data| {
                 let end = filled + original;

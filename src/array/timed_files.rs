@@ -1,14 +1,13 @@
 //! The files of `__meta` and `__group`, each with its time in its name: which of them are in force in a window.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::commit::parse_vacuum;
 use crate::format::folder::{CommitFile, commit_file, timestamped_file};
 use crate::format::name::TimestampedName;
-use crate::storage::{Listed, Storage};
+use crate::storage::{Listed, Storage, StoreKey};
 
 /// A vacuum file larger than this is not plausible: it would name a hundred thousand files.
 const MOST_VACUUM: u64 = 8 << 20;
@@ -17,7 +16,7 @@ const MOST_VACUUM: u64 = 8 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimedFile {
     pub times: TimestampedName,
-    pub file: PathBuf,
+    pub file: StoreKey,
 }
 
 /// The names in a folder of an array or a group. Where there is no such folder there are none; but what has its name
@@ -25,11 +24,11 @@ pub struct TimedFile {
 ///
 /// # Errors
 /// [`Error::Io`] where the folder cannot be listed, [`Error::Damaged`] where it is something else.
-pub(super) fn names_in(storage: &dyn Storage, folder: &Path) -> Result<Vec<Listed>> {
+pub(super) fn names_in(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<Listed>> {
     let names = storage.list(folder)?;
     if names.is_empty()
-        && let (Some(parent), Some(name)) = (folder.parent(), folder.file_name())
-        && storage.list(parent)?.iter().any(|one| *one.name == *name && !one.is_folder)
+        && let (Some(parent), Some(name)) = (folder.parent(), folder.name())
+        && storage.list(&parent)?.iter().any(|one| one.name.as_bytes() == name && !one.is_folder())
     {
         return Err(Error::damaged("it is no folder, or a link to nowhere").in_file(folder));
     }
@@ -42,10 +41,10 @@ pub(super) fn names_in(storage: &dyn Storage, folder: &Path) -> Result<Vec<Liste
 /// # Errors
 /// [`Error::Io`] where the folder or a vacuum file cannot be read, [`Error::Damaged`] for names and vacuum files that
 /// contradict themselves.
-pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) -> Result<Vec<TimedFile>> {
+pub fn files_in_force(storage: &dyn Storage, folder: &StoreKey, window: TimeWindow) -> Result<Vec<TimedFile>> {
     let names = names_in(storage, folder)?;
     let mut replaced = HashSet::new();
-    for one in names.iter().filter(|one| !one.is_folder) {
+    for one in names.iter().filter(|one| !one.is_folder()) {
         if let Some((CommitFile::Vacuum, times)) = commit_file(&one.name).in_file(folder)?
             && window.contains(&times)
         {
@@ -55,7 +54,7 @@ pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) 
         }
     }
     let mut files = Vec::new();
-    for one in names.iter().filter(|one| !one.is_folder && !replaced.contains(&one.name)) {
+    for one in names.iter().filter(|one| !one.is_folder() && !replaced.contains(&one.name)) {
         if let Some(times) = timestamped_file(&one.name).in_file(folder)?
             && window.contains(&times)
         {
@@ -71,9 +70,9 @@ pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) 
 ///
 /// # Errors
 /// As [`files_in_force`].
-pub fn timed_files(storage: &dyn Storage, folder: &Path) -> Result<Vec<TimedFile>> {
+pub fn timed_files(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<TimedFile>> {
     let mut files = Vec::new();
-    for one in names_in(storage, folder)?.iter().filter(|one| !one.is_folder) {
+    for one in names_in(storage, folder)?.iter().filter(|one| !one.is_folder()) {
         let times = timestamped_file(&one.name).in_file(folder)?;
         files.extend(times.map(|times| TimedFile { times, file: folder.join(&one.name) }));
     }
@@ -84,7 +83,7 @@ pub fn timed_files(storage: &dyn Storage, folder: &Path) -> Result<Vec<TimedFile
 ///
 /// # Errors
 /// As [`files_in_force`].
-pub fn commit_times(storage: &dyn Storage, folder: &Path) -> Result<Vec<u64>> {
+pub fn commit_times(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<u64>> {
     Ok(timed_files(storage, folder)?.iter().map(|one| one.times.t2).collect())
 }
 
@@ -92,7 +91,7 @@ pub fn commit_times(storage: &dyn Storage, folder: &Path) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// As [`files_in_force`].
-pub fn first_start(storage: &dyn Storage, folder: &Path) -> Result<Option<u64>> {
+pub fn first_start(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<u64>> {
     Ok(timed_files(storage, folder)?.iter().map(|one| one.times.t1).min())
 }
 

@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +19,7 @@ use crate::error::{Error, Locate, Result};
 use crate::format::folder::METADATA;
 use crate::format::fragment::Field;
 use crate::format::pipeline::Filter;
+use crate::storage::StoreKey;
 
 /// Offsets of variable-size cells are checked in parts of this many.
 const OFFSETS_AT_ONCE: u64 = 4096;
@@ -62,8 +61,7 @@ impl Finding {
     /// Whether something stored is damaged or missing; else it could not be looked at.
     pub fn is_damage(&self) -> bool {
         match &self.error {
-            Error::Damaged { .. } | Error::Key { .. } => true,
-            Error::Io { kind, .. } => *kind == ErrorKind::NotFound,
+            Error::Damaged { .. } | Error::Missing { .. } | Error::Key { .. } => true,
             _ => false,
         }
     }
@@ -100,7 +98,7 @@ struct Verifier<'a> {
     found: Mutex<BTreeMap<String, (Error, u64)>>,
     warnings: Mutex<Vec<String>>,
     /// The folders of arrays that were looked at, as labels can lead to the same one in several ways.
-    visited: Mutex<HashSet<PathBuf>>,
+    visited: Mutex<HashSet<StoreKey>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -338,8 +336,7 @@ impl Verifier<'_> {
     fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
         let folder = fragment.array.folder();
         let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
-            let stored = folder.context.storage.open(tiles.path())?;
-            Ok((stored.len(), tiles))
+            Ok((folder.context.storage.length(tiles.path())?, tiles))
         });
         let (length, tiles) = match opened {
             Ok(opened) => opened,

@@ -363,7 +363,7 @@ impl Landing<'_> {
 impl Drop for Landing<'_> {
     fn drop(&mut self) {
         if !self.landed {
-            self.finish(Err(Error::damaged("a decoder stopped unexpectedly")), 0);
+            self.finish(Err(Error::internal("a decoder stopped unexpectedly")), 0);
         }
     }
 }
@@ -381,7 +381,7 @@ impl Flight {
 }
 
 fn typed<T: Any + Send + Sync>(value: Value) -> Result<Arc<T>> {
-    value.downcast().map_err(|_| Error::damaged("a cached value has another type than its key says"))
+    value.downcast().map_err(|_| Error::internal("a cached value has another type than its key says"))
 }
 
 /// A poisoned lock only means that another thread panicked between two consistent states.

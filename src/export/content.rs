@@ -39,7 +39,7 @@ pub trait Forward: Send {
 pub(crate) fn check_range(length: u64, offset: u64, wanted: usize) -> Result<()> {
     match offset.checked_add(wanted as u64) {
         Some(end) if end <= length => Ok(()),
-        _ => Err(Error::usage(format!("read past the end, at offset {offset}"))),
+        _ => Err(Error::internal(format!("read past the end, at offset {offset}"))),
     }
 }
 
@@ -67,7 +67,7 @@ impl Content for Vec<u8> {
         let range = usize::try_from(offset)
             .ok()
             .and_then(|start| self.get(start..start.checked_add(buf.len())?))
-            .ok_or_else(|| Error::usage(format!("read past the end, at offset {offset}")))?;
+            .ok_or_else(|| Error::internal(format!("read past the end, at offset {offset}")))?;
         buf.copy_from_slice(range);
         Ok(())
     }

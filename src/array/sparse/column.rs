@@ -1,6 +1,5 @@
 //! One file of a sparse array's fixed-size column: coordinates, values or validity, a cell for each row.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::files::FixedFile;
@@ -160,7 +159,10 @@ impl<'a> Files<'a> {
                 Some((axis, cell)) => {
                     let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
                     let error = Error::damaged(format!("{place}: a coordinate outside the domain"));
-                    Err(error.in_field(&axis.name).in_file(file.path().unwrap_or(Path::new(""))))
+                    Err(match file.path() {
+                        Some(path) => error.in_field(&axis.name).in_file(path),
+                        None => error.in_field(&axis.name),
+                    })
                 }
                 None => Ok(()),
             }
