@@ -115,7 +115,7 @@ impl ManyFragments {
     fn open(&self) -> Result<DenseView> {
         let storage = Arc::new(LocalStorage::new());
         let context = Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None };
-        let folder = Arc::new(ArrayFolder::open(Arc::new(context), self.folder.path())?);
+        let folder = Arc::new(ArrayFolder::open(Arc::new(context), &self.folder.path().into())?);
         DenseView::new(Arc::new(Array::open(folder, TimeWindow::ALL)?))
     }
 }

@@ -86,7 +86,7 @@ fn bitsort(name: &str) -> Arc<Array> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bitsort/arrays").join(name);
     let key = (name == "encrypted").then(|| Arc::new(Key::parse(b"abcdefghijklmnopqrstuvwxyz012345").unwrap()));
     let context = Context { storage: Arc::new(LocalStorage::new()), cache: Arc::new(Cache::new(4 << 20)), key };
-    let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path).unwrap());
+    let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path.into()).unwrap());
     Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())
 }
 
@@ -104,7 +104,7 @@ fn check(object: &Object) -> Vec<Outcome> {
     let cache = Arc::new(Cache::new(512 << 10));
     let key = object.key.as_ref().map(|key| Arc::new(Key::parse(key.as_bytes()).expect("a key")));
     let context = Arc::new(Context { storage: Arc::new(LocalStorage::new()), cache, key });
-    let folder = match ArrayFolder::open(context, &object.place) {
+    let folder = match ArrayFolder::open(context, &(&object.place).into()) {
         Ok(folder) => Arc::new(folder),
         Err(error) => {
             return vec![Outcome {

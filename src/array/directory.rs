@@ -7,7 +7,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 
-use super::timed_files::names_in;
+use super::listing::FolderListing;
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Place, Result};
 use crate::format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
@@ -18,7 +18,7 @@ use crate::format::folder::{
 use crate::format::fragment::FRAGMENT_METADATA;
 use crate::format::name::{NameForm, TimestampedName};
 use crate::format::schema::FIRST_SCHEMA;
-use crate::storage::{Listed, Storage, StoreKey};
+use crate::storage::{Listed, Storage, StoreKey, together};
 
 /// A consolidated commit or vacuum file larger than this, of half a million fragments, is not plausible.
 const MOST_COMMIT_FILE: u64 = 32 << 20;
@@ -87,6 +87,8 @@ type Commit<'a> = (&'a str, CommitFile, TimestampedName);
 #[derive(Debug)]
 pub struct Directory {
     pub root: StoreKey,
+    /// What is below, as far as one request told.
+    listing: FolderListing,
     /// In the order that breaks ties of time: those in the root, then those of the commits folder.
     fragments: Vec<FragmentEntry>,
     vacuums: Vec<Vacuum>,
@@ -134,17 +136,27 @@ impl Directory {
     /// [`Error::NotAnArray`] when there is no schema, [`Error::Io`] where a listing or a commit file
     /// cannot be read, [`Error::Damaged`] for commit files that do not parse or name fragments that are not there.
     pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
-        match Self::list(storage, root) {
+        Self::read_listed(storage, FolderListing::read(storage, root)?)
+    }
+
+    /// As [`Directory::read`], of an array whose folder was listed a moment ago.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_listed(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
+        let root = listing.root().clone();
+        match Self::of_listing(storage, listing) {
             // A vacuum may have taken fragments away between two listings. It says so before it does.
-            Err(Error::Damaged { .. }) => Self::list(storage, root),
-            listed => listed,
+            Err(Error::Damaged { .. }) => Self::of_listing(storage, FolderListing::read(storage, &root)?),
+            read => read,
         }
     }
 
-    fn list(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
-        let top = storage.list(root)?;
+    fn of_listing(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
+        let top = listing.top().to_vec();
         let mut directory = Directory {
-            root: root.clone(),
+            root: listing.root().clone(),
+            listing,
             fragments: Vec::new(),
             vacuums: Vec::new(),
             schemas: Vec::new(),
@@ -155,26 +167,30 @@ impl Directory {
         directory.find_schemas(storage, &top)?;
         if directory.schemas.is_empty() {
             return Err(Error::NotAnArray {
-                path: root.to_string(),
+                path: directory.root.to_string(),
                 reason: "not a TileDB array: it has no schema".into(),
             });
         }
-        let names = |folder: &str| match top.iter().any(|one| one.name == folder) {
-            true => names_in(storage, &root.join(folder)),
-            false => Ok(Vec::new()),
-        };
         // The fragments first: one that is written meanwhile is then no fragment without a commit.
-        let folders = FragmentFolders { top: &top, inner: names(FRAGMENTS)? };
-        let (commits, commits_folder) = (names(COMMITS)?, root.join(COMMITS));
+        let folders = FragmentFolders { top: &top, inner: directory.names(storage, FRAGMENTS)? };
+        let (commits, commits_folder) = (directory.names(storage, COMMITS)?, directory.root.join(COMMITS));
         let commits = commits_of(&commits)?;
         let consolidated = Consolidated::read(storage, &commits_folder, &commits, &folders)?;
         directory.find_root_fragments(storage, &top, &consolidated)?;
         let ignored = directory.find_committed(&commits, consolidated)?;
         directory.fragments.shrink_to_fit();
-        directory.find_vacuums(storage, root, &commits_of(&top)?)?;
+        directory.find_vacuums(storage, &directory.root.clone(), &commits_of(&top)?)?;
         directory.find_vacuums(storage, &commits_folder, &commits)?;
         directory.find_unnamed(storage, &folders, &ignored)?;
         Ok(directory)
+    }
+
+    /// The names in a folder of the array, given by its path in it, in byte order.
+    ///
+    /// # Errors
+    /// As [`FolderListing::names`].
+    pub fn names(&self, storage: &dyn Storage, path: &str) -> Result<Vec<Listed>> {
+        self.listing.names(storage, path)
     }
 
     /// What is there though nothing explains it, or the reverse, in lines for people. The fragments that are shown are
@@ -224,7 +240,7 @@ impl Directory {
             return Ok(Vec::new());
         }
         let folder = self.root.join(FRAGMENT_METADATA_CACHE);
-        let files = names_in(storage, &folder)?;
+        let files = self.names(storage, FRAGMENT_METADATA_CACHE)?;
         let caches = commits_of(&files)?.into_iter().filter(|(_, kind, _)| *kind == CommitFile::FragmentMetadataCache);
         Ok(caches.map(|(name, _, _)| folder.join(name)).collect())
     }
@@ -281,7 +297,7 @@ impl Directory {
         }
         if top.iter().any(|one| one.name == SCHEMAS) {
             let folder = self.root.join(SCHEMAS);
-            for one in names_in(storage, &folder)?.into_iter().filter(|one| !one.is_folder()) {
+            for one in self.names(storage, SCHEMAS)?.into_iter().filter(|one| !one.is_folder()) {
                 if let Some(times) = timestamped_file(&one.name)? {
                     self.schemas.push(SchemaEntry { file: folder.join(&one.name), name: one.name, times: Some(times) });
                 }
@@ -307,7 +323,7 @@ impl Directory {
                 // Before version 5 there was no mark: the metadata, written last, is the commit.
                 RootFragment::Unmarked(times) => {
                     let has_metadata = || -> Result<bool> {
-                        Ok(storage.list(&self.root.join(&one.name))?.iter().any(|file| file.name == FRAGMENT_METADATA))
+                        Ok(self.names(storage, &one.name)?.iter().any(|file| file.name == FRAGMENT_METADATA))
                     };
                     (times, is_marked || has_metadata()?)
                 }
@@ -371,10 +387,8 @@ impl Directory {
     }
 
     fn find_vacuums(&mut self, storage: &dyn Storage, folder: &StoreKey, commits: &[Commit<'_>]) -> Result<()> {
-        for &(name, _, times) in commits.iter().filter(|(_, kind, _)| *kind == CommitFile::Vacuum) {
-            let file = folder.join(name);
-            let replaced = parse_vacuum(&storage.read(&file, MOST_COMMIT_FILE)?).in_file(&file)?;
-            self.vacuums.push(Vacuum { times, replaced });
+        for (times, file, text) in read_files(storage, folder, commits, CommitFile::Vacuum)? {
+            self.vacuums.push(Vacuum { times, replaced: parse_vacuum(&text).in_file(&file)? });
         }
         Ok(())
     }
@@ -404,7 +418,7 @@ impl Directory {
             warnings.push(self.warning(first, &reason));
         }
         for path in unnamed.iter().take(MOST_UNNAMED) {
-            if storage.list(&self.root.join(path))?.iter().any(|file| file.name == FRAGMENT_METADATA) {
+            if self.names(storage, path)?.iter().any(|file| file.name == FRAGMENT_METADATA) {
                 let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
                               its commit is lost";
                 warnings.push(self.warning(path, reason));
@@ -441,6 +455,21 @@ fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
     commits.collect()
 }
 
+/// The files of commits of one kind: their times, keys and bytes.
+fn read_files(
+    storage: &dyn Storage,
+    folder: &StoreKey,
+    commits: &[Commit<'_>],
+    wanted: CommitFile,
+) -> Result<Vec<(TimestampedName, StoreKey, Vec<u8>)>> {
+    let files = commits.iter().filter(|(_, kind, _)| *kind == wanted).collect();
+    let read = |&(name, _, times): &Commit<'_>| {
+        let file = folder.join(name);
+        storage.read(&file, MOST_COMMIT_FILE).map(|bytes| (times, file, bytes))
+    };
+    together(storage, files, read).into_iter().collect()
+}
+
 /// What all files of consolidated commits say together, without what the ignore files take back.
 #[derive(Default)]
 struct Consolidated {
@@ -459,16 +488,13 @@ impl Consolidated {
         commits: &[Commit<'_>],
         folders: &FragmentFolders<'_>,
     ) -> Result<Self> {
-        let of_kind = |wanted: CommitFile| -> Result<Vec<(StoreKey, Vec<u8>)>> {
-            let files = commits.iter().filter(|(_, kind, _)| *kind == wanted).map(|(name, _, _)| folder.join(name));
-            files.map(|file| storage.read(&file, MOST_COMMIT_FILE).map(|bytes| (file, bytes))).collect()
-        };
+        let of_kind = |wanted: CommitFile| read_files(storage, folder, commits, wanted);
         let mut all = Consolidated::default();
-        for (file, text) in of_kind(CommitFile::Ignored)? {
+        for (_, file, text) in of_kind(CommitFile::Ignored)? {
             // What is taken back besides fragments are deletes, and libtiledb applies its copies of them all the same.
             all.ignored.extend(parse_ignored_commits(&text).in_file(&file)?.into_iter().filter_map(fragment_of_mark));
         }
-        for (file, bytes) in of_kind(CommitFile::Consolidated)? {
+        for (_, file, bytes) in of_kind(CommitFile::Consolidated)? {
             for commit in parse_consolidated_commits(&bytes).in_file(&file)? {
                 match commit.delete {
                     Some(delete) => {

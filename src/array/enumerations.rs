@@ -9,8 +9,8 @@ use super::generic::read_generic_tile;
 use crate::cache::{Cache, Key};
 use crate::error::{Error, Locate, Result};
 use crate::format::enumeration::Enumeration;
-use crate::storage::StoreKey;
 use crate::format::folder::{ENUMERATIONS, SCHEMAS};
+use crate::storage::StoreKey;
 
 /// Where the cache has enumerations, by the names of their files. Extending one writes another file, so none ever
 /// changes. Memory: the names; what they hold is the cache's.

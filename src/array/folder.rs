@@ -2,22 +2,28 @@
 //! share it, so that what one has read the others need not read again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use lru::LruCache;
 use rayon::prelude::*;
 
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
 use super::footer_copies::FooterCopies;
+use super::fragment::MetadataEnd;
 use super::generic::read_generic_tile;
-use super::timed_files::{commit_times, first_start};
+use super::listing::FolderListing;
+use super::once::Once;
+use super::timed_files::{TimedFile, timed_files};
+use super::window::TimeWindow;
 use crate::cache::Cache;
 use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
 use crate::format::folder::METADATA;
 use crate::format::fragment::FragmentFacts;
 use crate::format::schema::ArraySchema;
-use crate::storage::{Storage, StoreKey};
+use crate::storage::{Storage, StoreKey, is_far, together};
 
 /// What all arrays of one mount share.
 pub struct Context {
@@ -38,6 +44,9 @@ pub struct Outline {
 type Known = OnceLock<Outcome>;
 
 type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
+
+/// So many ends of fragments' metadata files are kept, each of some KiB.
+const ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// Numbers of cache sources that each fragment has for its files: see [`super::fragment`].
 const SOURCES_PER_FRAGMENT: u64 = 1 << 24;
@@ -61,7 +70,10 @@ pub struct ArrayFolder {
     directory: Directory,
     /// By the number of the fragment.
     outlines: Box<[Known]>,
-    schemas: Mutex<HashMap<String, Arc<ArraySchema>>>,
+    schemas: Mutex<HashMap<String, Arc<Once<Arc<ArraySchema>>>>>,
+    /// The ends of the metadata files that were read last, by the number of the fragment: besides the footers there is
+    /// in them what is wanted next.
+    ends: Mutex<LruCache<usize, Arc<MetadataEnd>>>,
     pub(super) enumerations: Enumerations,
     first_source: u64,
 }
@@ -72,7 +84,17 @@ impl ArrayFolder {
     /// # Errors
     /// As [`Directory::read`].
     pub fn open(context: Arc<Context>, path: &StoreKey) -> Result<Self> {
-        let directory = Directory::read(&*context.storage, path).in_array(path)?;
+        let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
+        Self::open_listed(context, listing)
+    }
+
+    /// As [`ArrayFolder::open`], of a folder that was listed a moment ago.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_listed(context: Arc<Context>, listing: FolderListing) -> Result<Self> {
+        let path = listing.root().clone();
+        let directory = Directory::read_listed(&*context.storage, listing).in_array(path)?;
         directory.warnings().iter().for_each(|warning| log::warn!("{warning}"));
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_source = context.cache.new_sources(SOURCES_PER_FRAGMENT * outlines.len() as u64);
@@ -81,6 +103,7 @@ impl ArrayFolder {
             directory,
             outlines,
             schemas: Mutex::default(),
+            ends: Mutex::new(LruCache::new(ENDS_KEPT)),
             enumerations: Enumerations::default(),
             first_source,
         })
@@ -99,9 +122,8 @@ impl ArrayFolder {
     /// # Errors
     /// [`Error::Io`] where the folder of metadata cannot be listed, [`Error::Damaged`] for impossible times.
     pub fn commit_times(&self) -> Result<Vec<u64>> {
-        let of_metadata = commit_times(&*self.context.storage, &self.path().join(METADATA)).in_array(self.path())?;
         let mut times = self.directory.commit_times();
-        times.extend(of_metadata);
+        times.extend(self.metadata_files()?.iter().map(|one| one.times.t2));
         times.sort_unstable();
         times.dedup();
         Ok(times)
@@ -112,8 +134,17 @@ impl ArrayFolder {
     /// # Errors
     /// As [`ArrayFolder::commit_times`].
     pub fn began(&self) -> Result<Option<u64>> {
-        let of_metadata = first_start(&*self.context.storage, &self.path().join(METADATA)).in_array(self.path())?;
+        let of_metadata = self.metadata_files()?.iter().map(|one| one.times.t1).min();
         Ok(self.directory.began().into_iter().chain(of_metadata).min())
+    }
+
+    /// All files of metadata, in force or not.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::commit_times`].
+    pub fn metadata_files(&self) -> Result<Vec<TimedFile>> {
+        let names = self.directory.names(&*self.context.storage, METADATA).in_array(self.path())?;
+        timed_files(&names, &self.path().join(METADATA)).in_array(self.path())
     }
 
     /// A fragment by its number in this folder.
@@ -140,6 +171,21 @@ impl ArrayFolder {
         keep(known, self.located(entry, self.read_outline(number))).map_err(|error| *error)
     }
 
+    /// Reads a schema and, where requests are waits, the footers of the few fragments that are likely to count in the
+    /// window, all at once. What is wrong with any is told by those who ask for it.
+    pub(super) fn read_ahead(&self, schema: &str, window: TimeWindow) {
+        if !is_far(&*self.context.storage) {
+            return;
+        }
+        let fragments = self.directory.visible_fragments(window, false);
+        let fragments = if fragments.len() < WORTH_COPIES { fragments } else { Vec::new() };
+        let wanted: Vec<Option<usize>> = [None].into_iter().chain(fragments.into_iter().map(Some)).collect();
+        together(&*self.context.storage, wanted, |fragment| match fragment {
+            Some(number) => drop(self.outline(number)),
+            None => drop(self.schema(schema)),
+        });
+    }
+
     /// Reads the footers of fragments that were not read yet, on all cores; what is wrong with one is told by
     /// [`ArrayFolder::outline`].
     ///
@@ -151,12 +197,16 @@ impl ArrayFolder {
         let unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
         let copies = if unread.len() < WORTH_COPIES { FooterCopies::default() } else { FooterCopies::read(self) };
         let copies = copies.by_name(self.path());
-        unread.par_iter().with_min_len(LEAST_PER_THREAD).for_each(|&number| {
+        let read = |number: usize| {
             let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
             let copy = copies.get(entry.name()).and_then(|footer| self.outline_of_copy(entry, footer));
             // What is wrong is told to whoever asks for this one.
             let _ = keep(known, self.located(entry, copy.map_or_else(|| self.read_outline(number), Ok)));
-        });
+        };
+        match is_far(&*self.context.storage) {
+            true => drop(together(&*self.context.storage, unread, read)),
+            false => unread.par_iter().with_min_len(LEAST_PER_THREAD).for_each(|&number| read(number)),
+        }
     }
 
     fn located(&self, entry: &FragmentEntry, outline: Result<Outline>) -> Outcome {
@@ -168,15 +218,13 @@ impl ArrayFolder {
     /// # Errors
     /// [`Error::Damaged`] when there is none of that name or it does not parse.
     pub fn schema(&self, name: &str) -> Result<Arc<ArraySchema>> {
-        if let Some(schema) = self.lock_schemas().get(name) {
-            return Ok(schema.clone());
-        }
         let entry = self.directory.schema_named(name).ok_or_else(|| {
-            Error::damaged(format!("the schema {name} is not there")).in_file("__schema").in_array(self.path())
+            Error::missing(format!("the schema {name} is not there")).in_file("__schema").in_array(self.path())
         })?;
-        let schema = Arc::new(self.read_schema(entry).in_array(self.path())?);
-        self.lock_schemas().insert(name.to_owned(), schema.clone());
-        Ok(schema)
+        let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        let schema = schemas.entry(name.to_owned()).or_default().clone();
+        drop(schemas);
+        schema.get_or_make(|| self.read_schema(entry).map(Arc::new).in_array(self.path())).cloned()
     }
 
     fn read_schema(&self, entry: &SchemaEntry) -> Result<ArraySchema> {
@@ -189,8 +237,9 @@ impl ArrayFolder {
         ArraySchema::parse(&payload).in_file(&entry.file)
     }
 
-    fn lock_schemas(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<ArraySchema>>> {
-        self.schemas.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The ends of metadata files that were read last.
+    pub(super) fn ends(&self) -> MutexGuard<'_, LruCache<usize, Arc<MetadataEnd>>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The path of a file in a fragment's folder.

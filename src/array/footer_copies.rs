@@ -13,8 +13,8 @@ use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, Outline};
 use super::generic::{read_generic_tile, read_generic_tile_within};
 use crate::error::{Error, Locate, Result};
-use crate::storage::StoreKey;
 use crate::format::fragment::{FragmentFooter, parse_consolidated_footers, schema_name};
+use crate::storage::StoreKey;
 
 /// Files of more bytes, decoded, than this or the cache may hold are left alone: they are held as a whole while footers
 /// are read from them.

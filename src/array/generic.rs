@@ -199,12 +199,20 @@ fn decode_whole(tile: Begun<'_>, key: Option<&Key>, expected: u64) -> Result<Vec
 /// # Errors
 /// As there, without the file.
 pub fn decode_inline_tile(bytes: &[u8], key: Option<&Key>) -> Result<Vec<u8>> {
+    decode_inline_tile_of(bytes, key, 0)
+}
+
+/// As [`read_generic_tile_of`], for a generic tile that is in memory.
+///
+/// # Errors
+/// As there, without the file.
+pub fn decode_inline_tile_of(bytes: &[u8], key: Option<&Key>, expected: u64) -> Result<Vec<u8>> {
     let header = GenericTileHeader::parse(bytes)?;
     let end = (header.header_size as u64).checked_add(header.persisted_size).and_then(|end| usize::try_from(end).ok());
     let stored = end
         .and_then(|end| bytes.get(header.header_size..end))
         .ok_or_else(|| Error::damaged("the tile is longer than its copy").in_field("persisted size"))?;
-    if header.tile_size > most_decoded(header.persisted_size) {
+    if header.tile_size > most_decoded(header.persisted_size).max(expected) {
         let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
         return Err(Error::unsupported(what).in_field("tile size"));
     }
@@ -420,6 +428,7 @@ pub(crate) mod tests {
     fn ranges_and_the_whole_agree() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
+        let key = StoreKey::from(&file);
         let mut random = 1u32;
         let mut noise = || {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -429,8 +438,8 @@ pub(crate) mod tests {
             let payload: Vec<u8> = (0..length).map(|_| noise()).collect();
             std::fs::write(&file, stored(payload.chunks(65536))).unwrap();
             let context = context();
-            assert_eq!(read_generic_tile(&*context.storage, &file, 0, None).unwrap(), payload);
-            let tile = GenericTile::open(&context, &file).unwrap();
+            assert_eq!(read_generic_tile(&*context.storage, &key, 0, None).unwrap(), payload);
+            let tile = GenericTile::open(&context, &key).unwrap();
             assert_eq!(tile.size(), length as u64);
             for start in [0, 1, length / 3, 65535, 65536].into_iter().filter(|start| *start <= length) {
                 let mut part = vec![0; (length - start).min(70_000)];
@@ -445,32 +454,34 @@ pub(crate) mod tests {
     fn what_a_few_bytes_claim_is_refused_before_it_is_decoded() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
+        let key = StoreKey::from(&file);
         let zeros = vec![0; 65536];
         // 16 MiB in some tens of KiB.
         let bomb = stored(std::iter::repeat_n(&*zeros, 256));
         std::fs::write(&file, &bomb).unwrap();
         let context = context();
-        let error = read_generic_tile(&*context.storage, &file, 0, None).unwrap_err();
+        let error = read_generic_tile(&*context.storage, &key, 0, None).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("16777216 bytes of metadata"), "{error}");
         assert!(decode_inline_tile(&bomb, None).is_err());
         // By ranges it is no more than its chunks, and where so much is expected it is given.
         let mut last = [1; 2];
-        GenericTile::open(&context, &file).unwrap().read_at((16 << 20) - 2, &mut last).unwrap();
+        GenericTile::open(&context, &key).unwrap().read_at((16 << 20) - 2, &mut last).unwrap();
         assert_eq!(last, [0; 2]);
-        assert_eq!(read_generic_tile_of(&*context.storage, &file, 0, None, 16 << 20).unwrap().len(), 16 << 20);
+        assert_eq!(read_generic_tile_of(&*context.storage, &key, 0, None, 16 << 20).unwrap().len(), 16 << 20);
     }
 
     #[test]
     fn holes_and_false_lengths_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
+        let key = StoreKey::from(&file);
         let context = context();
         let refused = |bytes: &[u8], length: u64| {
             std::fs::write(&file, bytes).unwrap();
             std::fs::File::options().write(true).open(&file).unwrap().set_len(length).unwrap();
-            let whole = read_generic_tile(&*context.storage, &file, 0, None);
-            let ranges = GenericTile::open(&context, &file).map(|tile| tile.size());
+            let whole = read_generic_tile(&*context.storage, &key, 0, None);
+            let ranges = GenericTile::open(&context, &key).map(|tile| tile.size());
             assert!(whole.is_err() && ranges.is_err(), "{length}");
         };
         let good = stored([&b"payload"[..]]);

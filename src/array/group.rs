@@ -8,12 +8,12 @@ use super::generic::read_generic_tile;
 use super::member_places::{MemberPlace, MemberPlaces};
 use super::metadata::Metadata;
 use super::object::ObjectKind;
-use super::timed_files::{commit_times, files_in_force, first_start};
+use super::timed_files::{commit_times, files_in_force, first_start, names_in, timed_files};
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::folder::{GROUP_DETAILS, METADATA};
-use crate::storage::StoreKey;
 use crate::format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
+use crate::storage::StoreKey;
 
 /// Groups in groups beyond this are taken for an endless loop.
 const MOST_DEPTH: usize = 100;
@@ -160,12 +160,13 @@ impl Group {
     fn read_members(&self) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
         let folder = self.path.join(GROUP_DETAILS);
-        if commit_times(storage, &folder)?.is_empty() {
+        let names = names_in(storage, &folder)?;
+        if timed_files(&names, &folder)?.is_empty() {
             return self.child_folders();
         }
         let mut left = MOST_DETAILS.max(self.context.cache.budget() as u64 / 4);
         let mut stated = Vec::new();
-        for one in files_in_force(storage, &folder, TimeWindow::until(self.window.end))? {
+        for one in files_in_force(storage, &names, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(storage, &one.file, 0, self.context.key.as_deref())?;
             left = left.checked_sub(payload.len() as u64).ok_or_else(|| {
                 Error::unsupported("the group's details are larger together than --cache-size allows")

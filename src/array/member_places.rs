@@ -165,6 +165,7 @@ mod tests {
     use super::*;
     use crate::storage::LocalStorage;
     use std::fs;
+    use std::path::PathBuf;
 
     struct Folders {
         root: tempfile::TempDir,
@@ -183,7 +184,7 @@ mod tests {
 
         /// Where a member of the last of the groups is.
         fn find(&self, groups: &[&str], member_type: MemberType, relative: bool, uri: &str) -> MemberPlace {
-            let around: Vec<PathBuf> = groups.iter().map(|group| self.path(group)).collect();
+            let around: Vec<StoreKey> = groups.iter().map(|group| self.path(group).into()).collect();
             let storage = LocalStorage::new();
             let member =
                 GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn members_that_are_where_the_group_says() {
         let folders = Folders::new(&["g/a", "g/deep/b", "other"]);
-        let stored = |path: &str| MemberPlace::Stored(folders.path(path));
+        let stored = |path: &str| MemberPlace::Stored(folders.path(path).into());
         assert_eq!(folders.array(&["g"], true, "a"), stored("g/a"));
         assert_eq!(folders.array(&["g"], true, "deep/b/"), stored("g/deep/b"));
         assert_eq!(folders.array(&["g"], true, "../other"), stored("g/../other"));
@@ -214,7 +215,7 @@ mod tests {
         use crate::storage::Links;
         let folders = Folders::new(&["g/a", "other", "__x"]);
         std::os::unix::fs::symlink(folders.path("other"), folders.path("g/link")).unwrap();
-        let group = folders.path("g");
+        let group = StoreKey::from(folders.path("g"));
         let storage = LocalStorage::with_links(Links::Within);
         storage.allow(&group);
         let around = [group.clone()];
@@ -236,7 +237,7 @@ mod tests {
     fn members_that_cannot_be_looked_at_are_where_the_group_says() {
         let folders = Folders::new(&["g"]);
         std::os::unix::fs::symlink(folders.path("g/circle"), folders.path("g/circle")).unwrap();
-        let group = folders.path("g");
+        let group = StoreKey::from(folders.path("g"));
         let (storage, around) = (LocalStorage::new(), [group.clone()]);
         let uri = "circle/array";
         let (member_type, key) = (MemberType::Array, uri.into());
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn members_that_moved_with_the_group() {
         let folders = Folders::new(&["g/a", "g/sub/b", "g/sub/c", "g/c"]);
-        let moved = |path: &str| MemberPlace::Moved(folders.path(path));
+        let moved = |path: &str| MemberPlace::Moved(folders.path(path).into());
         assert_eq!(folders.array(&["g"], false, "file:///no/where/g/a"), moved("g/a"));
         assert_eq!(folders.array(&["g"], false, "s3://bucket/x/sub/b"), moved("g/sub/b"));
         // Of a group around this one.

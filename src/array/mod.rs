@@ -10,6 +10,7 @@ pub mod fragment;
 pub mod generic;
 pub mod group;
 pub mod labels;
+pub mod listing;
 pub mod member_places;
 pub mod metadata;
 pub mod object;
@@ -25,6 +26,7 @@ pub mod window;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Locate, Result};
+use crate::format::folder::METADATA;
 use crate::format::fragment::Field;
 use crate::format::name::TimestampedName;
 use crate::format::scalar::Scalar;
@@ -72,6 +74,7 @@ impl Array {
 
     /// As [`Array::open`], under the schema of a certain name.
     fn open_with(folder: Arc<ArrayFolder>, window: TimeWindow, schema: &str) -> Result<Self> {
+        folder.read_ahead(schema, window);
         let (directory, schema) = (folder.directory(), folder.schema(schema)?);
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let fragments = directory.visible_fragments(window, is_sparse);
@@ -115,7 +118,8 @@ impl Array {
         if let Some(metadata) = self.metadata.get() {
             return Ok(metadata.clone());
         }
-        let metadata = Arc::new(Metadata::read(self.context(), self.path(), self.window)?);
+        let names = self.folder.directory().names(&*self.context().storage, METADATA).in_array(self.path())?;
+        let metadata = Arc::new(Metadata::read_listed(self.context(), self.path(), &names, self.window)?);
         Ok(self.metadata.get_or_init(|| metadata).clone())
     }
 
@@ -166,7 +170,7 @@ impl Array {
         let storage = &self.context().storage;
         let Some(entry) = self.folder.fragment(number) else { return Ok(0) };
         let folder = self.folder.directory().folder_of(entry);
-        let files = storage.list(&folder)?;
+        let files = self.folder.directory().names(&**storage, &entry.path)?;
         files.iter().try_fold(0u64, |sum, file| {
             let length = match file.kind {
                 ListedKind::Folder => 0,

@@ -11,6 +11,12 @@ pub struct Once<T> {
     making: Mutex<()>,
 }
 
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Once<T> {
     pub fn new() -> Self {
         Once { known: OnceLock::new(), making: Mutex::new(()) }

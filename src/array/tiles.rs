@@ -575,7 +575,7 @@ mod tests {
         };
         let decoder = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &of).unwrap();
         let source = context.cache.new_source();
-        let tiles = Tiles::new(&context, source, path, vec![0].into(), recorded, decoder).unwrap();
+        let tiles = Tiles::new(&context, source, path.into(), vec![0].into(), recorded, decoder).unwrap();
         (folder, context, tiles)
     }
 

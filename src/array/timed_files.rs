@@ -35,14 +35,18 @@ pub(super) fn names_in(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<L
     Ok(names)
 }
 
-/// The files of a folder that lie within a window, without those that a consolidated one within the window has
+/// The files of a folder, of which these are the names, that lie within a window, without those that a consolidated one within the window has
 /// replaced. In the order in which they apply: by start time, ties by name.
 ///
 /// # Errors
-/// [`Error::Io`] where the folder or a vacuum file cannot be read, [`Error::Damaged`] for names and vacuum files that
+/// [`Error::Io`] where a vacuum file cannot be read, [`Error::Damaged`] for names and vacuum files that
 /// contradict themselves.
-pub fn files_in_force(storage: &dyn Storage, folder: &StoreKey, window: TimeWindow) -> Result<Vec<TimedFile>> {
-    let names = names_in(storage, folder)?;
+pub fn files_in_force(
+    storage: &dyn Storage,
+    names: &[Listed],
+    folder: &StoreKey,
+    window: TimeWindow,
+) -> Result<Vec<TimedFile>> {
     let mut replaced = HashSet::new();
     for one in names.iter().filter(|one| !one.is_folder()) {
         if let Some((CommitFile::Vacuum, times)) = commit_file(&one.name).in_file(folder)?
@@ -69,10 +73,10 @@ pub fn files_in_force(storage: &dyn Storage, folder: &StoreKey, window: TimeWind
 /// All files of a folder, in force or not, by name.
 ///
 /// # Errors
-/// As [`files_in_force`].
-pub fn timed_files(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<TimedFile>> {
+/// [`Error::Damaged`] for impossible times.
+pub fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<TimedFile>> {
     let mut files = Vec::new();
-    for one in names_in(storage, folder)?.iter().filter(|one| !one.is_folder()) {
+    for one in names.iter().filter(|one| !one.is_folder()) {
         let times = timestamped_file(&one.name).in_file(folder)?;
         files.extend(times.map(|times| TimedFile { times, file: folder.join(&one.name) }));
     }
@@ -82,17 +86,17 @@ pub fn timed_files(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<Timed
 /// The ends of all files of a folder, in force or not.
 ///
 /// # Errors
-/// As [`files_in_force`].
+/// As [`names_in`] and [`timed_files`].
 pub fn commit_times(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<u64>> {
-    Ok(timed_files(storage, folder)?.iter().map(|one| one.times.t2).collect())
+    Ok(timed_files(&names_in(storage, folder)?, folder)?.iter().map(|one| one.times.t2).collect())
 }
 
 /// The start of the earliest file of a folder, in force or not.
 ///
 /// # Errors
-/// As [`files_in_force`].
+/// As [`commit_times`].
 pub fn first_start(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<u64>> {
-    Ok(timed_files(storage, folder)?.iter().map(|one| one.times.t1).min())
+    Ok(timed_files(&names_in(storage, folder)?, folder)?.iter().map(|one| one.times.t1).min())
 }
 
 #[cfg(test)]
@@ -100,14 +104,17 @@ mod tests {
     use super::*;
     use crate::storage::LocalStorage;
     use std::fs;
+    use std::path::Path;
 
     fn name(t1: u64, t2: u64, digit: char) -> String {
         format!("__{t1}_{t2}_{}", digit.to_string().repeat(32))
     }
 
     fn in_force(folder: &Path, start: u64, end: u64) -> Vec<String> {
-        let files = files_in_force(&LocalStorage::new(), folder, TimeWindow { start, end }).unwrap();
-        files.iter().map(|one| one.file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        let (storage, folder) = (LocalStorage::new(), folder.into());
+        let names = names_in(&storage, &folder).unwrap();
+        let files = files_in_force(&storage, &names, &folder, TimeWindow { start, end }).unwrap();
+        files.iter().map(|one| one.file.shown_name()).collect()
     }
 
     #[test]
@@ -121,7 +128,7 @@ mod tests {
         fs::create_dir(folder.path().join(name(9, 9, 'd'))).unwrap();
         assert_eq!(in_force(folder.path(), 0, 100), [&*names[2], &names[1], &names[0], &names[3]]);
         assert_eq!(in_force(folder.path(), 10, 99), [&*names[0]]);
-        assert_eq!(commit_times(&LocalStorage::new(), folder.path()).unwrap(), [100, 10, 9, 9]);
+        assert_eq!(commit_times(&LocalStorage::new(), &folder.path().into()).unwrap(), [100, 10, 9, 9]);
         assert!(in_force(&folder.path().join("none"), 0, 9).is_empty());
     }
 
@@ -131,14 +138,14 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
         fs::write(folder.path().join("file"), []).unwrap();
         for name in ["link", "file"] {
-            let error = commit_times(&LocalStorage::new(), &folder.path().join(name)).unwrap_err();
+            let error = commit_times(&LocalStorage::new(), &folder.path().join(name).into()).unwrap_err();
             // What a link leads to may be there again the next time.
             assert_eq!(matches!(&error, Error::Io { .. }), name == "link", "{error}");
             assert_eq!(matches!(&error, Error::Damaged { .. }), name == "file", "{error}");
             assert!(error.to_string().contains(name), "{error}");
         }
         fs::create_dir(folder.path().join("nowhere")).unwrap();
-        assert!(commit_times(&LocalStorage::new(), &folder.path().join("link")).unwrap().is_empty());
+        assert!(commit_times(&LocalStorage::new(), &folder.path().join("link").into()).unwrap().is_empty());
     }
 
     #[test]

@@ -13,10 +13,8 @@ use super::footer_copies::compare_copies;
 use super::fragment::FieldFile;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
-use super::timed_files::timed_files;
 use super::{Array, ArrayFolder, Metadata, TimeWindow};
 use crate::error::{Error, Locate, Result};
-use crate::format::folder::METADATA;
 use crate::format::fragment::Field;
 use crate::format::pipeline::Filter;
 use crate::storage::StoreKey;
@@ -173,7 +171,7 @@ impl Verifier<'_> {
             self.add(error.in_array(array.path()), 0);
         }
         let context = array.context();
-        let files = timed_files(&*context.storage, &array.path().join(METADATA)).unwrap_or_else(|error| {
+        let files = array.folder().metadata_files().unwrap_or_else(|error| {
             self.add(error.in_array(array.path()), 0);
             Vec::new()
         });
@@ -335,9 +333,9 @@ impl Verifier<'_> {
     /// Opens a file. What is wrong with it as a whole is told once, and for how many tiles.
     fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
         let folder = fragment.array.folder();
-        let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
-            Ok((folder.context.storage.length(tiles.path())?, tiles))
-        });
+        let opened = folder
+            .tiles(fragment.number, field.field, file)
+            .and_then(|tiles| Ok((folder.context.storage.length(tiles.path())?, tiles)));
         let (length, tiles) = match opened {
             Ok(opened) => opened,
             Err(error) => {

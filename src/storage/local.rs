@@ -256,7 +256,9 @@ impl LocalFile {
     fn fill(&self, mut offset: u64, mut buffers: &mut [IoSliceMut<'_>]) -> Result<()> {
         while !buffers.is_empty() {
             match retry_on_intr(|| preadv(&self.file, buffers, offset)) {
-                Ok(0) => return Err(Error::damaged(format!("the file had {} bytes and has fewer", self.length)).at(offset)),
+                Ok(0) => {
+                    return Err(Error::damaged(format!("the file had {} bytes and has fewer", self.length)).at(offset));
+                }
                 Ok(read) => {
                     IoSliceMut::advance_slices(&mut buffers, read);
                     offset += read as u64;
@@ -284,35 +286,84 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
+    fn file(name: &str) -> Listed {
+        Listed { name: name.into(), kind: ListedKind::Object { length: None } }
+    }
+
+    fn folder(name: &str) -> Listed {
+        Listed { name: name.into(), kind: ListedKind::Folder }
+    }
+
     #[test]
-    fn lists_in_byte_order_and_reads_ranges() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("b"), b"0123456789").unwrap();
-        fs::create_dir(folder.path().join("a")).unwrap();
-        let storage = LocalStorage::new();
-        let names = storage.list(folder.path()).unwrap();
-        assert_eq!(
-            names,
-            [Listed { name: "a".into(), is_folder: true }, Listed { name: "b".into(), is_folder: false }]
-        );
-        let file = storage.open(&folder.path().join("b")).unwrap();
+    fn lists_in_byte_order_and_reads_parts() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("b"), b"0123456789").unwrap();
+        fs::create_dir(root.path().join("a")).unwrap();
+        let (storage, root) = (LocalStorage::new(), StoreKey::from(root.path()));
+        assert_eq!(storage.list(&root).unwrap(), [folder("a"), file("b")]);
+        assert!(storage.list(&root.join("none")).unwrap().is_empty());
+        let key = root.join("b");
+        assert!(storage.list(&key).unwrap().is_empty());
+        assert_eq!(storage.length(&key).unwrap(), 10);
         let mut four = [0; 4];
-        file.read_at(3, &mut four).unwrap();
+        storage.read_at(&key, 3, &mut four).unwrap();
         assert_eq!(&four, b"3456");
-        let error = file.read_at(8, &mut four).unwrap_err();
-        assert!(matches!(error, Error::Damaged { .. }), "{error}");
-        assert!(storage.list(&folder.path().join("none")).unwrap().is_empty());
-        assert!(storage.list(&folder.path().join("b")).unwrap().is_empty());
-        assert!(storage.read(&folder.path().join("b"), 5).is_err());
-        for (most, end) in [(0, &b""[..]), (3, b"789"), (10, b"0123456789"), (99, b"0123456789")] {
-            assert_eq!(storage.read_end(&folder.path().join("b"), most).unwrap(), (end.to_vec(), 10));
+        for offset in [8, 10, u64::MAX - 2, u64::MAX] {
+            let error = storage.read_at(&key, offset, &mut four).unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(error, Error::Damaged { .. }), "{text}");
+            assert!(text.contains("the file ends at 10, 4 bytes wanted") && text.contains("/b"), "{text}");
+            assert!(text.contains(&format!("offset {offset}")), "{text}");
         }
+        assert!(storage.read(&key, 5).is_err());
+        assert_eq!(storage.read(&key, 10).unwrap(), b"0123456789");
+        for (most, end) in [(0, &b""[..]), (3, b"789"), (10, b"0123456789"), (99, b"0123456789")] {
+            assert_eq!(storage.read_end(&key, most).unwrap(), (end.to_vec(), 10));
+            assert_eq!(storage.read_from(&key, 10 - end.len() as u64, most).unwrap(), (end.to_vec(), 10));
+        }
+        assert!(storage.read_from(&key, 11, 1).is_err());
+        assert!(matches!(storage.read_end(&root.join("none"), 1), Err(Error::Missing { .. })));
+    }
+
+    #[test]
+    fn many_ranges_are_what_each_alone_is() {
+        let root = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..3_000_000u32).map(|at| (at % 251) as u8).collect();
+        fs::write(root.path().join("b"), &bytes).unwrap();
+        let (storage, key) = (LocalStorage::new(), StoreKey::from(root.path()).join("b"));
+        // More buffers than one call takes, gaps small and large, an overlap, and no order.
+        let mut places: Vec<(usize, usize)> = (0..1500).map(|at| (at * 1999, 1 + at % 7)).collect();
+        places.extend([(5, 100_000), (2_999_999, 1), (1_000_000, 0), (2_000_000, 999_999)]);
+        places.reverse();
+        let mut room: Vec<Vec<u8>> = places.iter().map(|&(_, length)| vec![0; length]).collect();
+        let mut ranges: Vec<ReadRange<'_>> = places
+            .iter()
+            .zip(&mut room)
+            .map(|(&(offset, _), into)| ReadRange { offset: offset as u64, into })
+            .collect();
+        storage.read_ranges(&key, &mut ranges).unwrap();
+        for (&(offset, length), read) in places.iter().zip(&room) {
+            assert!(*read == bytes[offset..offset + length], "{offset}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_loses_bytes_is_damaged() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("b");
+        fs::write(&path, b"0123456789").unwrap();
+        let (storage, key) = (LocalStorage::new(), StoreKey::from(&path));
+        assert_eq!(storage.length(&key).unwrap(), 10);
+        fs::File::options().write(true).open(&path).unwrap().set_len(5).unwrap();
+        let error = storage.read_at(&key, 2, &mut [0; 6]).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{error}");
     }
 
     #[test]
     fn what_is_no_file_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
+        let key = |name: &str| StoreKey::from(at(name));
         rustix::fs::mknodat(
             rustix::fs::CWD,
             at("fifo"),
@@ -327,14 +378,14 @@ mod tests {
         fs::create_dir(at("folder")).unwrap();
         let storage = LocalStorage::new();
         for (name, what) in [("fifo", "FIFO"), ("socket", "socket"), ("device", "device"), ("folder", "a folder")] {
-            for error in [storage.open(&at(name)).err(), storage.read_end(&at(name), 9).err()] {
+            for error in [storage.length(&key(name)).err(), storage.read_end(&key(name), 9).err()] {
                 let error = error.unwrap();
                 assert!(matches!(error, Error::Damaged { .. }), "{error}");
                 let text = error.to_string();
                 assert!(text.contains(what) && text.contains(&format!("/{name})")), "{text}");
             }
         }
-        assert!(storage.open(&at("terminal")).is_err());
+        assert!(storage.length(&key("terminal")).is_err());
     }
 
     #[test]
@@ -342,7 +393,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         symlink(at("none"), at("other")).unwrap();
-        assert!(!storage_lists(&folder.path().join("")).unwrap()[0].is_folder);
+        assert!(!storage_lists(&folder.path().join("")).unwrap()[0].is_folder());
         let error = storage_lists(&at("other")).unwrap_err().to_string();
         assert!(error.contains("leads nowhere"), "{error}");
         symlink(at("none"), at("__commits")).unwrap();
@@ -352,12 +403,12 @@ mod tests {
         fs::remove_file(at("__commits")).unwrap();
         symlink(at("circle"), at("circle")).unwrap();
         let listed = storage_lists(folder.path()).unwrap();
-        assert_eq!(listed[0], Listed { name: "circle".into(), is_folder: true });
+        assert_eq!(listed[0], self::folder("circle"));
         assert!(storage_lists(&at("circle")).is_err());
     }
 
     fn storage_lists(folder: &Path) -> Result<Vec<Listed>> {
-        LocalStorage::new().list(folder)
+        LocalStorage::new().list(&folder.into())
     }
 
     #[test]
@@ -366,7 +417,7 @@ mod tests {
         let storage = LocalStorage::new();
         for number in 0..10 {
             fs::write(folder.path().join(number.to_string()), b"x").unwrap();
-            storage.open(&folder.path().join(number.to_string())).unwrap();
+            storage.length(&folder.path().join(number.to_string()).into()).unwrap();
         }
         let attempts = std::cell::Cell::new(0);
         let kept = storage.making_room(|| {

@@ -194,7 +194,8 @@ mod tests {
         storage.put(root.join("a!"), []);
         storage.put(root.join("c"), *b"xyz");
         storage.put("s3://bucket/array2/d".into(), *b"no");
-        let object = |name: &str, length| Listed { name: name.into(), kind: ListedKind::Object { length: Some(length) } };
+        let object =
+            |name: &str, length| Listed { name: name.into(), kind: ListedKind::Object { length: Some(length) } };
         let folder = Listed { name: "a".into(), kind: ListedKind::Folder };
         assert_eq!(storage.list(&root).unwrap(), [folder, object("a!", 0), object("c", 3)]);
         let below: Vec<String> = storage.list_below(&root).unwrap().unwrap().into_iter().map(|one| one.path).collect();

@@ -24,7 +24,7 @@ pub use paths::Links;
 pub use ranges::{Coalescing, ReadRange, coalesce};
 pub use secret::read_secret;
 pub use simulated::SimulatedStorage;
-pub use together::together;
+pub use together::{is_far, together};
 
 /// One name in a stored folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

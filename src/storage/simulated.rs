@@ -42,9 +42,14 @@ pub enum Asked {
     ListBelow,
     Length,
     /// So many bytes from an offset.
-    From { offset: u64, most: u64 },
+    From {
+        offset: u64,
+        most: u64,
+    },
     /// So many bytes at the end.
-    End { most: u64 },
+    End {
+        most: u64,
+    },
 }
 
 /// One request.

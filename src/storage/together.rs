@@ -7,20 +7,24 @@ use rayon::prelude::*;
 
 use super::Storage;
 
+/// Whether requests are waits, so that it pays to make together what may be wanted soon.
+pub fn is_far(storage: &dyn Storage) -> bool {
+    storage.requests_at_once() > rayon::current_num_threads()
+}
+
 /// Does `work`, which makes a request or a few one after the other, for each of the items, as many at once as serves the
 /// storage; what came of each, in their order.
 ///
 /// Where requests take no time, that is on the threads that decode. Where they are waits it is on threads of their own,
 /// [`Storage::requests_at_once`] at most.
 pub fn together<T: Send, R: Send>(storage: &dyn Storage, items: Vec<T>, work: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
-    let most = storage.requests_at_once();
     if items.len() < 2 {
         return items.into_iter().map(work).collect();
     }
-    if most <= rayon::current_num_threads() {
+    if !is_far(storage) {
         return items.into_par_iter().map(work).collect();
     }
-    let threads = most.min(items.len());
+    let threads = storage.requests_at_once().min(items.len());
     let done = Mutex::new(Vec::with_capacity(items.len()));
     let waiting = Mutex::new(items.into_iter().enumerate());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -204,6 +204,7 @@ mod tests {
     use crate::cache::Cache;
     use crate::storage::LocalStorage;
     use std::fs;
+    use std::path::Path;
 
     /// A generic tile without filters.
     fn generic_tile(payload: &[u8]) -> Vec<u8> {
@@ -245,7 +246,8 @@ mod tests {
     fn group_at(path: &Path, end: u64) -> GroupFolder {
         let storage = Arc::new(LocalStorage::new());
         let context = Arc::new(Context { storage, cache: Arc::new(Cache::new(1 << 20)), key: None });
-        GroupFolder::new(Group::open(context, path, TimeWindow::until(end)), Arc::new(OpenOptions::default())).unwrap()
+        GroupFolder::new(Group::open(context, &path.into(), TimeWindow::until(end)), Arc::new(OpenOptions::default()))
+            .unwrap()
     }
 
     fn names(folder: &dyn Folder) -> Vec<String> {

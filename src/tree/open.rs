@@ -12,6 +12,7 @@ use super::group::GroupFolder;
 use super::node::Folder;
 use super::options::OpenOptions;
 use super::percent;
+use crate::array::listing::FolderListing;
 use crate::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
 use crate::cache::Cache;
 use crate::error::{Error, Locate, Result};
@@ -68,8 +69,9 @@ pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &Op
     let context = context(storage, options)?;
     context.storage.allow(folder);
     let window = window(options);
-    Ok(match expect_object(&*context.storage, folder)? {
-        ObjectKind::Array => Stored::Array(open_folder(context, folder, window)?),
+    let (kind, listing) = expect_object(&*context.storage, folder)?;
+    Ok(match kind {
+        ObjectKind::Array => Stored::Array(open_listed(context, listing, window)?),
         ObjectKind::Group => Stored::Group(Group::open(context, folder, window)),
     })
 }
@@ -97,9 +99,10 @@ pub fn local_path(typed: &Path) -> Result<PathBuf> {
             })
         }
         "file" => Err(no_array(typed.display(), "a file URI has three slashes, as in file:///data/array".to_owned())),
-        scheme if is_scheme(scheme) => {
-            Err(no_array(typed.display(), format!("{scheme}:// is not supported; arrays are read from folders of this machine")))
-        }
+        scheme if is_scheme(scheme) => Err(no_array(
+            typed.display(),
+            format!("{scheme}:// is not supported; arrays are read from folders of this machine"),
+        )),
         _ => Ok(typed.to_owned()),
     }
 }
@@ -109,7 +112,14 @@ pub fn local_path(typed: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As [`ArrayFolder::open`] and [`Array::open`]; what is wrong with a key names the array that wants it.
 pub(super) fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<Array>> {
-    let opened = ArrayFolder::open(context, path).and_then(|folder| Array::open(Arc::new(folder), window));
+    let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
+    open_listed(context, listing, window)
+}
+
+/// As [`open_folder`], of a folder that was listed a moment ago.
+fn open_listed(context: Arc<Context>, listing: FolderListing, window: TimeWindow) -> Result<Arc<Array>> {
+    let path = listing.root().clone();
+    let opened = ArrayFolder::open_listed(context, listing).and_then(|folder| Array::open(Arc::new(folder), window));
     opened.map(Arc::new).in_array(path)
 }
 
@@ -140,14 +150,15 @@ fn window(options: &OpenOptions) -> TimeWindow {
     TimeWindow { start: options.from.unwrap_or(0), end: options.at.unwrap_or(now) }
 }
 
-/// What a folder is, or why it is nothing that can be opened.
-fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<ObjectKind> {
+/// What a folder is and what is in it, or why it is nothing that can be opened.
+fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(ObjectKind, FolderListing)> {
     if let Some(reason) = storage.absence(path) {
         return Err(no_array(path, reason));
     }
-    let entries = storage.list(path)?;
-    if let Some(kind) = ObjectKind::of_entries(&entries) {
-        return Ok(kind);
+    let listing = FolderListing::read(storage, path)?;
+    let entries = listing.top();
+    if let Some(kind) = ObjectKind::of_entries(entries) {
+        return Ok((kind, listing));
     }
     let has = |name: &str| entries.iter().any(|one| one.name == name);
     let reason = if has(KEY_VALUE_SCHEMA) {
@@ -156,7 +167,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<ObjectKind> {
         "a fragment of an array; give the array's folder instead".to_owned()
     } else {
         let neither = "not a TileDB array or group: there is no __schema, __array_schema.tdb or __group in it";
-        match below(storage, path, &entries) {
+        match below(storage, path, entries) {
             Some(found) => format!("{neither}; {found}"),
             None => neither.to_owned(),
         }

@@ -48,7 +48,9 @@ impl Store {
             let mut spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
             let spilled = match &mut *spilled {
                 Some(spilled) => spilled,
-                none => none.insert(Spilled { file: std::sync::Arc::new(tempfile::tempfile().map_err(failed)?), length: 0 }),
+                none => {
+                    none.insert(Spilled { file: std::sync::Arc::new(tempfile::tempfile().map_err(failed)?), length: 0 })
+                }
             };
             let offset = spilled.length;
             spilled.length += u64::from(length);
