@@ -7,6 +7,7 @@
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Write};
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The result of everything in this library that can fail.
@@ -71,7 +72,23 @@ impl fmt::Display for InPlace<'_> {
 }
 
 /// What made something fail, as another library or the system tells it.
-pub type Source = Arc<dyn StdError + Send + Sync>;
+#[derive(Debug, Clone)]
+pub struct Source(Arc<dyn StdError + Send + Sync>);
+
+impl Source {
+    fn new(error: impl StdError + Send + Sync + 'static) -> Option<Self> {
+        Some(Source(Arc::new(error)))
+    }
+}
+
+/// It is no error itself, so that [`StdError::source`] gives what is in it.
+impl Deref for Source {
+    type Target = dyn StdError + Send + Sync;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
 
 /// Everything that can fail in tilefs, by its kind. Cloneable, so that all readers waiting for one decode get it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -133,7 +150,7 @@ impl Error {
     /// Stored bytes that another library refuses, with what it says behind `what`.
     pub fn refused(what: &str, error: impl StdError + Send + Sync + 'static) -> Self {
         let reason = format!("{what}: {error}");
-        Error::Damaged { place: Box::default(), reason, source: Some(Arc::new(error)) }
+        Error::Damaged { place: Box::default(), reason, source: Source::new(error) }
     }
 
     /// Something this program does not implement; the place is added by [`Locate`].
@@ -158,7 +175,7 @@ impl Error {
             kind: error.kind(),
             reason: error.to_string(),
             passing: true,
-            source: Some(Arc::new(error)),
+            source: Source::new(error),
         }
     }
 
@@ -166,7 +183,7 @@ impl Error {
     pub fn stored(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => {
-                let (reason, source) = (error.to_string(), Some(Arc::new(error) as Source));
+                let (reason, source) = (error.to_string(), Source::new(error));
                 Error::Missing { place: Box::default(), reason, source }
             }
             _ => Error::io(error),

@@ -163,7 +163,7 @@ impl ArrayFolder {
     /// Any damage in the fragment's metadata or its schema.
     pub fn outline(&self, number: usize) -> Result<Arc<Outline>> {
         let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else {
-            return Err(Error::damaged(format!("no fragment number {number}")).in_array(self.path()));
+            return Err(Error::internal(format!("no fragment number {number}")).in_array(self.path()));
         };
         if let Some(known) = known.get() {
             return known.clone().map_err(|error| *error);

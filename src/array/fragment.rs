@@ -107,7 +107,7 @@ impl ArrayFolder {
     /// Reads a fragment's metadata; of version 3 and later only the footer.
     fn read_records(&self, fragment: usize) -> Result<(Records, Arc<ArraySchema>)> {
         let Some(entry) = self.fragment(fragment) else {
-            return Err(Error::damaged(format!("no fragment number {fragment}")));
+            return Err(Error::internal(format!("no fragment number {fragment}")));
         };
         let folder = self.directory().folder_of(entry);
         let path = folder.join(FRAGMENT_METADATA);

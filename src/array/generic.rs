@@ -392,7 +392,8 @@ pub(crate) mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::storage::LocalStorage;
+    use crate::storage::{LocalStorage, MemoryStorage, SimulatedStorage};
+    use std::time::Duration;
 
     /// A generic tile of these chunks, compressed.
     pub(crate) fn stored<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
@@ -447,6 +448,30 @@ pub(crate) mod tests {
                 assert_eq!(part, payload[start..start + part.len()]);
             }
             assert!(tile.read_at(length as u64, &mut [0]).is_err());
+        }
+    }
+
+    #[test]
+    fn requests_are_few_however_many_chunks_there_are() {
+        let (memory, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/tile"));
+        let noise =
+            |length: u32| (0..length).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<u8>>();
+        for (length, most) in [(100, 1), (100_000, 2), (6 << 20, 4)] {
+            let payload = noise(length);
+            memory.put(key.clone(), stored(payload.chunks(4096)));
+            let storage = Arc::new(SimulatedStorage::new(Arc::new(memory.clone()), Duration::ZERO));
+            assert_eq!(read_generic_tile(&*storage, &key, 0, None).unwrap(), payload);
+            // As of one object, whose parts are asked for one after the other; a large part may be asked for in several.
+            let whole = storage.take_requests().iter().map(|request| request.step).max();
+            assert!(whole.is_some_and(|steps| steps <= most), "{whole:?} for {length}");
+            let context = Context { storage: storage.clone(), ..context() };
+            let tile = GenericTile::open(&context, &key).unwrap();
+            let index = storage.take_requests().iter().map(|request| request.step).max();
+            assert!(index.is_some_and(|steps| steps <= most), "{index:?} for {length}");
+            let mut part = vec![0; 10];
+            tile.read_at(u64::from(length) / 2, &mut part).unwrap();
+            assert_eq!(part, payload[length as usize / 2..][..10]);
+            assert_eq!(storage.take_requests().len(), usize::from(length > 100));
         }
     }
 

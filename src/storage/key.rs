@@ -51,7 +51,7 @@ impl StoreKey {
     /// The names of this key below `folder`; `None` where it is not below it by its text, or the same.
     pub fn below(&self, folder: &StoreKey) -> Option<&[u8]> {
         let rest = self.0.strip_prefix(folder.as_bytes())?;
-        let rest = if folder.0.last() == Some(&b'/') { rest } else { rest.strip_prefix(b"/")? };
+        let rest = if matches!(folder.0.last(), None | Some(b'/')) { rest } else { rest.strip_prefix(b"/")? };
         (!rest.is_empty()).then_some(rest)
     }
 

@@ -28,22 +28,22 @@ impl FixedColumn {
     /// The coordinates along a dimension of fixed size.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such dimension.
+    /// [`Error::Internal`] when there is no such dimension.
     pub fn of_dimension(view: Arc<SparseView>, dimension: usize) -> Result<Self> {
         let wanted = view.array().schema().dimensions.get(dimension).filter(|wanted| !wanted.is_variable());
         let cell_size = wanted.map(|wanted| wanted.datatype.size());
-        let cell_size = cell_size.ok_or_else(|| Error::usage(format!("no fixed-size dimension {dimension}")))?;
+        let cell_size = cell_size.ok_or_else(|| Error::internal(format!("no fixed-size dimension {dimension}")))?;
         Ok(FixedColumn { view, kind: Kind::Dimension(dimension), cell_size })
     }
 
     /// The values of an attribute of fixed size, by its number in the array's schema.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such attribute.
+    /// [`Error::Internal`] when there is no such attribute.
     pub fn of_attribute(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| !wanted.is_variable());
         let fill = wanted.map(|wanted| wanted.fill.clone());
-        let fill = fill.ok_or_else(|| Error::usage(format!("no fixed-size attribute {attribute}")))?;
+        let fill = fill.ok_or_else(|| Error::internal(format!("no fixed-size attribute {attribute}")))?;
         let cell_size = fill.len().max(1);
         Ok(FixedColumn { view, kind: Kind::Attribute(attribute, FieldFile::Data, fill), cell_size })
     }
@@ -51,11 +51,11 @@ impl FixedColumn {
     /// The validity bytes of a nullable attribute, by its number in the array's schema.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such attribute.
+    /// [`Error::Internal`] when there is no such attribute.
     pub fn of_validity(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| wanted.nullable);
         let fill = wanted.map(|wanted| vec![wanted.fill_validity]);
-        let fill = fill.ok_or_else(|| Error::usage(format!("no nullable attribute {attribute}")))?;
+        let fill = fill.ok_or_else(|| Error::internal(format!("no nullable attribute {attribute}")))?;
         Ok(FixedColumn { view, kind: Kind::Attribute(attribute, FieldFile::Validity, fill), cell_size: 1 })
     }
 
