@@ -4,9 +4,11 @@
 //! the array. Each adds what it knows with the methods of [`Locate`], which never overwrite what an
 //! inner layer already said.
 
-use std::fmt::{self, Write};
+use std::error::Error as StdError;
+use std::fmt::{self, Display, Write};
 use std::io;
-use std::path::Path;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// The result of everything in this library that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -69,16 +71,39 @@ impl fmt::Display for InPlace<'_> {
     }
 }
 
-/// Everything that can fail in tilefs. Cloneable, so that all readers waiting for one decode get it.
+/// What made something fail, as another library or the system tells it.
+#[derive(Debug, Clone)]
+pub struct Source(Arc<dyn StdError + Send + Sync>);
+
+impl Source {
+    fn new(error: impl StdError + Send + Sync + 'static) -> Option<Self> {
+        Some(Source(Arc::new(error)))
+    }
+}
+
+/// It is no error itself, so that [`StdError::source`] gives what is in it.
+impl Deref for Source {
+    type Target = dyn StdError + Send + Sync;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+/// Everything that can fail in tilefs, by its kind. Cloneable, so that all readers waiting for one decode get it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// Stored bytes contradict the format or each other.
     #[error("damaged data: {} ({place})", OneLine(.reason))]
-    Damaged { place: Box<Place>, reason: String },
+    Damaged { place: Box<Place>, reason: String, source: Option<Source> },
 
     /// A format version, filter, type or feature that is not implemented.
     #[error("not supported: {} ({place})", OneLine(.what))]
     Unsupported { place: Box<Place>, what: String },
+
+    /// A stored object that a listing or metadata name is not there.
+    #[error("missing: {} ({place})", OneLine(.reason))]
+    Missing { place: Box<Place>, reason: String, source: Option<Source> },
 
     /// The path holds neither an array nor a group.
     #[error("{}: {}", OneLine(.path), OneLine(.reason))]
@@ -88,9 +113,16 @@ pub enum Error {
     #[error("no such file: {}", OneLine(.path))]
     NotFound { path: String },
 
-    /// The operating system refused to list or read stored files.
+    /// What is stored could not be listed or read, or a temporary file could not be used.
     #[error("cannot read: {} ({place})", OneLine(.reason))]
-    Io { place: Box<Place>, kind: io::ErrorKind, reason: String },
+    Io {
+        place: Box<Place>,
+        kind: io::ErrorKind,
+        reason: String,
+        /// Whether the same may go well the next time.
+        passing: bool,
+        source: Option<Source>,
+    },
 
     /// The encryption key is missing, malformed or wrong, or what is stored is not encrypted though there is a key.
     #[error("{reason}{}", InPlace(place))]
@@ -103,12 +135,22 @@ pub enum Error {
     /// The file system could not be mounted or unmounted.
     #[error("{mountpoint}: {reason}")]
     Mount { mountpoint: String, reason: String },
+
+    /// Something that cannot be, whatever is stored and asked for: a fault of this program.
+    #[error("internal error, please report it: {}{}", OneLine(.reason), InPlace(place))]
+    Internal { place: Box<Place>, reason: String },
 }
 
 impl Error {
     /// Stored bytes are wrong; the place is added by [`Locate`].
     pub fn damaged(reason: impl Into<String>) -> Self {
-        Error::Damaged { place: Box::default(), reason: reason.into() }
+        Error::Damaged { place: Box::default(), reason: reason.into(), source: None }
+    }
+
+    /// Stored bytes that another library refuses, with what it says behind `what`.
+    pub fn refused(what: &str, error: impl StdError + Send + Sync + 'static) -> Self {
+        let reason = format!("{what}: {error}");
+        Error::Damaged { place: Box::default(), reason, source: Source::new(error) }
     }
 
     /// Something this program does not implement; the place is added by [`Locate`].
@@ -121,9 +163,39 @@ impl Error {
         Error::Key { place: Box::default(), reason: reason.into() }
     }
 
-    /// A failed system call on stored data.
-    pub fn io(error: &io::Error) -> Self {
-        Error::Io { place: Box::default(), kind: error.kind(), reason: error.to_string() }
+    /// Something stored is not there; the place is added by [`Locate`].
+    pub fn missing(reason: impl Into<String>) -> Self {
+        Error::Missing { place: Box::default(), reason: reason.into(), source: None }
+    }
+
+    /// A failed system call, which may go well the next time.
+    pub fn io(error: io::Error) -> Self {
+        Error::Io {
+            place: Box::default(),
+            kind: error.kind(),
+            reason: error.to_string(),
+            passing: true,
+            source: Source::new(error),
+        }
+    }
+
+    /// A failed system call on something stored: [`Error::Missing`] where it says that there is no such thing.
+    pub fn stored(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                let (reason, source) = (error.to_string(), Source::new(error));
+                Error::Missing { place: Box::default(), reason, source }
+            }
+            _ => Error::io(error),
+        }
+    }
+
+    /// The same input/output error, where trying again does not help.
+    pub fn lasting(mut self) -> Self {
+        if let Error::Io { passing, .. } = &mut self {
+            *passing = false;
+        }
+        self
     }
 
     /// A wrong argument, time or selection.
@@ -131,14 +203,21 @@ impl Error {
         Error::Usage { reason: reason.into() }
     }
 
+    /// A fault of this program.
+    pub fn internal(reason: impl Into<String>) -> Self {
+        Error::Internal { place: Box::default(), reason: reason.into() }
+    }
+
     /// The place, where this kind of error has one.
     pub fn place(&self) -> Option<&Place> {
         match self {
             Error::Damaged { place, .. }
             | Error::Unsupported { place, .. }
+            | Error::Missing { place, .. }
             | Error::Io { place, .. }
-            | Error::Key { place, .. } => Some(place),
-            _ => None,
+            | Error::Key { place, .. }
+            | Error::Internal { place, .. } => Some(place),
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Mount { .. } => None,
         }
     }
 
@@ -146,16 +225,22 @@ impl Error {
         match self {
             Error::Damaged { place, .. }
             | Error::Unsupported { place, .. }
+            | Error::Missing { place, .. }
             | Error::Io { place, .. }
-            | Error::Key { place, .. } => Some(place),
-            _ => None,
+            | Error::Key { place, .. }
+            | Error::Internal { place, .. } => Some(place),
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Mount { .. } => None,
         }
     }
 
-    /// Whether the same may go well the next time: the system failed, which says nothing of the stored bytes. Such
-    /// errors are given to those who ask, and never kept.
+    /// Whether the same may go well the next time: the stored bytes that were read say nothing of it. Such errors are
+    /// given to those who ask, and never kept. What is missing may be put back.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Error::Io { .. })
+        match self {
+            Error::Io { passing, .. } => *passing,
+            Error::Missing { .. } | Error::Internal { .. } => true,
+            _ => false,
+        }
     }
 
     /// The errno a file system call that needs this answers with.
@@ -174,9 +259,9 @@ pub trait Locate: Sized {
     fn locate(self, add: impl FnOnce(&mut Place)) -> Self;
 
     /// The folder of the array or group.
-    fn in_array(self, path: &Path) -> Self {
+    fn in_array(self, folder: impl Display) -> Self {
         self.locate(|place| {
-            place.array.get_or_insert_with(|| path.display().to_string());
+            place.array.get_or_insert_with(|| folder.to_string());
         })
     }
 
@@ -188,9 +273,9 @@ pub trait Locate: Sized {
     }
 
     /// The file, by the path that says most to a person.
-    fn in_file(self, file: impl AsRef<Path>) -> Self {
+    fn in_file(self, file: impl Display) -> Self {
         self.locate(|place| {
-            place.file.get_or_insert_with(|| file.as_ref().display().to_string());
+            place.file.get_or_insert_with(|| file.to_string());
         })
     }
 
@@ -232,6 +317,25 @@ mod tests {
     fn stored_names_cannot_break_the_line() {
         let error = Error::damaged("the schema a\nb").in_field("new\x1b[2Jline").in_file("größe");
         assert_eq!(error.to_string(), "damaged data: the schema a\\nb (file größe, field new\\u{1b}[2Jline)");
+    }
+
+    #[test]
+    fn errors_keep_what_made_them() {
+        let full = io::Error::from_raw_os_error(libc::ENOSPC);
+        let error = Error::io(full).in_file("spill").clone();
+        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>()).expect("it has a source");
+        assert_eq!(source.raw_os_error(), Some(libc::ENOSPC));
+        assert!(error.is_passing());
+        let error = Error::stored(io::Error::from_raw_os_error(libc::ENOENT));
+        assert!(matches!(error, Error::Missing { .. }) && error.source().is_some(), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_no_missing_file() {
+        let error = Error::internal("two and two are five").in_file("a0.tdb");
+        assert_eq!(error.errno(), libc::EIO);
+        assert_eq!(error.to_string(), "internal error, please report it: two and two are five (file a0.tdb)");
+        assert_eq!(Error::missing("gone").errno(), libc::EIO);
     }
 
     #[test]

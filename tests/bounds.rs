@@ -28,7 +28,7 @@ const ROW: usize = 4096 * 4;
 fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
     let context = Context::new(Arc::new(LocalStorage::new()), 1 << 30, 1, None);
     let context = Arc::new(context);
-    let folder = Arc::new(ArrayFolder::open(context.clone(), &big_tile()).unwrap());
+    let folder = Arc::new(ArrayFolder::open(context.clone(), &big_tile().into()).unwrap());
     let array = Arc::new(Array::open(folder, TimeWindow::ALL).unwrap());
     let view = Arc::new(DenseView::new(array).unwrap());
     let axes = vec![AxisSelection::contiguous(0, 4096), AxisSelection::contiguous(0, 4096)];
@@ -65,7 +65,8 @@ fn contents(shown: &dyn Shown, field: FieldId) -> Vec<Arc<dyn Content>> {
 /// What a folder shows of an array of the fixtures, with a cache of its own that forgets none of it; `None` of those that have a key.
 fn shown(folder: &Path) -> Option<Box<dyn Shown>> {
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 30, 1, None);
-    let array = Array::open(Arc::new(ArrayFolder::open(Arc::new(context), folder).ok()?), TimeWindow::ALL).ok()?;
+    let array =
+        Array::open(Arc::new(ArrayFolder::open(Arc::new(context), &folder.into()).ok()?), TimeWindow::ALL).ok()?;
     let array = Arc::new(array);
     if array.schema().array_type == ArrayType::Sparse {
         return Some(Box::new(SparseShown::new(array, false)));

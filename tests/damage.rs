@@ -476,7 +476,10 @@ fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
         return Some(format!("the error has control characters: {text:?}"));
     }
     let reason = match error {
-        Error::Damaged { reason, .. } | Error::Io { reason, .. } | Error::Key { reason, .. } => reason,
+        Error::Damaged { reason, .. }
+        | Error::Missing { reason, .. }
+        | Error::Io { reason, .. }
+        | Error::Key { reason, .. } => reason,
         Error::Unsupported { what, .. } => what,
         // Without a schema nothing says that there is an array.
         Error::NotAnArray { reason, .. } if damaged.starts_with("__schema") && !reason.is_empty() => return None,
@@ -493,7 +496,12 @@ fn unclear(error: &Error, array: &Path, damaged: &Path) -> Option<String> {
         ("the array", place.array.as_deref().is_some_and(|named| Path::new(named).starts_with(array))),
         ("the fragment", fragment.is_none() || place.fragment.as_deref() == fragment),
         ("the file", names_damaged || names_fragment),
-        ("an offset or a field", matches!(error, Error::Io { .. }) || place.offset.is_some() || place.field.is_some()),
+        (
+            "an offset or a field",
+            matches!(error, Error::Io { .. } | Error::Missing { .. })
+                || place.offset.is_some()
+                || place.field.is_some(),
+        ),
     ];
     let lacking: Vec<&str> = lacking.into_iter().filter(|(_, said)| !said).map(|(what, _)| what).collect();
     (!lacking.is_empty()).then(|| format!("the error lacks {}: {text}", lacking.join(", ")))

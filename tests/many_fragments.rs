@@ -114,7 +114,7 @@ impl ManyFragments {
     fn open(&self) -> Result<DenseView> {
         let storage = Arc::new(LocalStorage::new());
         let context = Context::new(storage, 1 << 20, 1, None);
-        let folder = Arc::new(ArrayFolder::open(Arc::new(context), self.folder.path())?);
+        let folder = Arc::new(ArrayFolder::open(Arc::new(context), &self.folder.path().into())?);
         DenseView::new(Arc::new(Array::open(folder, TimeWindow::ALL)?))
     }
 }

@@ -86,7 +86,7 @@ fn bitsort(name: &str) -> Arc<Array> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bitsort/arrays").join(name);
     let key = (name == "encrypted").then(|| Arc::new(Key::parse(b"abcdefghijklmnopqrstuvwxyz012345").unwrap()));
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, key);
-    let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path).unwrap());
+    let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path.into()).unwrap());
     Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())
 }
 
@@ -103,7 +103,7 @@ fn check(object: &Object) -> Vec<Outcome> {
     // A small cache, so that what does not fit is met: blocks of rows in the temporary file, evicted tiles.
     let key = object.key.as_ref().map(|key| Arc::new(Key::parse(key.as_bytes()).expect("a key")));
     let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 512 << 10, 1, key));
-    let folder = match ArrayFolder::open(context, &object.place) {
+    let folder = match ArrayFolder::open(context, &(&object.place).into()) {
         Ok(folder) => Arc::new(folder),
         Err(error) => {
             return vec![Outcome {

@@ -108,7 +108,7 @@ impl Folder for Root {
             return Ok(Some(Node::Folder(Arc::new(Slices(Arc::clone(&self.0))))));
         }
         if name == "unsupported" {
-            return Err(Error::unsupported("format version 99").in_array("/data/toy".as_ref()));
+            return Err(Error::unsupported("format version 99").in_array("/data/toy"));
         }
         let listed = FILES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
         // Who reads all that is listed must come to an end.

@@ -84,7 +84,7 @@ impl Indexes {
             let (index, weight) = load()?;
             Ok((Arc::new(index) as Arc<dyn Any + Send + Sync>, weight))
         })?;
-        index.downcast().map_err(|_| Error::damaged("an index has another type than its key says"))
+        index.downcast().map_err(|_| Error::internal("an index has another type than its key says"))
     }
 
     /// A number for keys that no other owner has.

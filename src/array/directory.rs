@@ -6,9 +6,8 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
 
-use super::timed_files::names_in;
+use super::listing::FolderListing;
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Place, Result};
 use crate::format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
@@ -19,7 +18,7 @@ use crate::format::folder::{
 use crate::format::fragment::FRAGMENT_METADATA;
 use crate::format::name::{NameForm, TimestampedName};
 use crate::format::schema::FIRST_SCHEMA;
-use crate::storage::{Listed, Storage};
+use crate::storage::{Listed, Storage, StoreKey, together};
 
 /// A consolidated commit or vacuum file larger than this, of half a million fragments, is not plausible.
 const MOST_COMMIT_FILE: u64 = 32 << 20;
@@ -51,7 +50,7 @@ impl FragmentEntry {
 pub struct SchemaEntry {
     /// How fragments refer to it: the file's name.
     pub name: String,
-    pub file: PathBuf,
+    pub file: StoreKey,
     /// `None` for `__array_schema.tdb`, which is older than any other.
     pub times: Option<TimestampedName>,
 }
@@ -68,7 +67,7 @@ pub struct ConditionEntry {
 /// Where a delete's generic tile is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConditionBytes {
-    File(PathBuf),
+    File(StoreKey),
     /// A copy inside a consolidated commits file.
     Inline(Vec<u8>),
 }
@@ -87,7 +86,9 @@ type Commit<'a> = (&'a str, CommitFile, TimestampedName);
 /// The names in an array's folder. Memory: about 150 bytes a fragment.
 #[derive(Debug)]
 pub struct Directory {
-    pub root: PathBuf,
+    pub root: StoreKey,
+    /// What is below, as far as one request told.
+    listing: FolderListing,
     /// In the order that breaks ties of time: those in the root, then those of the commits folder.
     fragments: Vec<FragmentEntry>,
     vacuums: Vec<Vacuum>,
@@ -121,9 +122,9 @@ impl FragmentFolders<'_> {
     /// The paths of all folders that only a commit makes a fragment.
     fn paths(&self) -> impl Iterator<Item = String> + '_ {
         let is_marked = |one: &&Listed| matches!(root_fragment(&one.name), Ok(Some(RootFragment::Marked(_))));
-        let outer = self.top.iter().filter(is_marked).filter(|one| one.is_folder).map(|one| one.name.clone());
+        let outer = self.top.iter().filter(is_marked).filter(|one| one.is_folder()).map(|one| one.name.clone());
         let is_fragment = |one: &&Listed| matches!(TimestampedName::parse(&one.name), Ok(Some(_)));
-        let inner = self.inner.iter().filter(is_fragment).filter(|one| one.is_folder);
+        let inner = self.inner.iter().filter(is_fragment).filter(|one| one.is_folder());
         outer.chain(inner.map(|one| format!("{FRAGMENTS}/{}", one.name)))
     }
 }
@@ -134,18 +135,28 @@ impl Directory {
     /// # Errors
     /// [`Error::NotAnArray`] when there is no schema, [`Error::Io`] where a listing or a commit file
     /// cannot be read, [`Error::Damaged`] for commit files that do not parse or name fragments that are not there.
-    pub fn read(storage: &dyn Storage, root: &Path) -> Result<Self> {
-        match Self::list(storage, root) {
+    pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
+        Self::read_listed(storage, FolderListing::read(storage, root)?)
+    }
+
+    /// As [`Directory::read`], of an array whose folder was listed a moment ago.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_listed(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
+        let root = listing.root().clone();
+        match Self::of_listing(storage, listing) {
             // A vacuum may have taken fragments away between two listings. It says so before it does.
-            Err(Error::Damaged { .. }) => Self::list(storage, root),
-            listed => listed,
+            Err(Error::Damaged { .. }) => Self::of_listing(storage, FolderListing::read(storage, &root)?),
+            read => read,
         }
     }
 
-    fn list(storage: &dyn Storage, root: &Path) -> Result<Self> {
-        let top = storage.list(root)?;
+    fn of_listing(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
+        let top = listing.top().to_vec();
         let mut directory = Directory {
-            root: root.to_owned(),
+            root: listing.root().clone(),
+            listing,
             fragments: Vec::new(),
             vacuums: Vec::new(),
             schemas: Vec::new(),
@@ -156,26 +167,30 @@ impl Directory {
         directory.find_schemas(storage, &top)?;
         if directory.schemas.is_empty() {
             return Err(Error::NotAnArray {
-                path: root.display().to_string(),
+                path: directory.root.to_string(),
                 reason: "not a TileDB array: it has no schema".into(),
             });
         }
-        let names = |folder: &str| match top.iter().any(|one| one.name == folder) {
-            true => names_in(storage, &root.join(folder)),
-            false => Ok(Vec::new()),
-        };
         // The fragments first: one that is written meanwhile is then no fragment without a commit.
-        let folders = FragmentFolders { top: &top, inner: names(FRAGMENTS)? };
-        let (commits, commits_folder) = (names(COMMITS)?, root.join(COMMITS));
+        let folders = FragmentFolders { top: &top, inner: directory.names(storage, FRAGMENTS)? };
+        let (commits, commits_folder) = (directory.names(storage, COMMITS)?, directory.root.join(COMMITS));
         let commits = commits_of(&commits)?;
         let consolidated = Consolidated::read(storage, &commits_folder, &commits, &folders)?;
         directory.find_root_fragments(storage, &top, &consolidated)?;
         let ignored = directory.find_committed(&commits, consolidated)?;
         directory.fragments.shrink_to_fit();
-        directory.find_vacuums(storage, root, &commits_of(&top)?)?;
+        directory.find_vacuums(storage, &directory.root.clone(), &commits_of(&top)?)?;
         directory.find_vacuums(storage, &commits_folder, &commits)?;
         directory.find_unnamed(storage, &folders, &ignored)?;
         Ok(directory)
+    }
+
+    /// The names in a folder of the array, given by its path in it, in byte order.
+    ///
+    /// # Errors
+    /// As [`FolderListing::names`].
+    pub fn names(&self, storage: &dyn Storage, path: &str) -> Result<Vec<Listed>> {
+        self.listing.names(storage, path)
     }
 
     /// What is there though nothing explains it, or the reverse, in lines for people. The fragments that are shown are
@@ -212,7 +227,7 @@ impl Directory {
     }
 
     /// The folder of a fragment.
-    pub fn folder_of(&self, fragment: &FragmentEntry) -> PathBuf {
+    pub fn folder_of(&self, fragment: &FragmentEntry) -> StoreKey {
         self.root.join(&*fragment.path)
     }
 
@@ -220,12 +235,12 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Io`] where their folder cannot be listed, [`Error::Damaged`] for impossible times.
-    pub fn consolidated_metadata(&self, storage: &dyn Storage) -> Result<Vec<PathBuf>> {
+    pub fn consolidated_metadata(&self, storage: &dyn Storage) -> Result<Vec<StoreKey>> {
         if !self.has_consolidated_metadata {
             return Ok(Vec::new());
         }
         let folder = self.root.join(FRAGMENT_METADATA_CACHE);
-        let files = names_in(storage, &folder)?;
+        let files = self.names(storage, FRAGMENT_METADATA_CACHE)?;
         let caches = commits_of(&files)?.into_iter().filter(|(_, kind, _)| *kind == CommitFile::FragmentMetadataCache);
         Ok(caches.map(|(name, _, _)| folder.join(name)).collect())
     }
@@ -276,13 +291,13 @@ impl Directory {
 
     /// [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, as libtiledb has them.
     fn find_schemas(&mut self, storage: &dyn Storage, top: &[Listed]) -> Result<()> {
-        if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder) {
+        if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder()) {
             let file = self.root.join(FIRST_SCHEMA);
             self.schemas.push(SchemaEntry { name: FIRST_SCHEMA.into(), file, times: None });
         }
         if top.iter().any(|one| one.name == SCHEMAS) {
             let folder = self.root.join(SCHEMAS);
-            for one in names_in(storage, &folder)?.into_iter().filter(|one| !one.is_folder) {
+            for one in self.names(storage, SCHEMAS)?.into_iter().filter(|one| !one.is_folder()) {
                 if let Some(times) = timestamped_file(&one.name)? {
                     self.schemas.push(SchemaEntry { file: folder.join(&one.name), name: one.name, times: Some(times) });
                 }
@@ -297,7 +312,7 @@ impl Directory {
             top.iter().map(|one| one.name.as_str()).filter(|name| name.ends_with(".ok")).collect();
         for one in top {
             let Some(candidate) = root_fragment(&one.name)? else { continue };
-            if !one.is_folder {
+            if !one.is_folder() {
                 let reason = "a fragment that is no folder, or a link to nowhere";
                 return Err(Error::damaged(reason).in_file(self.root.join(&one.name)));
             }
@@ -308,7 +323,7 @@ impl Directory {
                 // Before version 5 there was no mark: the metadata, written last, is the commit.
                 RootFragment::Unmarked(times) => {
                     let has_metadata = || -> Result<bool> {
-                        Ok(storage.list(&self.root.join(&one.name))?.iter().any(|file| file.name == FRAGMENT_METADATA))
+                        Ok(self.names(storage, &one.name)?.iter().any(|file| file.name == FRAGMENT_METADATA))
                     };
                     (times, is_marked || has_metadata()?)
                 }
@@ -371,11 +386,9 @@ impl Directory {
         Ok(())
     }
 
-    fn find_vacuums(&mut self, storage: &dyn Storage, folder: &Path, commits: &[Commit<'_>]) -> Result<()> {
-        for &(name, _, times) in commits.iter().filter(|(_, kind, _)| *kind == CommitFile::Vacuum) {
-            let file = folder.join(name);
-            let replaced = parse_vacuum(&storage.read(&file, MOST_COMMIT_FILE)?).in_file(&file)?;
-            self.vacuums.push(Vacuum { times, replaced });
+    fn find_vacuums(&mut self, storage: &dyn Storage, folder: &StoreKey, commits: &[Commit<'_>]) -> Result<()> {
+        for (times, file, text) in read_files(storage, folder, commits, CommitFile::Vacuum)? {
+            self.vacuums.push(Vacuum { times, replaced: parse_vacuum(&text).in_file(&file)? });
         }
         Ok(())
     }
@@ -405,7 +418,7 @@ impl Directory {
             warnings.push(self.warning(first, &reason));
         }
         for path in unnamed.iter().take(MOST_UNNAMED) {
-            if storage.list(&self.root.join(path))?.iter().any(|file| file.name == FRAGMENT_METADATA) {
+            if self.names(storage, path)?.iter().any(|file| file.name == FRAGMENT_METADATA) {
                 let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
                               its commit is lost";
                 warnings.push(self.warning(path, reason));
@@ -421,7 +434,7 @@ impl Directory {
     }
 
     fn warning(&self, file: &str, reason: &str) -> String {
-        let (array, file) = (Some(self.root.display().to_string()), Some(file.to_owned()));
+        let (array, file) = (Some(self.root.to_string()), Some(file.to_owned()));
         format!("{reason} ({})", Place { array, file, ..Place::default() })
     }
 }
@@ -434,12 +447,27 @@ fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool 
 
 /// The files among the names of a folder that say something of commits.
 fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
-    let files = names.iter().filter(|one| !one.is_folder);
+    let files = names.iter().filter(|one| !one.is_folder());
     let commits = files.filter_map(|one| {
         let commit = commit_file(&one.name).transpose()?;
         Some(commit.map(|(kind, times)| (one.name.as_str(), kind, times)))
     });
     commits.collect()
+}
+
+/// The files of commits of one kind: their times, keys and bytes.
+fn read_files(
+    storage: &dyn Storage,
+    folder: &StoreKey,
+    commits: &[Commit<'_>],
+    wanted: CommitFile,
+) -> Result<Vec<(TimestampedName, StoreKey, Vec<u8>)>> {
+    let files = commits.iter().filter(|(_, kind, _)| *kind == wanted).collect();
+    let read = |&(name, _, times): &Commit<'_>| {
+        let file = folder.join(name);
+        storage.read(&file, MOST_COMMIT_FILE).map(|bytes| (times, file, bytes))
+    };
+    together(storage, files, read).into_iter().collect()
 }
 
 /// What all files of consolidated commits say together, without what the ignore files take back.
@@ -456,20 +484,17 @@ struct Consolidated {
 impl Consolidated {
     fn read(
         storage: &dyn Storage,
-        folder: &Path,
+        folder: &StoreKey,
         commits: &[Commit<'_>],
         folders: &FragmentFolders<'_>,
     ) -> Result<Self> {
-        let of_kind = |wanted: CommitFile| -> Result<Vec<(PathBuf, Vec<u8>)>> {
-            let files = commits.iter().filter(|(_, kind, _)| *kind == wanted).map(|(name, _, _)| folder.join(name));
-            files.map(|file| storage.read(&file, MOST_COMMIT_FILE).map(|bytes| (file, bytes))).collect()
-        };
+        let of_kind = |wanted: CommitFile| read_files(storage, folder, commits, wanted);
         let mut all = Consolidated::default();
-        for (file, text) in of_kind(CommitFile::Ignored)? {
+        for (_, file, text) in of_kind(CommitFile::Ignored)? {
             // What is taken back besides fragments are deletes, and libtiledb applies its copies of them all the same.
             all.ignored.extend(parse_ignored_commits(&text).in_file(&file)?.into_iter().filter_map(fragment_of_mark));
         }
-        for (file, bytes) in of_kind(CommitFile::Consolidated)? {
+        for (_, file, bytes) in of_kind(CommitFile::Consolidated)? {
             for commit in parse_consolidated_commits(&bytes).in_file(&file)? {
                 match commit.delete {
                     Some(delete) => {

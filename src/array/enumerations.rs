@@ -9,6 +9,7 @@ use super::generic::read_generic_tile;
 use crate::error::{Error, Locate, Result};
 use crate::format::enumeration::Enumeration;
 use crate::format::folder::{ENUMERATIONS, SCHEMAS};
+use crate::storage::StoreKey;
 
 /// Where the cache has enumerations, by the names of their files. Extending one writes another file, so none ever
 /// changes. Memory: the names; what they hold is the cache's.
@@ -50,7 +51,7 @@ impl Array {
     }
 }
 
-fn read(context: &Context, file: &std::path::Path, name: &str) -> Result<Enumeration> {
+fn read(context: &Context, file: &StoreKey, name: &str) -> Result<Enumeration> {
     let payload = read_generic_tile(&*context.storage, file, 0, context.key.as_deref())?;
     let enumeration = Enumeration::parse(&payload).in_file(file)?;
     if enumeration.name != name {

@@ -2,21 +2,27 @@
 //! share it, so that what one has read the others need not read again.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use lru::LruCache;
 use rayon::prelude::*;
 
 use super::context::Context;
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
 use super::footer_copies::FooterCopies;
+use super::fragment::MetadataEnd;
 use super::generic::read_generic_tile;
-use super::timed_files::{commit_times, first_start};
+use super::listing::FolderListing;
+use super::once::Once;
+use super::timed_files::{TimedFile, timed_files};
+use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::folder::METADATA;
 use crate::format::fragment::FragmentFacts;
 use crate::format::schema::ArraySchema;
+use crate::storage::{StoreKey, is_far, together};
 
 /// What is kept of every fragment once its footer was read; the rest is read again when a tile is.
 #[derive(Debug)]
@@ -30,6 +36,9 @@ pub struct Outline {
 type Known = OnceLock<Outcome>;
 
 type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
+
+/// So many ends of fragments' metadata files are kept, each of some KiB.
+const ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// Numbers of files in keys that each fragment has: see [`super::fragment`].
 const FILES_PER_FRAGMENT: u64 = 1 << 24;
@@ -53,7 +62,10 @@ pub struct ArrayFolder {
     directory: Directory,
     /// By the number of the fragment.
     outlines: Box<[Known]>,
-    schemas: Mutex<HashMap<String, Arc<ArraySchema>>>,
+    schemas: Mutex<HashMap<String, Arc<Once<Arc<ArraySchema>>>>>,
+    /// The ends of the metadata files that were read last, by the number of the fragment: besides the footers there is
+    /// in them what is wanted next.
+    ends: Mutex<LruCache<usize, Arc<MetadataEnd>>>,
     pub(super) enumerations: Enumerations,
     first_file: u64,
 }
@@ -63,8 +75,18 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// As [`Directory::read`].
-    pub fn open(context: Arc<Context>, path: &Path) -> Result<Self> {
-        let directory = Directory::read(&*context.storage, path).in_array(path)?;
+    pub fn open(context: Arc<Context>, path: &StoreKey) -> Result<Self> {
+        let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
+        Self::open_listed(context, listing)
+    }
+
+    /// As [`ArrayFolder::open`], of a folder that was listed a moment ago.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_listed(context: Arc<Context>, listing: FolderListing) -> Result<Self> {
+        let path = listing.root().clone();
+        let directory = Directory::read_listed(&*context.storage, listing).in_array(path)?;
         directory.warnings().iter().for_each(|warning| log::warn!("{warning}"));
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
@@ -73,12 +95,13 @@ impl ArrayFolder {
             directory,
             outlines,
             schemas: Mutex::default(),
+            ends: Mutex::new(LruCache::new(ENDS_KEPT)),
             enumerations: Enumerations::default(),
             first_file,
         })
     }
 
-    pub fn path(&self) -> &Path {
+    pub fn path(&self) -> &StoreKey {
         &self.directory.root
     }
 
@@ -91,9 +114,8 @@ impl ArrayFolder {
     /// # Errors
     /// [`Error::Io`] where the folder of metadata cannot be listed, [`Error::Damaged`] for impossible times.
     pub fn commit_times(&self) -> Result<Vec<u64>> {
-        let of_metadata = commit_times(&*self.context.storage, &self.path().join(METADATA)).in_array(self.path())?;
         let mut times = self.directory.commit_times();
-        times.extend(of_metadata);
+        times.extend(self.metadata_files()?.iter().map(|one| one.times.t2));
         times.sort_unstable();
         times.dedup();
         Ok(times)
@@ -104,8 +126,17 @@ impl ArrayFolder {
     /// # Errors
     /// As [`ArrayFolder::commit_times`].
     pub fn began(&self) -> Result<Option<u64>> {
-        let of_metadata = first_start(&*self.context.storage, &self.path().join(METADATA)).in_array(self.path())?;
+        let of_metadata = self.metadata_files()?.iter().map(|one| one.times.t1).min();
         Ok(self.directory.began().into_iter().chain(of_metadata).min())
+    }
+
+    /// All files of metadata, in force or not.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::commit_times`].
+    pub fn metadata_files(&self) -> Result<Vec<TimedFile>> {
+        let names = self.directory.names(&*self.context.storage, METADATA).in_array(self.path())?;
+        timed_files(&names, &self.path().join(METADATA)).in_array(self.path())
     }
 
     /// A fragment by its number in this folder.
@@ -124,12 +155,27 @@ impl ArrayFolder {
     /// Any damage in the fragment's metadata or its schema.
     pub fn outline(&self, number: usize) -> Result<Arc<Outline>> {
         let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else {
-            return Err(Error::damaged(format!("no fragment number {number}")).in_array(self.path()));
+            return Err(Error::internal(format!("no fragment number {number}")).in_array(self.path()));
         };
         if let Some(known) = known.get() {
             return known.clone().map_err(|error| *error);
         }
         keep(known, self.located(entry, self.read_outline(number))).map_err(|error| *error)
+    }
+
+    /// Reads a schema and, where requests are waits, the footers of the few fragments that are likely to count in the
+    /// window, all at once. What is wrong with any is told by those who ask for it.
+    pub(super) fn read_ahead(&self, schema: &str, window: TimeWindow) {
+        if !is_far(&*self.context.storage) {
+            return;
+        }
+        let fragments = self.directory.visible_fragments(window, false);
+        let fragments = if fragments.len() < WORTH_COPIES { fragments } else { Vec::new() };
+        let wanted: Vec<Option<usize>> = [None].into_iter().chain(fragments.into_iter().map(Some)).collect();
+        together(&*self.context.storage, wanted, |fragment| match fragment {
+            Some(number) => drop(self.outline(number)),
+            None => drop(self.schema(schema)),
+        });
     }
 
     /// Reads the footers of fragments that were not read yet, on all cores; what is wrong with one is told by
@@ -143,12 +189,16 @@ impl ArrayFolder {
         let unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
         let copies = if unread.len() < WORTH_COPIES { FooterCopies::default() } else { FooterCopies::read(self) };
         let copies = copies.by_name(self.path());
-        unread.par_iter().with_min_len(LEAST_PER_THREAD).for_each(|&number| {
+        let read = |number: usize| {
             let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
             let copy = copies.get(entry.name()).and_then(|footer| self.outline_of_copy(entry, footer));
             // What is wrong is told to whoever asks for this one.
             let _ = keep(known, self.located(entry, copy.map_or_else(|| self.read_outline(number), Ok)));
-        });
+        };
+        match is_far(&*self.context.storage) {
+            true => drop(together(&*self.context.storage, unread, read)),
+            false => unread.par_iter().with_min_len(LEAST_PER_THREAD).for_each(|&number| read(number)),
+        }
     }
 
     fn located(&self, entry: &FragmentEntry, outline: Result<Outline>) -> Outcome {
@@ -160,15 +210,13 @@ impl ArrayFolder {
     /// # Errors
     /// [`Error::Damaged`] when there is none of that name or it does not parse.
     pub fn schema(&self, name: &str) -> Result<Arc<ArraySchema>> {
-        if let Some(schema) = self.lock_schemas().get(name) {
-            return Ok(schema.clone());
-        }
         let entry = self.directory.schema_named(name).ok_or_else(|| {
-            Error::damaged(format!("the schema {name} is not there")).in_file("__schema").in_array(self.path())
+            Error::missing(format!("the schema {name} is not there")).in_file("__schema").in_array(self.path())
         })?;
-        let schema = Arc::new(self.read_schema(entry).in_array(self.path())?);
-        self.lock_schemas().insert(name.to_owned(), schema.clone());
-        Ok(schema)
+        let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        let schema = schemas.entry(name.to_owned()).or_default().clone();
+        drop(schemas);
+        schema.get_or_make(|| self.read_schema(entry).map(Arc::new).in_array(self.path())).cloned()
     }
 
     fn read_schema(&self, entry: &SchemaEntry) -> Result<ArraySchema> {
@@ -181,13 +229,14 @@ impl ArrayFolder {
         ArraySchema::parse(&payload).in_file(&entry.file)
     }
 
-    fn lock_schemas(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<ArraySchema>>> {
-        self.schemas.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The ends of metadata files that were read last.
+    pub(super) fn ends(&self) -> MutexGuard<'_, LruCache<usize, Arc<MetadataEnd>>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The path of a file in a fragment's folder.
-    pub fn fragment_file(&self, fragment: usize, name: &str) -> PathBuf {
-        self.fragment(fragment).map(|entry| self.directory.folder_of(entry).join(name)).unwrap_or_default()
+    pub fn fragment_file(&self, fragment: usize, name: &str) -> StoreKey {
+        self.fragment(fragment).map_or_else(|| self.path().clone(), |entry| self.directory.folder_of(entry)).join(name)
     }
 }
 

@@ -6,15 +6,15 @@
 //! asking for them, so that only [`compare_copies`] finds it.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use rayon::prelude::*;
 
 use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{read_generic_tile, read_header};
+use super::generic::{read_generic_tile, read_generic_tile_within};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::{FragmentFooter, parse_consolidated_footers, schema_name};
+use crate::storage::StoreKey;
 
 /// Files of more bytes, decoded, than this or the cache may hold are left alone: they are held as a whole while footers
 /// are read from them.
@@ -94,7 +94,7 @@ impl FooterCopies {
     }
 
     /// The footers by the name of their fragment; of several copies the first counts.
-    pub fn by_name(&self, array: &Path) -> HashMap<&str, &[u8]> {
+    pub fn by_name(&self, array: &StoreKey) -> HashMap<&str, &[u8]> {
         let mut footers = HashMap::new();
         for payload in &self.0 {
             match parse_consolidated_footers(payload) {
@@ -109,12 +109,8 @@ impl FooterCopies {
 }
 
 /// The payload of a file; `None` if it is larger than `most`.
-fn read_payload(folder: &ArrayFolder, file: &Path, most: u64) -> Result<Option<Vec<u8>>> {
-    let storage = &*folder.context.storage;
-    if read_header(storage, file, 0)?.tile_size > most {
-        return Ok(None);
-    }
-    read_generic_tile(storage, file, 0, folder.context.key.as_deref()).map(Some)
+fn read_payload(folder: &ArrayFolder, file: &StoreKey, most: u64) -> Result<Option<Vec<u8>>> {
+    read_generic_tile_within(&*folder.context.storage, file, folder.context.key.as_deref(), most)
 }
 
 impl ArrayFolder {

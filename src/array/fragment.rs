@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::bitsort::SortedFile;
 use super::context::IndexKey;
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{decode_inline_tile, read_generic_tile, read_generic_tile_of, read_header};
+use super::generic::{decode_inline_tile_of, read_generic_tile, read_generic_tile_of, read_header};
 use super::tiles::Tiles;
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, TileContext};
@@ -17,6 +17,7 @@ use crate::format::fragment::{
 };
 use crate::format::pipeline::{Filter, Pipeline};
 use crate::format::schema::{ArraySchema, CellValNum, FIRST_SCHEMA};
+use crate::storage::{StoreKey, is_far};
 
 /// Libraries up to this format version filtered the coordinate files they added to arrays older than
 /// version 5 with the schema's pipeline of coordinates; later ones with none.
@@ -47,14 +48,15 @@ struct FileRecord {
     offsets: Arc<[u64]>,
 }
 
-/// Footers of a few attributes are in so many bytes at the end of the file.
-const FOOTER_GUESS: usize = 2048;
+/// The footer of a few attributes is in so many bytes at the end of the file, and so are the sections of a fragment of a
+/// few tiles ...
+const END: usize = 4096;
 
-/// In so many are also the sections of a fragment of a few tiles.
-const SECTIONS_GUESS: usize = 4096;
+/// ... and those of larger ones in so many, which are read where one more request takes longer.
+const END_OF_FAR: usize = 32 << 10;
 
 /// The end of a fragment's metadata file, from `start`, as it was read along with the footer.
-struct MetadataEnd {
+pub(super) struct MetadataEnd {
     start: u64,
     bytes: Vec<u8>,
 }
@@ -72,7 +74,7 @@ impl MetadataEnd {
 impl ArrayFolder {
     /// The facts in a fragment's metadata that are kept.
     pub(super) fn read_outline(&self, fragment: usize) -> Result<Outline> {
-        let (records, schema, _) = self.read_records(fragment, FOOTER_GUESS)?;
+        let (records, schema) = self.read_records(fragment)?;
         let facts = match records {
             Records::Early(early) => early.facts,
             Records::Footer(footer) => footer.facts,
@@ -80,52 +82,57 @@ impl ArrayFolder {
         Ok(Outline { facts, schema })
     }
 
-    /// Reads a fragment's metadata; of version 3 and later only the footer, with about `most` bytes at the end of the
-    /// file.
-    fn read_records(&self, fragment: usize, most: usize) -> Result<(Records, Arc<ArraySchema>, Option<MetadataEnd>)> {
+    /// The end of a fragment's metadata file, at least `least` bytes of it as far as there are.
+    fn metadata_end(&self, fragment: usize, path: &StoreKey, least: usize) -> Result<Arc<MetadataEnd>> {
+        if let Some(end) = self.ends().get(&fragment).filter(|end| end.start == 0 || end.bytes.len() >= least) {
+            return Ok(end.clone());
+        }
+        let usual = if is_far(&*self.context.storage) { END_OF_FAR } else { END };
+        let (bytes, size) = self.context.storage.read_end(path, usual.max(least))?;
+        let end = Arc::new(MetadataEnd { start: size.saturating_sub(bytes.len() as u64), bytes });
+        if end.bytes.len() <= usual {
+            self.ends().put(fragment, end.clone());
+        }
+        Ok(end)
+    }
+
+    /// Reads a fragment's metadata; of version 3 and later only the footer.
+    fn read_records(&self, fragment: usize) -> Result<(Records, Arc<ArraySchema>)> {
         let Some(entry) = self.fragment(fragment) else {
-            return Err(Error::damaged(format!("no fragment number {fragment}")));
+            return Err(Error::internal(format!("no fragment number {fragment}")));
         };
         let folder = self.directory().folder_of(entry);
         let path = folder.join(FRAGMENT_METADATA);
         let storage = &*self.context.storage;
         if entry.times.version < 3 {
             let schema = self.schema(FIRST_SCHEMA)?;
-            let has_coordinates = storage.list(&folder)?.iter().any(|one| one.name == "__coords.tdb");
+            let names = self.directory().names(storage, &entry.path)?;
+            let has_coordinates = names.iter().any(|one| one.name == "__coords.tdb");
             let payload = read_generic_tile(storage, &path, 0, self.context.key.as_deref())?;
             let early = EarlyFragment::parse(&payload, has_coordinates, &schema).in_file(&path)?;
-            return Ok((Records::Early(early), schema, None));
+            return Ok((Records::Early(early), schema));
         }
-        let (end, size) = storage.read_end(&path, most)?;
-        let last_8 = end.last_chunk().copied().unwrap_or_default();
+        let end = self.metadata_end(fragment, &path, 0)?;
+        let size = end.start + end.bytes.len() as u64;
+        let last_8 = end.bytes.last_chunk().copied().unwrap_or_default();
         // Before version 10 there was one schema, and it tells how long the footer is.
         let first_schema = if entry.times.version < 10 { Some(self.schema(FIRST_SCHEMA)?) } else { None };
         let range = footer_range(entry.times.version, first_schema.as_deref(), size, last_8).in_file(&path)?;
         // A footer of many attributes is longer.
-        let reach = (size - range.start) as usize;
-        let end = if reach > end.len() { storage.read_end(&path, reach)?.0 } else { end };
-        let start = end.len().checked_sub(reach);
-        let footer = start.and_then(|start| end.get(start..)?.get(..(range.end - range.start) as usize));
+        let end = self.metadata_end(fragment, &path, (size - range.start) as usize)?;
+        let footer = end.behind(range.start).and_then(|footer| footer.get(..(range.end - range.start) as usize));
         let footer = footer.ok_or_else(|| Error::damaged("the file changes while it is read").in_file(&path))?;
         let schema = self.schema(schema_name(footer).in_file(&path)?)?;
         let footer = FragmentFooter::parse(footer, entry.times.version, &schema)
             .in_file(&path)
             .locate(|place| place.offset = place.offset.map(|offset| offset + range.start))?;
-        let start = size.saturating_sub(end.len() as u64);
-        Ok((Records::Footer(footer), schema, Some(MetadataEnd { start, bytes: end })))
+        Ok((Records::Footer(footer), schema))
     }
 
     fn records(&self, fragment: usize) -> Result<Arc<Records>> {
-        Ok(self.records_and_end(fragment)?.0)
-    }
-
-    /// The records, and where they had to be read what was read with them.
-    fn records_and_end(&self, fragment: usize) -> Result<(Arc<Records>, Option<MetadataEnd>)> {
         let key = IndexKey::Records(self.first_file(fragment));
-        let mut read = None;
-        let records = self.context.indexes.get_or_load(key, || {
-            let (records, _, end) = self.read_records(fragment, SECTIONS_GUESS)?;
-            read = end;
+        self.context.indexes.get_or_load(key, || {
+            let (records, _) = self.read_records(fragment)?;
             // The outline may be from a copy of the footer.
             let is_same = match &records {
                 Records::Early(early) => early.facts == self.outline(fragment)?.facts,
@@ -145,8 +152,7 @@ impl ArrayFolder {
                 Records::Footer(footer) => size_of_val(&*footer.records),
             };
             Ok((records, weight))
-        })?;
-        Ok((records, read))
+        })
     }
 
     /// The tiles of one file. `field` counts attributes and dimensions in the fragment's own schema.
@@ -298,7 +304,11 @@ impl ArrayFolder {
         let most = self.context.budget() as u64;
         let (storage, key) = (&*self.context.storage, self.context.key.as_deref());
         let name = self.fragment(fragment).map_or("", |entry| entry.name());
-        let payload = read_generic_tile_of(storage, &path, offset, key, expected.min(most));
+        let end = self.ends().get(&fragment).cloned();
+        let payload = match end.as_ref().and_then(|end| end.behind(offset)) {
+            Some(bytes) => decode_inline_tile_of(bytes, key, expected.min(most)).in_file(&path).at(offset),
+            None => read_generic_tile_of(storage, &path, offset, key, expected.min(most)),
+        };
         payload.in_fragment(name).in_array(self.path())
     }
 
@@ -306,7 +316,7 @@ impl ArrayFolder {
     fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<FileRecord> {
         let outline = self.outline(fragment)?;
         let tiles = outline.facts.tile_count(&outline.schema)?;
-        let (records, end) = self.records_and_end(fragment)?;
+        let records = self.records(fragment)?;
         let (size, offsets, section) = match &*records {
             Records::Early(early) => {
                 let none = EarlyField::default();
@@ -324,12 +334,7 @@ impl ArrayFolder {
                     FieldFile::Var => (record.var_file_size, record.var_offsets),
                     FieldFile::Validity => (record.validity_file_size, record.validity_offsets),
                 };
-                let payload = match end.as_ref().and_then(|end| end.behind(section)) {
-                    Some(bytes) => decode_inline_tile(bytes, self.context.key.as_deref())
-                        .in_file(self.fragment_file(fragment, FRAGMENT_METADATA))
-                        .at(section)?,
-                    None => self.section(fragment, section, list_bytes(tiles))?,
-                };
+                let payload = self.section(fragment, section, list_bytes(tiles))?;
                 let offsets = sections::parse_u64_list(&payload).in_file(FRAGMENT_METADATA).at(section)?;
                 (size, offsets, section)
             }

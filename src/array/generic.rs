@@ -3,7 +3,6 @@
 //! What they decode to is bounded before it is decoded, because a few stored bytes can hold a thousand times as many:
 //! [`read_generic_tile`] gives a whole structure of a plausible size, [`GenericTile`] reads ranges of any.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::context::{Context, IndexKey};
@@ -11,7 +10,7 @@ use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, Key, decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
 use crate::format::generic_tile::GenericTileHeader;
 use crate::format::tile::ChunkHeader;
-use crate::storage::{Storage, StoredFile};
+use crate::storage::{Storage, StoreKey};
 
 /// A structure may decode to this many bytes, however few are stored ...
 const ALWAYS_DECODED: u64 = 4 << 20;
@@ -22,8 +21,14 @@ const MOST_RATIO: u64 = 16;
 /// Filters make what is stored longer than what it decodes to by their framing: by less than this and a part of it.
 const MOST_FRAMING: u64 = 1 << 20;
 
-/// Tiles of up to so many stored bytes are read at once, others chunk by chunk.
+/// Tiles of up to so many stored bytes are decoded from one buffer, others chunk by chunk.
 const READ_AT_ONCE: u64 = 256 << 10;
+
+/// So many bytes are read along with a header. They are all of most structures.
+const FIRST_READ: usize = 16 << 10;
+
+/// Where the chunks of a tile are is only found by going through it: by reads of so many bytes.
+const LARGE_READ: usize = 4 << 20;
 
 /// Writers make chunks of 64 KiB. One is decoded as a whole, so no larger one than this is.
 const MOST_CHUNK: u32 = 4 << 20;
@@ -36,27 +41,91 @@ pub fn most_decoded(stored: u64) -> u64 {
     stored.saturating_mul(MOST_RATIO).saturating_add(ALWAYS_DECODED)
 }
 
+/// A generic tile that was begun to be read: its header, and what came along of what is behind.
+struct Begun<'a> {
+    storage: &'a dyn Storage,
+    path: &'a StoreKey,
+    header: GenericTileHeader,
+    /// Offset in the file of what is behind the header.
+    start: u64,
+    /// The first bytes behind the header.
+    front: Vec<u8>,
+}
+
+impl<'a> Begun<'a> {
+    /// Reads the header at an offset, and checks it against the length of the file.
+    fn read(storage: &'a dyn Storage, path: &'a StoreKey, offset: u64) -> Result<Self> {
+        let (mut front, length) = storage.read_from(path, offset, FIRST_READ)?;
+        let header = GenericTileHeader::parse(&front).at(offset)?;
+        let left = length.saturating_sub(offset).saturating_sub(header.header_size as u64);
+        let (persisted, size) = (header.persisted_size, header.tile_size);
+        if persisted > left || persisted > size.saturating_mul(2).saturating_add(MOST_FRAMING) {
+            let reason = format!("{persisted} bytes for a tile of {size} claimed, {left} are left");
+            return Err(Error::damaged(reason).in_field("persisted size").at(offset));
+        }
+        front.drain(..header.header_size.min(front.len()));
+        front.truncate(usize::try_from(persisted).unwrap_or(usize::MAX));
+        let start = offset + header.header_size as u64;
+        Ok(Begun { storage, path, header, start, front })
+    }
+
+    /// All that is behind the header.
+    fn read_rest(self) -> Result<Vec<u8>> {
+        let mut stored = self.front;
+        let there = stored.len();
+        stored.resize(self.header.persisted_size as usize, 0);
+        if there < stored.len() {
+            self.storage.read_at(self.path, self.start + there as u64, &mut stored[there..])?;
+        }
+        Ok(stored)
+    }
+
+    /// What is behind the header, to be read on.
+    fn window(self) -> Window<'a> {
+        let end = self.start + self.header.persisted_size;
+        Window { storage: self.storage, path: self.path, end, start: self.start, bytes: self.front }
+    }
+}
+
+/// Reads on in a file by large reads, whatever small parts of it are asked for.
+struct Window<'a> {
+    storage: &'a dyn Storage,
+    path: &'a StoreKey,
+    /// Where what may be read ends.
+    end: u64,
+    /// Where the bytes are that were read last.
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    /// The bytes at an offset of the file, each of which is behind those asked for before.
+    fn get(&mut self, at: u64, length: usize) -> Result<&[u8]> {
+        let left = self.end.saturating_sub(at);
+        if length as u64 > left {
+            return Err(Error::damaged("a chunk leaves its tile").in_field("chunk header").at(at));
+        }
+        let is_here = |from: u64| from.checked_add(length as u64).is_some_and(|end| end <= self.bytes.len() as u64);
+        let from = match at.checked_sub(self.start).filter(|&from| is_here(from)) {
+            Some(from) => from as usize,
+            None => {
+                let wanted = left.min(length.max(LARGE_READ) as u64) as usize;
+                self.bytes.resize(wanted, 0);
+                self.storage.read_at(self.path, at, &mut self.bytes)?;
+                self.start = at;
+                0
+            }
+        };
+        self.bytes.get(from..from + length).ok_or_else(|| Error::internal("a window that does not hold what it read"))
+    }
+}
+
 /// Reads the header of the generic tile at `offset` of a file.
 ///
 /// # Errors
 /// [`Error::Io`] and [`Error::Damaged`] naming file and offset.
-pub fn read_header(storage: &dyn Storage, path: &Path, offset: u64) -> Result<GenericTileHeader> {
-    header_in(&*storage.open(path)?, offset).in_file(path)
-}
-
-/// The header at an offset, which has been checked against the length of the file.
-fn header_in(file: &dyn StoredFile, offset: u64) -> Result<GenericTileHeader> {
-    let available = file.len().saturating_sub(offset);
-    let mut head = vec![0; available.min(GenericTileHeader::MOST_SIZE as u64) as usize];
-    file.read_at(offset, &mut head)?;
-    let header = GenericTileHeader::parse(&head).at(offset)?;
-    let left = available.saturating_sub(header.header_size as u64);
-    let (persisted, size) = (header.persisted_size, header.tile_size);
-    if persisted > left || persisted > size.saturating_mul(2).saturating_add(MOST_FRAMING) {
-        let reason = format!("{persisted} bytes for a tile of {size} claimed, {left} are left");
-        return Err(Error::damaged(reason).in_field("persisted size").at(offset));
-    }
-    Ok(header)
+pub fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Result<GenericTileHeader> {
+    Ok(Begun::read(storage, path, offset).in_file(path)?.header)
 }
 
 /// Reads the payload of the generic tile at `offset` of a file.
@@ -65,7 +134,7 @@ fn header_in(file: &dyn StoredFile, offset: u64) -> Result<GenericTileHeader> {
 /// [`Error::Io`] and [`Error::Damaged`] naming file and offset; [`Error::Unsupported`] for more bytes than
 /// [`most_decoded`]; [`Error::Key`] when the tile is encrypted and the key is missing or wrong, or the other way
 /// round.
-pub fn read_generic_tile(storage: &dyn Storage, path: &Path, offset: u64, key: Option<&Key>) -> Result<Vec<u8>> {
+pub fn read_generic_tile(storage: &dyn Storage, path: &StoreKey, offset: u64, key: Option<&Key>) -> Result<Vec<u8>> {
     read_generic_tile_of(storage, path, offset, key, 0)
 }
 
@@ -75,26 +144,53 @@ pub fn read_generic_tile(storage: &dyn Storage, path: &Path, offset: u64, key: O
 /// As there.
 pub fn read_generic_tile_of(
     storage: &dyn Storage,
-    path: &Path,
+    path: &StoreKey,
     offset: u64,
     key: Option<&Key>,
     expected: u64,
 ) -> Result<Vec<u8>> {
-    let file = storage.open(path)?;
-    let header = header_in(&*file, offset).in_file(path)?;
+    let tile = Begun::read(storage, path, offset).in_file(path)?;
+    decode_whole(tile, key, expected).in_file(path).at(offset)
+}
+
+/// As [`read_generic_tile`] of the one at the start of a file; `None` for one of more than `most` bytes.
+///
+/// # Errors
+/// As there.
+pub fn read_generic_tile_within(
+    storage: &dyn Storage,
+    path: &StoreKey,
+    key: Option<&Key>,
+    most: u64,
+) -> Result<Option<Vec<u8>>> {
+    let tile = Begun::read(storage, path, 0).in_file(path)?;
+    if tile.header.tile_size > most {
+        return Ok(None);
+    }
+    decode_whole(tile, key, 0).map(Some).in_file(path).at(0)
+}
+
+fn decode_whole(tile: Begun<'_>, key: Option<&Key>, expected: u64) -> Result<Vec<u8>> {
+    let header = tile.header.clone();
     if header.tile_size > most_decoded(header.persisted_size).max(expected) {
         let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
-        return Err(Error::unsupported(what).in_field("tile size").in_file(path).at(offset));
+        return Err(Error::unsupported(what).in_field("tile size"));
     }
     if header.persisted_size > READ_AT_ONCE {
-        return Chunks::walk(&*file, &header, offset)
-            .and_then(|chunks| chunks.read_all(&*file, &generic_decoder(&header, key)?))
-            .in_file(path)
-            .at(offset);
+        let decoder = generic_decoder(&header, key)?;
+        let mut all = Vec::new();
+        Chunks::walk(&header, tile.window(), |place, window| {
+            let size = place.header.original as usize;
+            all.try_reserve(size).map_err(|_| Error::unsupported("not enough memory"))?;
+            let start = all.len();
+            all.resize(start + size, 0);
+            let stored = window.get(place.offset, place.header.payload_size() as usize)?;
+            place.decode(stored, &decoder, &mut all[start..])
+        })?;
+        return Ok(all);
     }
-    let mut stored = vec![0; header.persisted_size as usize];
-    file.read_at(offset + header.header_size as u64, &mut stored).in_file(path)?;
-    decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, &stored, key).in_file(path).at(offset)
+    let stored = tile.read_rest()?;
+    decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, &stored, key)
 }
 
 /// As [`read_generic_tile`], for a generic tile that is in memory.
@@ -102,12 +198,20 @@ pub fn read_generic_tile_of(
 /// # Errors
 /// As there, without the file.
 pub fn decode_inline_tile(bytes: &[u8], key: Option<&Key>) -> Result<Vec<u8>> {
+    decode_inline_tile_of(bytes, key, 0)
+}
+
+/// As [`read_generic_tile_of`], for a generic tile that is in memory.
+///
+/// # Errors
+/// As there, without the file.
+pub fn decode_inline_tile_of(bytes: &[u8], key: Option<&Key>, expected: u64) -> Result<Vec<u8>> {
     let header = GenericTileHeader::parse(bytes)?;
     let end = (header.header_size as u64).checked_add(header.persisted_size).and_then(|end| usize::try_from(end).ok());
     let stored = end
         .and_then(|end| bytes.get(header.header_size..end))
         .ok_or_else(|| Error::damaged("the tile is longer than its copy").in_field("persisted size"))?;
-    if header.tile_size > most_decoded(header.persisted_size) {
+    if header.tile_size > most_decoded(header.persisted_size).max(expected) {
         let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
         return Err(Error::unsupported(what).in_field("tile size"));
     }
@@ -134,21 +238,21 @@ struct ChunkPlace {
 }
 
 impl Chunks {
-    /// Finds the chunks of the tile with this header at `offset` of a file, of which nothing is decoded.
-    fn walk(file: &dyn StoredFile, header: &GenericTileHeader, offset: u64) -> Result<Self> {
-        let mut at = offset + header.header_size as u64;
-        let end = at + header.persisted_size;
-        let mut count = [0; 8];
-        file.read_at(at, &mut count)?;
-        at += count.len() as u64;
-        let count = u64::from_le_bytes(count);
+    /// Finds the chunks of the tile with this header, and visits each with what can read it.
+    fn walk(
+        header: &GenericTileHeader,
+        mut window: Window<'_>,
+        mut visit: impl FnMut(&ChunkPlace, &mut Window<'_>) -> Result<()>,
+    ) -> Result<Self> {
+        let (mut at, end) = (window.start, window.end);
+        let count = window.get(at, 8)?.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        at += 8;
         if count > MOST_CHUNKS {
             return Err(Error::unsupported(format!("metadata in {count} chunks")).in_field("number of chunks"));
         }
         let mut chunks = Chunks { places: Vec::new(), size: 0 };
         for _ in 0..count {
-            let mut head = [0; ChunkHeader::SIZE];
-            file.read_at(at, &mut head)?;
+            let head = window.get(at, ChunkHeader::SIZE)?.first_chunk().copied().unwrap_or_default();
             let place =
                 ChunkPlace { offset: at + head.len() as u64, header: ChunkHeader::parse(&head), start: chunks.size };
             at = place.offset + place.header.payload_size();
@@ -157,6 +261,7 @@ impl Chunks {
             if at > end || chunks.size > header.tile_size {
                 return Err(Error::damaged("a chunk leaves its tile").in_field("chunk header").at(place.offset));
             }
+            visit(&place, &mut window)?;
             chunks.places.push(place);
         }
         if at != end || chunks.size != header.tile_size {
@@ -164,17 +269,6 @@ impl Chunks {
             return Err(Error::damaged(reason).in_field("chunks"));
         }
         Ok(chunks)
-    }
-
-    fn read_all(&self, file: &dyn StoredFile, decoder: &Decoder) -> Result<Vec<u8>> {
-        let mut all = Vec::new();
-        for place in &self.places {
-            all.try_reserve(place.header.original as usize).map_err(|_| Error::unsupported("not enough memory"))?;
-            let start = all.len();
-            all.resize(start + place.header.original as usize, 0);
-            place.decode(file, decoder, &mut all[start..])?;
-        }
-        Ok(all)
     }
 }
 
@@ -191,9 +285,7 @@ impl ChunkPlace {
         Ok(())
     }
 
-    fn decode(&self, file: &dyn StoredFile, decoder: &Decoder, out: &mut [u8]) -> Result<()> {
-        let mut stored = vec![0; self.header.payload_size() as usize];
-        file.read_at(self.offset, &mut stored)?;
+    fn decode(&self, stored: &[u8], decoder: &Decoder, out: &mut [u8]) -> Result<()> {
         let (metadata, data) = stored.split_at(self.header.metadata as usize);
         decode_generic_chunk(decoder, metadata, data, out).at(self.offset)
     }
@@ -203,10 +295,14 @@ impl ChunkPlace {
 pub struct GenericTile {
     context: Arc<Context>,
     owner: u64,
-    path: PathBuf,
+    path: StoreKey,
     decoder: Decoder,
     chunks: Chunks,
     stored: u64,
+    /// Where the front is in the file.
+    start: u64,
+    /// The first stored bytes, which were read along with the header: all of a small tile.
+    front: Vec<u8>,
 }
 
 impl std::fmt::Debug for GenericTile {
@@ -220,17 +316,19 @@ impl GenericTile {
     ///
     /// # Errors
     /// As [`read_generic_tile`], but for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
-    pub fn open(context: &Arc<Context>, path: &Path) -> Result<Self> {
+    pub fn open(context: &Arc<Context>, path: &StoreKey) -> Result<Self> {
         let open = || {
-            let file = context.storage.open(path)?;
-            let header = header_in(&*file, 0)?;
+            let tile = Begun::read(&*context.storage, path, 0)?;
+            let (header, start, front) = (tile.header.clone(), tile.start, tile.front.clone());
             Ok(GenericTile {
                 context: context.clone(),
                 owner: context.indexes.new_owner(),
-                path: path.to_owned(),
+                path: path.clone(),
                 decoder: generic_decoder(&header, context.key.as_deref())?,
-                chunks: Chunks::walk(&*file, &header, 0)?,
+                chunks: Chunks::walk(&header, tile.window(), |_, _| Ok(()))?,
                 stored: header.persisted_size,
+                start,
+                front,
             })
         };
         open().in_file(path)
@@ -269,7 +367,16 @@ impl GenericTile {
     fn chunk(&self, number: usize, place: &ChunkPlace) -> Result<Arc<Vec<u8>>> {
         self.context.indexes.get_or_load(IndexKey::GenericChunk(self.owner, number as u64), || {
             let mut out = vec![0; place.header.original as usize];
-            place.decode(&*self.context.storage.open(&self.path)?, &self.decoder, &mut out)?;
+            let length = place.header.payload_size() as usize;
+            let from = (place.offset - self.start) as usize;
+            match from.checked_add(length).and_then(|end| self.front.get(from..end)) {
+                Some(stored) => place.decode(stored, &self.decoder, &mut out)?,
+                None => {
+                    let mut stored = vec![0; length];
+                    self.context.storage.read_at(&self.path, place.offset, &mut stored)?;
+                    place.decode(&stored, &self.decoder, &mut out)?;
+                }
+            }
             let weight = out.capacity();
             Ok((out, weight))
         })
@@ -281,7 +388,8 @@ pub(crate) mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::storage::LocalStorage;
+    use crate::storage::{LocalStorage, MemoryStorage, SimulatedStorage};
+    use std::time::Duration;
 
     /// A generic tile of these chunks, compressed.
     pub(crate) fn stored<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
@@ -317,6 +425,7 @@ pub(crate) mod tests {
     fn ranges_and_the_whole_agree() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
+        let key = StoreKey::from(&file);
         let mut random = 1u32;
         let mut noise = || {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -326,8 +435,8 @@ pub(crate) mod tests {
             let payload: Vec<u8> = (0..length).map(|_| noise()).collect();
             std::fs::write(&file, stored(payload.chunks(65536))).unwrap();
             let context = context();
-            assert_eq!(read_generic_tile(&*context.storage, &file, 0, None).unwrap(), payload);
-            let tile = GenericTile::open(&context, &file).unwrap();
+            assert_eq!(read_generic_tile(&*context.storage, &key, 0, None).unwrap(), payload);
+            let tile = GenericTile::open(&context, &key).unwrap();
             assert_eq!(tile.size(), length as u64);
             for start in [0, 1, length / 3, 65535, 65536].into_iter().filter(|start| *start <= length) {
                 let mut part = vec![0; (length - start).min(70_000)];
@@ -339,35 +448,61 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn requests_are_few_however_many_chunks_there_are() {
+        let (memory, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/tile"));
+        let noise =
+            |length: u32| (0..length).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<u8>>();
+        for (length, most) in [(100, 1), (100_000, 2), (6 << 20, 4)] {
+            let payload = noise(length);
+            memory.put(key.clone(), stored(payload.chunks(4096)));
+            let storage = Arc::new(SimulatedStorage::new(Arc::new(memory.clone()), Duration::ZERO));
+            assert_eq!(read_generic_tile(&*storage, &key, 0, None).unwrap(), payload);
+            // As of one object, whose parts are asked for one after the other; a large part may be asked for in several.
+            let whole = storage.take_requests().iter().map(|request| request.step).max();
+            assert!(whole.is_some_and(|steps| steps <= most), "{whole:?} for {length}");
+            let context = Arc::new(Context::new(storage.clone(), 1 << 20, 1, None));
+            let tile = GenericTile::open(&context, &key).unwrap();
+            let index = storage.take_requests().iter().map(|request| request.step).max();
+            assert!(index.is_some_and(|steps| steps <= most), "{index:?} for {length}");
+            let mut part = vec![0; 10];
+            tile.read_at(u64::from(length) / 2, &mut part).unwrap();
+            assert_eq!(part, payload[length as usize / 2..][..10]);
+            assert_eq!(storage.take_requests().len(), usize::from(length > 100));
+        }
+    }
+
+    #[test]
     fn what_a_few_bytes_claim_is_refused_before_it_is_decoded() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
+        let key = StoreKey::from(&file);
         let zeros = vec![0; 65536];
         // 16 MiB in some tens of KiB.
         let bomb = stored(std::iter::repeat_n(&*zeros, 256));
         std::fs::write(&file, &bomb).unwrap();
         let context = context();
-        let error = read_generic_tile(&*context.storage, &file, 0, None).unwrap_err();
+        let error = read_generic_tile(&*context.storage, &key, 0, None).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("16777216 bytes of metadata"), "{error}");
         assert!(decode_inline_tile(&bomb, None).is_err());
         // By ranges it is no more than its chunks, and where so much is expected it is given.
         let mut last = [1; 2];
-        GenericTile::open(&context, &file).unwrap().read_at((16 << 20) - 2, &mut last).unwrap();
+        GenericTile::open(&context, &key).unwrap().read_at((16 << 20) - 2, &mut last).unwrap();
         assert_eq!(last, [0; 2]);
-        assert_eq!(read_generic_tile_of(&*context.storage, &file, 0, None, 16 << 20).unwrap().len(), 16 << 20);
+        assert_eq!(read_generic_tile_of(&*context.storage, &key, 0, None, 16 << 20).unwrap().len(), 16 << 20);
     }
 
     #[test]
     fn holes_and_false_lengths_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tile");
+        let key = StoreKey::from(&file);
         let context = context();
         let refused = |bytes: &[u8], length: u64| {
             std::fs::write(&file, bytes).unwrap();
             std::fs::File::options().write(true).open(&file).unwrap().set_len(length).unwrap();
-            let whole = read_generic_tile(&*context.storage, &file, 0, None);
-            let ranges = GenericTile::open(&context, &file).map(|tile| tile.size());
+            let whole = read_generic_tile(&*context.storage, &key, 0, None);
+            let ranges = GenericTile::open(&context, &key).map(|tile| tile.size());
             assert!(whole.is_err() && ranges.is_err(), "{length}");
         };
         let good = stored([&b"payload"[..]]);

@@ -1,6 +1,5 @@
 //! A group as of a window of time: its metadata, and which arrays and groups are its members.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,11 +8,12 @@ use super::generic::read_generic_tile;
 use super::member_places::{MemberPlace, MemberPlaces};
 use super::metadata::Metadata;
 use super::object::ObjectKind;
-use super::timed_files::{commit_times, files_in_force, first_start};
+use super::timed_files::{commit_times, files_in_force, first_start, names_in, timed_files};
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::folder::{GROUP_DETAILS, METADATA};
 use crate::format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
+use crate::storage::StoreKey;
 
 /// Groups in groups beyond this are taken for an endless loop.
 const MOST_DEPTH: usize = 100;
@@ -38,10 +38,10 @@ pub struct Member {
 /// A group in a window of time. Memory: the members, once they are asked for.
 pub struct Group {
     context: Arc<Context>,
-    path: PathBuf,
+    path: StoreKey,
     window: TimeWindow,
     /// The folders of the groups around this one, outermost first, and of this one: no member may be one of them.
-    around: Vec<PathBuf>,
+    around: Vec<StoreKey>,
     members: OnceLock<Arc<Vec<Member>>>,
     /// The members as they were when some of them could not be looked at, and when that was.
     unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
@@ -50,12 +50,12 @@ pub struct Group {
 
 impl Group {
     /// A group that is looked at for itself. Reads nothing yet.
-    pub fn open(context: Arc<Context>, path: &Path, window: TimeWindow) -> Self {
+    pub fn open(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Self {
         let around = vec![context.storage.canonical(path)];
-        Self::with_around(context, path.to_owned(), window, around)
+        Self::with_around(context, path.clone(), window, around)
     }
 
-    fn with_around(context: Arc<Context>, path: PathBuf, window: TimeWindow, around: Vec<PathBuf>) -> Self {
+    fn with_around(context: Arc<Context>, path: StoreKey, window: TimeWindow, around: Vec<StoreKey>) -> Self {
         let (members, unseen, metadata) = (OnceLock::new(), Mutex::default(), OnceLock::new());
         Group { context, path, window, around, members, unseen, metadata }
     }
@@ -64,13 +64,13 @@ impl Group {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a group within itself.
-    pub fn open_member(&self, path: &Path) -> Result<Self> {
+    pub fn open_member(&self, path: &StoreKey) -> Result<Self> {
         let canonical = self.context.storage.canonical(path);
         if self.around.contains(&canonical) || self.around.len() >= MOST_DEPTH {
             return Err(Error::unsupported("a group within itself").in_array(path));
         }
         let around = [self.around.as_slice(), &[canonical]].concat();
-        Ok(Self::with_around(self.context.clone(), path.to_owned(), self.window, around))
+        Ok(Self::with_around(self.context.clone(), path.clone(), self.window, around))
     }
 
     /// The same group through another window.
@@ -83,7 +83,7 @@ impl Group {
         &self.context
     }
 
-    pub fn path(&self) -> &Path {
+    pub fn path(&self) -> &StoreKey {
         &self.path
     }
 
@@ -160,12 +160,13 @@ impl Group {
     fn read_members(&self) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
         let folder = self.path.join(GROUP_DETAILS);
-        if commit_times(storage, &folder)?.is_empty() {
+        let names = names_in(storage, &folder)?;
+        if timed_files(&names, &folder)?.is_empty() {
             return self.child_folders();
         }
         let mut left = MOST_DETAILS.max(self.context.budget() as u64 / 4);
         let mut stated = Vec::new();
-        for one in files_in_force(storage, &folder, TimeWindow::until(self.window.end))? {
+        for one in files_in_force(storage, &names, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(storage, &one.file, 0, self.context.key.as_deref())?;
             left = left.checked_sub(payload.len() as u64).ok_or_else(|| {
                 Error::unsupported("the group's details are larger together than --cache-size allows")
@@ -190,7 +191,7 @@ impl Group {
     fn child_folders(&self) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
         let (mut members, mut were_seen) = (Vec::new(), true);
-        for one in storage.list(&self.path)?.into_iter().filter(|one| one.is_folder && !one.name.starts_with("__")) {
+        for one in storage.list(&self.path)?.into_iter().filter(|one| one.is_folder() && !one.name.starts_with("__")) {
             let path = self.path.join(&one.name);
             let member_type = match ObjectKind::of(storage, &path) {
                 Ok(Some(ObjectKind::Array)) => MemberType::Array,

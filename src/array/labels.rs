@@ -1,6 +1,5 @@
 //! Dimension labels: each is a dense array of one dimension in the folder of the array that it labels.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{Array, ArrayFolder};
@@ -60,12 +59,12 @@ impl Array {
 
 /// Where a label's array is, relative to the folder of its array. An absolute URI is that of where the array was when
 /// the label was made: what follows the folder of labels still holds.
-fn path_in_array(label: &DimensionLabel) -> Option<PathBuf> {
+fn path_in_array(label: &DimensionLabel) -> Option<String> {
     let parts: Vec<&str> = label.uri.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let start = if label.relative { 0 } else { parts.iter().rposition(|part| *part == LABELS)? };
     let stays = |part: &&str| *part != ".." && !part.contains('\0');
     let path = parts.get(start..).filter(|path| !path.is_empty() && path.iter().all(stays))?;
-    Some(path.iter().collect())
+    Some(path.join("/"))
 }
 
 #[cfg(test)]

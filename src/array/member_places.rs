@@ -1,11 +1,10 @@
 //! Where the members of a group are. Their URIs are not to be relied on: groups are moved, and members removed.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Component, Path, PathBuf};
 
 use crate::error::Result;
 use crate::format::group::{GroupMember, MemberType};
-use crate::storage::Storage;
+use crate::storage::{Listed, Storage, StoreKey};
 
 /// Longer paths of moved members are not looked for.
 const MOST_PARTS: usize = 64;
@@ -14,15 +13,15 @@ const MOST_PARTS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberPlace {
     /// Where the group says. Whether the folder is an array or a group is not looked at.
-    Stored(PathBuf),
+    Stored(StoreKey),
     /// There is nothing where the group says, but a folder within the group has the end of that path.
-    Moved(PathBuf),
+    Moved(StoreKey),
     /// Nowhere, or nowhere that can be used, and why.
     Missing(String),
 }
 
 impl MemberPlace {
-    pub fn path(&self) -> Option<&Path> {
+    pub fn path(&self) -> Option<&StoreKey> {
         match self {
             MemberPlace::Stored(path) | MemberPlace::Moved(path) => Some(path),
             MemberPlace::Missing(_) => None,
@@ -34,15 +33,15 @@ impl MemberPlace {
 /// folder of their group.
 pub struct MemberPlaces<'a> {
     storage: &'a dyn Storage,
-    group: &'a Path,
+    group: &'a StoreKey,
     /// The folders of the group and of those around it, outermost first.
-    around: &'a [PathBuf],
+    around: &'a [StoreKey],
     /// The folders in folders that were listed.
-    listed: HashMap<PathBuf, HashSet<String>>,
+    listed: HashMap<StoreKey, HashSet<String>>,
 }
 
 impl<'a> MemberPlaces<'a> {
-    pub fn new(storage: &'a dyn Storage, group: &'a Path, around: &'a [PathBuf]) -> Self {
+    pub fn new(storage: &'a dyn Storage, group: &'a StoreKey, around: &'a [StoreKey]) -> Self {
         MemberPlaces { storage, group, around, listed: HashMap::new() }
     }
 
@@ -56,12 +55,12 @@ impl<'a> MemberPlaces<'a> {
         let stored = self.stored_place(member);
         if let Some(path) = &stored {
             // What is below the group is allowed already, but for links there that lead elsewhere.
-            let is_below = member.relative && !path.components().any(|part| part == Component::ParentDir);
+            let is_below = member.relative && !member.uri.split('/').any(|part| part == "..");
             if !is_below {
                 self.storage.allow(path);
             }
         }
-        match (self.look(member, stored.as_deref()), stored) {
+        match (self.look(member, stored.as_ref()), stored) {
             (Ok(place), _) => Ok((place, true)),
             (Err(_), Some(path)) => Ok((MemberPlace::Stored(path), false)),
             (Err(error), None) => Err(error),
@@ -69,14 +68,14 @@ impl<'a> MemberPlaces<'a> {
     }
 
     /// The path that a group states, if it is one of this machine.
-    fn stored_place(&self, member: &GroupMember) -> Option<PathBuf> {
+    fn stored_place(&self, member: &GroupMember) -> Option<StoreKey> {
         match (member.relative, local_path(&member.uri)) {
-            (true, _) => Some(self.group.join(member.uri.trim_start_matches('/'))),
+            (true, _) => Some(self.group.join(&member.uri)),
             (false, path) => path,
         }
     }
 
-    fn look(&mut self, member: &GroupMember, stored: Option<&Path>) -> Result<MemberPlace> {
+    fn look(&mut self, member: &GroupMember, stored: Option<&StoreKey>) -> Result<MemberPlace> {
         if let Some(path) = stored
             && self.is_folder(path)?
         {
@@ -84,7 +83,7 @@ impl<'a> MemberPlaces<'a> {
             let is_around = member.member_type != MemberType::Array || path == self.group;
             return Ok(match is_around && self.is_around(path) {
                 true => MemberPlace::Missing("refused: it is this group or one that holds it".to_owned()),
-                false => MemberPlace::Stored(path.to_owned()),
+                false => MemberPlace::Stored(path.clone()),
             });
         }
         if member.relative {
@@ -96,7 +95,6 @@ impl<'a> MemberPlaces<'a> {
                 [] => {}
                 [one] => return Ok(MemberPlace::Moved(one.clone())),
                 [one, two, ..] => {
-                    let (one, two) = (one.display(), two.display());
                     let reason = format!("missing: nothing is there, and {one} and {two} could both be meant");
                     return Ok(MemberPlace::Missing(reason));
                 }
@@ -109,20 +107,20 @@ impl<'a> MemberPlaces<'a> {
     }
 
     /// The folders below `base` that have the end of a path, shortest first, but not those that hold the group.
-    fn ends_below(&mut self, base: &Path, parts: &[&str]) -> Result<Vec<PathBuf>> {
+    fn ends_below(&mut self, base: &StoreKey, parts: &[&str]) -> Result<Vec<StoreKey>> {
         let mut found = Vec::new();
         if parts.iter().any(|part| matches!(*part, "." | "..")) {
             return Ok(found);
         }
         for length in 1..=parts.len().min(MOST_PARTS) {
-            let mut path = base.to_owned();
+            let mut path = base.clone();
             let mut is_there = true;
             for part in &parts[parts.len() - length..] {
                 is_there = self.has_folder(&path, part)?;
                 if !is_there {
                     break;
                 }
-                path.push(part);
+                path = path.join(part);
             }
             if is_there && !self.is_around(&path) {
                 found.push(path);
@@ -131,13 +129,13 @@ impl<'a> MemberPlaces<'a> {
         Ok(found)
     }
 
-    fn is_around(&self, path: &Path) -> bool {
+    fn is_around(&self, path: &StoreKey) -> bool {
         self.around.contains(&self.storage.canonical(path))
     }
 
-    fn is_folder(&mut self, path: &Path) -> Result<bool> {
-        match (path.parent(), path.components().next_back()) {
-            (Some(parent), Some(Component::Normal(name))) => match self.has_folder(parent, &name.to_string_lossy()) {
+    fn is_folder(&mut self, path: &StoreKey) -> Result<bool> {
+        match (path.parent(), path.name()) {
+            (Some(parent), Some(name)) => match self.has_folder(&parent, &String::from_utf8_lossy(name)) {
                 Ok(is_there) => Ok(is_there),
                 // A folder may be open to those who know its name.
                 Err(_) => Ok(!self.storage.list(path)?.is_empty()),
@@ -147,19 +145,19 @@ impl<'a> MemberPlaces<'a> {
         }
     }
 
-    fn has_folder(&mut self, folder: &Path, name: &str) -> Result<bool> {
+    fn has_folder(&mut self, folder: &StoreKey, name: &str) -> Result<bool> {
         if !self.listed.contains_key(folder) {
-            let folders = self.storage.list(folder)?.into_iter().filter(|one| one.is_folder).map(|one| one.name);
-            self.listed.insert(folder.to_owned(), folders.collect());
+            let folders = self.storage.list(folder)?.into_iter().filter(Listed::is_folder).map(|one| one.name);
+            self.listed.insert(folder.clone(), folders.collect());
         }
         Ok(self.listed.get(folder).is_some_and(|names| names.contains(name)))
     }
 }
 
 /// The path of an absolute URI on this machine, if it is of one.
-fn local_path(uri: &str) -> Option<PathBuf> {
+fn local_path(uri: &str) -> Option<StoreKey> {
     let path = uri.strip_prefix("file://").unwrap_or(uri);
-    (path.starts_with('/') && !path.contains('\0')).then(|| PathBuf::from(path))
+    (path.starts_with('/') && !path.contains('\0')).then(|| path.into())
 }
 
 #[cfg(test)]
@@ -167,6 +165,7 @@ mod tests {
     use super::*;
     use crate::storage::LocalStorage;
     use std::fs;
+    use std::path::PathBuf;
 
     struct Folders {
         root: tempfile::TempDir,
@@ -185,7 +184,7 @@ mod tests {
 
         /// Where a member of the last of the groups is.
         fn find(&self, groups: &[&str], member_type: MemberType, relative: bool, uri: &str) -> MemberPlace {
-            let around: Vec<PathBuf> = groups.iter().map(|group| self.path(group)).collect();
+            let around: Vec<StoreKey> = groups.iter().map(|group| self.path(group).into()).collect();
             let storage = LocalStorage::new();
             let member =
                 GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
@@ -202,7 +201,7 @@ mod tests {
     #[test]
     fn members_that_are_where_the_group_says() {
         let folders = Folders::new(&["g/a", "g/deep/b", "other"]);
-        let stored = |path: &str| MemberPlace::Stored(folders.path(path));
+        let stored = |path: &str| MemberPlace::Stored(folders.path(path).into());
         assert_eq!(folders.array(&["g"], true, "a"), stored("g/a"));
         assert_eq!(folders.array(&["g"], true, "deep/b/"), stored("g/deep/b"));
         assert_eq!(folders.array(&["g"], true, "../other"), stored("g/../other"));
@@ -216,7 +215,7 @@ mod tests {
         use crate::storage::Links;
         let folders = Folders::new(&["g/a", "other", "__x"]);
         std::os::unix::fs::symlink(folders.path("other"), folders.path("g/link")).unwrap();
-        let group = folders.path("g");
+        let group = StoreKey::from(folders.path("g"));
         let storage = LocalStorage::with_links(Links::Within);
         storage.allow(&group);
         let around = [group.clone()];
@@ -238,7 +237,7 @@ mod tests {
     fn members_that_cannot_be_looked_at_are_where_the_group_says() {
         let folders = Folders::new(&["g"]);
         std::os::unix::fs::symlink(folders.path("g/circle"), folders.path("g/circle")).unwrap();
-        let group = folders.path("g");
+        let group = StoreKey::from(folders.path("g"));
         let (storage, around) = (LocalStorage::new(), [group.clone()]);
         let uri = "circle/array";
         let (member_type, key) = (MemberType::Array, uri.into());
@@ -250,7 +249,7 @@ mod tests {
     #[test]
     fn members_that_moved_with_the_group() {
         let folders = Folders::new(&["g/a", "g/sub/b", "g/sub/c", "g/c"]);
-        let moved = |path: &str| MemberPlace::Moved(folders.path(path));
+        let moved = |path: &str| MemberPlace::Moved(folders.path(path).into());
         assert_eq!(folders.array(&["g"], false, "file:///no/where/g/a"), moved("g/a"));
         assert_eq!(folders.array(&["g"], false, "s3://bucket/x/sub/b"), moved("g/sub/b"));
         // Of a group around this one.

@@ -4,23 +4,26 @@
 //! are read in ranges.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::context::Context;
 use super::generic::{GenericTile, most_decoded};
-use super::timed_files::files_in_force;
+use super::timed_files::{TimedFile, files_in_force, names_in};
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::datatype::Datatype;
 use crate::format::folder::METADATA;
 use crate::format::metadata::{EntryHead, MetadataValue, ValueHead, parse_entries};
+use crate::storage::{Listed, StoreKey, together};
 
 /// Values up to this length are in memory, whatever there is of them.
 const ALWAYS_IN_MEMORY: u64 = 256;
 
 /// Values up to this length are, as long as there are not many.
 const MOST_IN_MEMORY: u64 = 256 << 10;
+
+/// So many files are opened together; each takes some KiB until it was gone through.
+const FILES_AT_ONCE: usize = 64;
 
 /// What a key takes beside its bytes: its place in the map, and later that of its file.
 const ENTRY_OVERHEAD: u64 = 160;
@@ -110,21 +113,36 @@ impl Metadata {
     /// # Errors
     /// [`Error::Damaged`](crate::error::Error::Damaged) naming the file, [`Error::Key`](crate::error::Error::Key)
     /// where it is encrypted and the key is missing or wrong: never some keys without the others.
-    pub fn read(context: &Arc<Context>, root: &Path, window: TimeWindow) -> Result<Self> {
-        Self::read_files(context, root, window).in_array(root)
+    pub fn read(context: &Arc<Context>, root: &StoreKey, window: TimeWindow) -> Result<Self> {
+        let names = names_in(&*context.storage, &root.join(METADATA)).in_array(root)?;
+        Self::read_listed(context, root, &names, window)
     }
 
-    fn read_files(context: &Arc<Context>, root: &Path, window: TimeWindow) -> Result<Self> {
+    /// As [`Metadata::read`], of a folder whose `__meta` has these names.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_listed(context: &Arc<Context>, root: &StoreKey, names: &[Listed], window: TimeWindow) -> Result<Self> {
+        Self::read_files(context, names, &root.join(METADATA), window).in_array(root)
+    }
+
+    fn read_files(context: &Arc<Context>, names: &[Listed], folder: &StoreKey, window: TimeWindow) -> Result<Self> {
         let (mut metadata, mut held) = (Metadata::default(), Held::default());
-        for one in files_in_force(&*context.storage, &root.join(METADATA), window)? {
-            metadata.add_file(context, &one.file, &mut held)?;
+        let mut files = files_in_force(&*context.storage, names, folder, window)?;
+        while !files.is_empty() {
+            let later = files.split_off(files.len().min(FILES_AT_ONCE));
+            let open = |one: TimedFile| GenericTile::open(context, &one.file).map(|tile| (one.file, tile));
+            for opened in together(&*context.storage, std::mem::replace(&mut files, later), open) {
+                let (file, tile) = opened?;
+                metadata.add_file(&file, tile, &mut held)?;
+            }
         }
         Ok(metadata)
     }
 
     /// Applies the entries of a file.
-    fn add_file(&mut self, context: &Arc<Context>, file: &Path, held: &mut Held) -> Result<()> {
-        let tile = Arc::new(GenericTile::open(context, file)?);
+    fn add_file(&mut self, file: &StoreKey, tile: GenericTile, held: &mut Held) -> Result<()> {
+        let tile = Arc::new(tile);
         held.stored = held.stored.saturating_add(tile.stored());
         let most = most_decoded(held.stored);
         let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
@@ -146,9 +164,9 @@ impl Metadata {
     ///
     /// # Errors
     /// The first damage in it.
-    pub(super) fn verify_file(context: &Arc<Context>, file: &Path) -> Result<()> {
+    pub(super) fn verify_file(context: &Arc<Context>, file: &StoreKey) -> Result<()> {
         let mut metadata = Metadata::default();
-        metadata.add_file(context, file, &mut Held::default())?;
+        metadata.add_file(file, GenericTile::open(context, file)?, &mut Held::default())?;
         metadata.verify()
     }
 
@@ -267,7 +285,7 @@ mod tests {
         }
         let storage = Arc::new(LocalStorage::new());
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
-        let metadata = Metadata::read(&context, folder.path(), TimeWindow::ALL)?;
+        let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL)?;
         for (_, value) in metadata.iter() {
             // While the files are there.
             value.read_at(0, &mut vec![0; value.len().min(1000) as usize])?;
@@ -287,7 +305,7 @@ mod tests {
         std::fs::write(&file, stored(payload(&values).chunks(65536))).unwrap();
         let storage = Arc::new(LocalStorage::new());
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
-        let metadata = Metadata::read(&context, folder.path(), TimeWindow::ALL).unwrap();
+        let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL).unwrap();
         assert_eq!(metadata.get("key0000").and_then(Value::bytes), Some(&b"short"[..]));
         assert_eq!(metadata.get("key0002").and_then(Value::bytes), Some(&[1, 2][..]));
         let large = metadata.get("key0001").unwrap();

@@ -11,6 +11,7 @@ pub mod fragment;
 pub mod generic;
 pub mod group;
 pub mod labels;
+pub mod listing;
 pub mod member_places;
 pub mod metadata;
 pub mod object;
@@ -25,14 +26,15 @@ pub mod var_tiles;
 pub mod verify;
 pub mod window;
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Locate, Result};
+use crate::format::folder::METADATA;
 use crate::format::fragment::Field;
 use crate::format::name::TimestampedName;
 use crate::format::scalar::Scalar;
 use crate::format::schema::{ArraySchema, ArrayType};
+use crate::storage::{ListedKind, StoreKey};
 
 pub use context::Context;
 pub use folder::{ArrayFolder, Outline};
@@ -58,7 +60,7 @@ pub struct Array {
     fragments: Vec<usize>,
     metadata: OnceLock<Arc<Metadata>>,
     /// The folders of the arrays that this one is a label of, outermost first: none of them may be one of its labels.
-    around: Vec<PathBuf>,
+    around: Vec<StoreKey>,
 }
 
 impl Array {
@@ -76,6 +78,7 @@ impl Array {
 
     /// As [`Array::open`], under the schema of a certain name.
     fn open_with(folder: Arc<ArrayFolder>, window: TimeWindow, schema: &str) -> Result<Self> {
+        folder.read_ahead(schema, window);
         let (directory, schema) = (folder.directory(), folder.schema(schema)?);
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let fragments = directory.visible_fragments(window, is_sparse);
@@ -99,7 +102,7 @@ impl Array {
         &self.folder.context
     }
 
-    pub fn path(&self) -> &Path {
+    pub fn path(&self) -> &StoreKey {
         self.folder.path()
     }
 
@@ -119,7 +122,8 @@ impl Array {
         if let Some(metadata) = self.metadata.get() {
             return Ok(metadata.clone());
         }
-        let metadata = Arc::new(Metadata::read(self.context(), self.path(), self.window)?);
+        let names = self.folder.directory().names(&*self.context().storage, METADATA).in_array(self.path())?;
+        let metadata = Arc::new(Metadata::read_listed(self.context(), self.path(), &names, self.window)?);
         Ok(self.metadata.get_or_init(|| metadata).clone())
     }
 
@@ -170,11 +174,15 @@ impl Array {
         let storage = &self.context().storage;
         let Some(entry) = self.folder.fragment(number) else { return Ok(0) };
         let folder = self.folder.directory().folder_of(entry);
-        let files = storage.list(&folder)?;
-        files
-            .iter()
-            .filter(|file| !file.is_folder)
-            .try_fold(0u64, |sum, file| Ok(sum.saturating_add(storage.open(&folder.join(&file.name))?.len())))
+        let files = self.folder.directory().names(&**storage, &entry.path)?;
+        files.iter().try_fold(0u64, |sum, file| {
+            let length = match file.kind {
+                ListedKind::Folder => 0,
+                ListedKind::Object { length: Some(length) } => length,
+                ListedKind::Object { length: None } => storage.length(&folder.join(&file.name))?,
+            };
+            Ok(sum.saturating_add(length))
+        })
     }
 
     /// What a visible fragment's footer says.

@@ -1,11 +1,9 @@
 //! What a folder is: an array, a group, or neither (the format's object types).
 
-use std::path::Path;
-
 use crate::error::Result;
 use crate::format::folder::{GROUP_DETAILS, GROUP_MARKER, SCHEMAS};
 use crate::format::schema::FIRST_SCHEMA;
-use crate::storage::{Listed, Storage};
+use crate::storage::{Listed, Storage, StoreKey};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectKind {
@@ -14,12 +12,12 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// What the folder at a path is; `None` also where there is none. Lists it.
+    /// What a folder is; `None` also where there is none. Lists it.
     ///
     /// # Errors
     /// [`Error::Io`](crate::error::Error::Io) when it is there and cannot be listed.
-    pub fn of(storage: &dyn Storage, path: &Path) -> Result<Option<Self>> {
-        Ok(Self::of_entries(&storage.list(path)?))
+    pub fn of(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<Self>> {
+        Ok(Self::of_entries(&storage.list(folder)?))
     }
 
     /// What a folder with these entries is. An array may not also be a group, so arrays are looked for first, as

@@ -2,13 +2,19 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A value that one thread makes while others who want it wait. What is wrong with stored bytes is kept like a value;
 /// that something could not be read is not, and whoever asks next tries again.
 pub struct Once<T> {
     known: OnceLock<Result<T>>,
     making: Mutex<()>,
+}
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<T> Once<T> {
@@ -38,7 +44,7 @@ impl<T> Once<T> {
         }
         match self.known.get() {
             Some(known) => known.as_ref().map_err(Clone::clone),
-            None => Err(crate::error::Error::damaged("internal error: made and yet not there")),
+            None => Err(Error::internal("made and yet not there")),
         }
     }
 }
@@ -46,7 +52,6 @@ impl<T> Once<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use std::io;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
@@ -54,7 +59,7 @@ mod tests {
     #[test]
     fn damage_is_kept_and_what_could_not_be_read_is_not() {
         let once = Once::new();
-        assert!(once.get_or_make(|| Err::<u8, _>(Error::io(&io::Error::other("gone")))).is_err());
+        assert!(once.get_or_make(|| Err::<u8, _>(Error::io(io::Error::other("gone")))).is_err());
         assert!(once.get().is_none());
         assert_eq!(*once.get_or_make(|| Ok(7)).unwrap(), 7);
         assert_eq!(*once.get_or_make(|| Ok(8)).unwrap(), 7);

@@ -5,7 +5,6 @@
 //! read of the file and one entry of the cache serve all of it.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use super::bitsort::{SortedCells, SortedFile};
@@ -17,7 +16,7 @@ use crate::filter::{Decoder, Scratch, StoredOrder};
 use crate::format::fragment::sections::check_tile_offsets;
 use crate::format::tile::ChunkHeader;
 use crate::read::{Batches, Decoded, Decoding, StoredRange, Unit, UnitKey, UnitPart};
-use crate::storage::StoredFile;
+use crate::storage::StoreKey;
 
 /// Tiles of at most this many decoded bytes are decoded and cached whole.
 const WHOLE_TILE: u64 = 128 << 10;
@@ -35,7 +34,7 @@ pub struct Tiles {
     context: Weak<Context>,
     /// Of [`UnitKey::file`].
     file: u64,
-    path: PathBuf,
+    path: StoreKey,
     offsets: Arc<[u64]>,
     file_size: u64,
     decoder: Decoder,
@@ -101,7 +100,7 @@ impl Tiles {
     pub fn new(
         context: &Arc<Context>,
         file: u64,
-        path: PathBuf,
+        path: StoreKey,
         offsets: Arc<[u64]>,
         file_size: u64,
         decoder: Decoder,
@@ -141,7 +140,7 @@ impl Tiles {
         &self.decoder
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &StoreKey {
         &self.path
     }
 
@@ -222,7 +221,7 @@ impl Tiles {
     /// Any damage in it.
     pub(super) fn fetch(&self, unit: TileUnit) -> Result<Arc<Decoded>> {
         let fetched = self.context()?.fetcher.fetch(&[unit], Decoding::OnThisThread)?;
-        fetched.into_iter().next().ok_or_else(|| Error::damaged("nothing was fetched"))
+        fetched.into_iter().next().ok_or_else(|| Error::internal("nothing was fetched"))
     }
 
     /// Decodes all of a tile.
@@ -260,9 +259,9 @@ impl Tiles {
             if stored != size {
                 return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
             }
-            let file = self.open_for(&context, offset, stored)?;
+            context.fetcher.expect_stored(&self.path, offset, stored)?;
             let mut bytes = self.room(stored, context.fetcher.buffers())?;
-            file.read_at(offset, &mut bytes)?;
+            context.storage.read_at(&self.path, offset, &mut bytes)?;
             Ok(bytes)
         };
         read().in_file(&self.path)
@@ -270,7 +269,7 @@ impl Tiles {
 
     /// What all arrays of the mount share, which lives as long as the array that these tiles are of.
     pub(super) fn context(&self) -> Result<Arc<Context>> {
-        self.context.upgrade().ok_or_else(|| Error::usage("the array was closed"))
+        self.context.upgrade().ok_or_else(|| Error::internal("the array was closed while it is read"))
     }
 
     /// The number of this file in keys.
@@ -288,21 +287,11 @@ impl Tiles {
         Ok((offset, end - offset))
     }
 
-    /// The file, which holds `stored` bytes at `offset`: what is recorded of its length need not be so.
-    fn open_for(&self, context: &Context, offset: u64, stored: u64) -> Result<Arc<dyn StoredFile>> {
-        let file = context.storage.open(&self.path)?;
-        if offset.checked_add(stored).is_none_or(|end| end > file.len()) {
-            let reason = format!("the file ends at {}, {stored} bytes wanted", file.len());
-            return Err(Error::damaged(reason).at(offset));
-        }
-        Ok(file)
-    }
-
     /// How many chunks a tile says it has.
     pub(super) fn chunks(&self, tile: u64) -> Result<u64> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
         let mut head = [0; 8];
-        self.context()?.storage.open(&self.path)?.read_at(offset, &mut head).in_file(&self.path)?;
+        self.context()?.storage.read_at(&self.path, offset, &mut head).in_file(&self.path)?;
         chunk_count(u64::from_le_bytes(head), stored).in_file(&self.path).at(offset)
     }
 
@@ -318,9 +307,9 @@ impl Tiles {
 
     fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<ChunkIndex> {
         let (offset, stored) = self.stored_range(tile)?;
-        let file = self.open_for(context, offset, stored)?;
+        context.fetcher.expect_stored(&self.path, offset, stored)?;
         let mut head = [0; 8];
-        file.read_at(offset, &mut head)?;
+        context.storage.read_at(&self.path, offset, &mut head)?;
         let count = chunk_count(u64::from_le_bytes(head), stored).at(offset)?;
         if count.saturating_mul(size_of::<StoredChunk>() as u64) > self.most_at_once {
             return Err(Error::unsupported(format!("a tile of {count} chunks"))
@@ -333,7 +322,7 @@ impl Tiles {
         let mut chunks = Vec::new();
         for _ in 0..count {
             let mut bytes = [0; ChunkHeader::SIZE];
-            file.read_at(position, &mut bytes)?;
+            context.storage.read_at(&self.path, position, &mut bytes)?;
             let header = ChunkHeader::parse(&bytes);
             let chunk = StoredChunk { offset: position + ChunkHeader::SIZE as u64, header, start };
             if header.original == 0 && count > 1 {
@@ -450,7 +439,7 @@ impl TileUnit {
 
     fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
         let Form::VariableSize(offset_tiles, cells) = &self.form else {
-            return Err(Error::damaged("a tile of cells of one size decoded as of variable size"));
+            return Err(Error::internal("a tile of cells of one size decoded as of variable size"));
         };
         let tiles = &*self.tiles;
         let (mut offsets, bytes) = match self.offset_bytes() {
@@ -669,7 +658,7 @@ impl TileReader {
     /// # Errors
     /// Any damage in that unit.
     fn from<'b>(&mut self, batches: &'b mut Batches<'_, TileUnit>, start: u64) -> Result<&'b [u8]> {
-        let not_there = || Error::damaged(format!("byte {start} of a tile is in none of its units"));
+        let not_there = || Error::internal(format!("byte {start} of a tile is in none of its units"));
         let units = batches.units();
         let is_in = |number: usize| units.get(number).is_some_and(|unit| unit.range().contains(&start));
         if !is_in(self.current) {
@@ -774,7 +763,7 @@ mod tests {
         };
         let decoder = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &of).unwrap();
         let file = context.fetcher.new_files(1);
-        let tiles = Tiles::new(&context, file, path, vec![0].into(), recorded, decoder).unwrap();
+        let tiles = Tiles::new(&context, file, path.into(), vec![0].into(), recorded, decoder).unwrap();
         (folder, context, Arc::new(tiles))
     }
 

@@ -1,14 +1,13 @@
 //! The files of `__meta` and `__group`, each with its time in its name: which of them are in force in a window.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::commit::parse_vacuum;
 use crate::format::folder::{CommitFile, commit_file, timestamped_file};
 use crate::format::name::TimestampedName;
-use crate::storage::{Listed, Storage};
+use crate::storage::{Listed, Storage, StoreKey};
 
 /// A vacuum file larger than this is not plausible: it would name a hundred thousand files.
 const MOST_VACUUM: u64 = 8 << 20;
@@ -17,7 +16,7 @@ const MOST_VACUUM: u64 = 8 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimedFile {
     pub times: TimestampedName,
-    pub file: PathBuf,
+    pub file: StoreKey,
 }
 
 /// The names in a folder of an array or a group. Where there is no such folder there are none; but what has its name
@@ -25,27 +24,31 @@ pub struct TimedFile {
 ///
 /// # Errors
 /// [`Error::Io`] where the folder cannot be listed, [`Error::Damaged`] where it is something else.
-pub(super) fn names_in(storage: &dyn Storage, folder: &Path) -> Result<Vec<Listed>> {
+pub(super) fn names_in(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<Listed>> {
     let names = storage.list(folder)?;
     if names.is_empty()
-        && let (Some(parent), Some(name)) = (folder.parent(), folder.file_name())
-        && storage.list(parent)?.iter().any(|one| *one.name == *name && !one.is_folder)
+        && let (Some(parent), Some(name)) = (folder.parent(), folder.name())
+        && storage.list(&parent)?.iter().any(|one| one.name.as_bytes() == name && !one.is_folder())
     {
         return Err(Error::damaged("it is no folder, or a link to nowhere").in_file(folder));
     }
     Ok(names)
 }
 
-/// The files of a folder that lie within a window, without those that a consolidated one within the window has
+/// The files of a folder, of which these are the names, that lie within a window, without those that a consolidated one within the window has
 /// replaced. In the order in which they apply: by start time, ties by name.
 ///
 /// # Errors
-/// [`Error::Io`] where the folder or a vacuum file cannot be read, [`Error::Damaged`] for names and vacuum files that
+/// [`Error::Io`] where a vacuum file cannot be read, [`Error::Damaged`] for names and vacuum files that
 /// contradict themselves.
-pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) -> Result<Vec<TimedFile>> {
-    let names = names_in(storage, folder)?;
+pub fn files_in_force(
+    storage: &dyn Storage,
+    names: &[Listed],
+    folder: &StoreKey,
+    window: TimeWindow,
+) -> Result<Vec<TimedFile>> {
     let mut replaced = HashSet::new();
-    for one in names.iter().filter(|one| !one.is_folder) {
+    for one in names.iter().filter(|one| !one.is_folder()) {
         if let Some((CommitFile::Vacuum, times)) = commit_file(&one.name).in_file(folder)?
             && window.contains(&times)
         {
@@ -55,7 +58,7 @@ pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) 
         }
     }
     let mut files = Vec::new();
-    for one in names.iter().filter(|one| !one.is_folder && !replaced.contains(&one.name)) {
+    for one in names.iter().filter(|one| !one.is_folder() && !replaced.contains(&one.name)) {
         if let Some(times) = timestamped_file(&one.name).in_file(folder)?
             && window.contains(&times)
         {
@@ -70,10 +73,10 @@ pub fn files_in_force(storage: &dyn Storage, folder: &Path, window: TimeWindow) 
 /// All files of a folder, in force or not, by name.
 ///
 /// # Errors
-/// As [`files_in_force`].
-pub fn timed_files(storage: &dyn Storage, folder: &Path) -> Result<Vec<TimedFile>> {
+/// [`Error::Damaged`] for impossible times.
+pub fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<TimedFile>> {
     let mut files = Vec::new();
-    for one in names_in(storage, folder)?.iter().filter(|one| !one.is_folder) {
+    for one in names.iter().filter(|one| !one.is_folder()) {
         let times = timestamped_file(&one.name).in_file(folder)?;
         files.extend(times.map(|times| TimedFile { times, file: folder.join(&one.name) }));
     }
@@ -83,17 +86,17 @@ pub fn timed_files(storage: &dyn Storage, folder: &Path) -> Result<Vec<TimedFile
 /// The ends of all files of a folder, in force or not.
 ///
 /// # Errors
-/// As [`files_in_force`].
-pub fn commit_times(storage: &dyn Storage, folder: &Path) -> Result<Vec<u64>> {
-    Ok(timed_files(storage, folder)?.iter().map(|one| one.times.t2).collect())
+/// As [`names_in`] and [`timed_files`].
+pub fn commit_times(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<u64>> {
+    Ok(timed_files(&names_in(storage, folder)?, folder)?.iter().map(|one| one.times.t2).collect())
 }
 
 /// The start of the earliest file of a folder, in force or not.
 ///
 /// # Errors
-/// As [`files_in_force`].
-pub fn first_start(storage: &dyn Storage, folder: &Path) -> Result<Option<u64>> {
-    Ok(timed_files(storage, folder)?.iter().map(|one| one.times.t1).min())
+/// As [`commit_times`].
+pub fn first_start(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<u64>> {
+    Ok(timed_files(&names_in(storage, folder)?, folder)?.iter().map(|one| one.times.t1).min())
 }
 
 #[cfg(test)]
@@ -101,14 +104,17 @@ mod tests {
     use super::*;
     use crate::storage::LocalStorage;
     use std::fs;
+    use std::path::Path;
 
     fn name(t1: u64, t2: u64, digit: char) -> String {
         format!("__{t1}_{t2}_{}", digit.to_string().repeat(32))
     }
 
     fn in_force(folder: &Path, start: u64, end: u64) -> Vec<String> {
-        let files = files_in_force(&LocalStorage::new(), folder, TimeWindow { start, end }).unwrap();
-        files.iter().map(|one| one.file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        let (storage, folder) = (LocalStorage::new(), folder.into());
+        let names = names_in(&storage, &folder).unwrap();
+        let files = files_in_force(&storage, &names, &folder, TimeWindow { start, end }).unwrap();
+        files.iter().map(|one| one.file.shown_name()).collect()
     }
 
     #[test]
@@ -122,7 +128,7 @@ mod tests {
         fs::create_dir(folder.path().join(name(9, 9, 'd'))).unwrap();
         assert_eq!(in_force(folder.path(), 0, 100), [&*names[2], &names[1], &names[0], &names[3]]);
         assert_eq!(in_force(folder.path(), 10, 99), [&*names[0]]);
-        assert_eq!(commit_times(&LocalStorage::new(), folder.path()).unwrap(), [100, 10, 9, 9]);
+        assert_eq!(commit_times(&LocalStorage::new(), &folder.path().into()).unwrap(), [100, 10, 9, 9]);
         assert!(in_force(&folder.path().join("none"), 0, 9).is_empty());
     }
 
@@ -132,14 +138,14 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
         fs::write(folder.path().join("file"), []).unwrap();
         for name in ["link", "file"] {
-            let error = commit_times(&LocalStorage::new(), &folder.path().join(name)).unwrap_err();
+            let error = commit_times(&LocalStorage::new(), &folder.path().join(name).into()).unwrap_err();
             // What a link leads to may be there again the next time.
             assert_eq!(matches!(&error, Error::Io { .. }), name == "link", "{error}");
             assert_eq!(matches!(&error, Error::Damaged { .. }), name == "file", "{error}");
             assert!(error.to_string().contains(name), "{error}");
         }
         fs::create_dir(folder.path().join("nowhere")).unwrap();
-        assert!(commit_times(&LocalStorage::new(), &folder.path().join("link")).unwrap().is_empty());
+        assert!(commit_times(&LocalStorage::new(), &folder.path().join("link").into()).unwrap().is_empty());
     }
 
     #[test]

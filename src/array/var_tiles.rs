@@ -255,7 +255,7 @@ mod tests {
             let decoder = Decoder::new(&Pipeline::default(), &tile).unwrap();
             let size = (first.len() + second.len()) as u64;
             let starts = vec![0, first.len() as u64].into();
-            Arc::new(Tiles::new(&context, context.fetcher.new_files(1), path, starts, size, decoder).unwrap())
+            Arc::new(Tiles::new(&context, context.fetcher.new_files(1), path.into(), starts, size, decoder).unwrap())
         };
         let encoded: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
         let tiles = VarTiles {

@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::io::ErrorKind;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,12 +13,11 @@ use super::footer_copies::compare_copies;
 use super::fragment::FieldFile;
 use super::sparse::{CoordinateCheck, visible_deletes};
 use super::tiles::Tiles;
-use super::timed_files::timed_files;
 use super::{Array, ArrayFolder, Metadata, TimeWindow};
 use crate::error::{Error, Locate, Result};
-use crate::format::folder::METADATA;
 use crate::format::fragment::Field;
 use crate::format::pipeline::Filter;
+use crate::storage::StoreKey;
 
 /// Offsets of variable-size cells are checked in parts of this many.
 const OFFSETS_AT_ONCE: u64 = 4096;
@@ -62,8 +59,7 @@ impl Finding {
     /// Whether something stored is damaged or missing; else it could not be looked at.
     pub fn is_damage(&self) -> bool {
         match &self.error {
-            Error::Damaged { .. } | Error::Key { .. } => true,
-            Error::Io { kind, .. } => *kind == ErrorKind::NotFound,
+            Error::Damaged { .. } | Error::Missing { .. } | Error::Key { .. } => true,
             _ => false,
         }
     }
@@ -100,7 +96,7 @@ struct Verifier<'a> {
     found: Mutex<BTreeMap<String, (Error, u64)>>,
     warnings: Mutex<Vec<String>>,
     /// The folders of arrays that were looked at, as labels can lead to the same one in several ways.
-    visited: Mutex<HashSet<PathBuf>>,
+    visited: Mutex<HashSet<StoreKey>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -175,7 +171,7 @@ impl Verifier<'_> {
             self.add(error.in_array(array.path()), 0);
         }
         let context = array.context();
-        let files = timed_files(&*context.storage, &array.path().join(METADATA)).unwrap_or_else(|error| {
+        let files = array.folder().metadata_files().unwrap_or_else(|error| {
             self.add(error.in_array(array.path()), 0);
             Vec::new()
         });
@@ -337,10 +333,9 @@ impl Verifier<'_> {
     /// Opens a file. What is wrong with it as a whole is told once, and for how many tiles.
     fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
         let folder = fragment.array.folder();
-        let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
-            let stored = folder.context.storage.open(tiles.path())?;
-            Ok((stored.len(), tiles))
-        });
+        let opened = folder
+            .tiles(fragment.number, field.field, file)
+            .and_then(|tiles| Ok((folder.context.storage.length(tiles.path())?, tiles)));
         let (length, tiles) = match opened {
             Ok(opened) => opened,
             Err(error) => {

@@ -302,7 +302,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Drop for Landing<'_, K, V> {
     fn drop(&mut self) {
         if !self.landed {
             drop(self.cache.shard(&self.key).recent.remove(&self.key));
-            self.tell(Err(Error::damaged("a decoder stopped unexpectedly")));
+            self.tell(Err(Error::internal("a decoder stopped unexpectedly")));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -17,6 +17,7 @@ use super::{output, pool};
 use tilefs::array::verify::{Finding, Findings, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Group};
 use tilefs::error::{Error, Result};
+use tilefs::storage::StoreKey;
 use tilefs::tree::below::{Found, arrays_below};
 use tilefs::tree::{self, Stored};
 
@@ -164,7 +165,7 @@ fn not_opened(error: Error) -> (Findings, Tally) {
 /// Checks the arrays below a group, and prints what is found as it is found. Members that are gone are named; they are
 /// no damage, as a group only says where its members were.
 fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
-    let open = |folder: &Path| -> Result<Array> {
+    let open = |folder: &StoreKey| -> Result<Array> {
         Array::open(Arc::new(ArrayFolder::open(group.context().clone(), folder)?), group.window())
     };
     let (mut total, mut arrays, mut absent) = (Tally::default(), 0u64, 0u64);

@@ -48,7 +48,7 @@ pub trait Forward: Send {
 pub(crate) fn check_range(length: u64, offset: u64, wanted: u64) -> Result<()> {
     match offset.checked_add(wanted) {
         Some(end) if end <= length => Ok(()),
-        _ => Err(Error::usage(format!("read past the end, at offset {offset}"))),
+        _ => Err(Error::internal(format!("read past the end, at offset {offset}"))),
     }
 }
 

@@ -17,7 +17,7 @@ impl Codecs {
         let zlib = self.zlib.get_or_insert_with(|| flate2::Decompress::new(true));
         zlib.reset(true);
         let status = zlib.decompress(encoded, out, flate2::FlushDecompress::Finish);
-        let status = status.map_err(|error| Error::damaged(format!("bad zlib stream: {error}")))?;
+        let status = status.map_err(|error| Error::refused("bad zlib stream", error))?;
         if status != flate2::Status::StreamEnd {
             let end = if zlib.total_in() == encoded.len() as u64 { "is cut off" } else { "holds more than it claims" };
             return Err(Error::damaged(format!("the zlib stream {end}")));
@@ -31,16 +31,16 @@ impl Codecs {
     pub fn zstd(&mut self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,
-            none => none.insert(zstd::bulk::Decompressor::new().map_err(|error| Error::io(&error))?),
+            none => none.insert(zstd::bulk::Decompressor::new().map_err(|error| Error::io(error))?),
         };
         let written = zstd.decompress_to_buffer(encoded, out);
-        filled(written.map_err(|error| Error::damaged(format!("bad zstd frame: {error}")))? as u64, out)
+        filled(written.map_err(|error| Error::refused("bad zstd frame", error))? as u64, out)
     }
 
     /// Decodes an LZ4 block that holds exactly `out.len()` bytes.
     pub fn lz4(&mut self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
         let written = lz4_flex::block::decompress_into(encoded, out);
-        filled(written.map_err(|error| Error::damaged(format!("bad LZ4 block: {error}")))? as u64, out)
+        filled(written.map_err(|error| Error::refused("bad LZ4 block", error))? as u64, out)
     }
 
     /// Decodes a bzip2 stream that holds exactly `out.len()` bytes. The library allocates its state,
@@ -51,7 +51,7 @@ impl Codecs {
             let (read, written) = (bzip2.total_in(), bzip2.total_out());
             // Neither total exceeds its slice.
             let status = bzip2.decompress(&encoded[read as usize..], &mut out[written as usize..]);
-            match status.map_err(|error| Error::damaged(format!("bad bzip2 stream: {error}")))? {
+            match status.map_err(|error| Error::refused("bad bzip2 stream", error))? {
                 bzip2::Status::StreamEnd => break,
                 _ if (read, written) == (bzip2.total_in(), bzip2.total_out()) => {
                     let end = if read == encoded.len() as u64 { "is cut off" } else { "holds more than it claims" };

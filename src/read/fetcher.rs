@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,13 +12,16 @@ use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{Buffer, Buffers, Cache, Found, Landing};
 use crate::error::{Error, Locate, Result};
 use crate::filter::Scratch;
-use crate::storage::Storage;
+use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
 
 /// A batch is of units of about so many decoded bytes together: what a reader holds on to at a time.
 const BATCH_BYTES: u64 = 4 << 20;
 
 /// From so many decoded bytes on, several threads decode the units of a batch.
 const WORTH_THREADS: u64 = 512 << 10;
+
+/// For so many stored bytes there is room made before it is known that the file has them.
+const ALWAYS_READ: u64 = 1 << 20;
 
 thread_local! {
     /// What decoding threads use again from unit to unit.
@@ -100,7 +102,7 @@ impl Fetcher {
         for (number, flight) in loading {
             fetched[number] = Some(flight.wait());
         }
-        fetched.into_iter().map(|one| one.unwrap_or_else(|| Err(Error::damaged("a unit was not fetched")))).collect()
+        fetched.into_iter().map(|one| one.unwrap_or_else(|| Err(Error::internal("a unit was not fetched")))).collect()
     }
 
     /// Reads the stored bytes of all, and decodes each.
@@ -135,45 +137,34 @@ impl Fetcher {
 
     /// Fills the memory of all units, file by file.
     fn read_together<U: Unit>(&self, missing: &[Missing<'_, '_, U>], stored: &mut [Result<Stored>]) -> Result<()> {
-        let mut wanted: Vec<(StoredRange<'_>, &mut [u8])> = Vec::with_capacity(stored.len());
+        let mut files: Vec<(&StoreKey, Vec<ReadRange<'_>>)> = Vec::new();
         for ((unit, ..), stored) in missing.iter().zip(stored) {
-            if let Ok(stored) = stored {
-                let mut rest = stored.bytes();
-                unit.for_each_stored(&mut |range| {
-                    let (own, behind) = std::mem::take(&mut rest).split_at_mut(range.length as usize);
-                    wanted.push((range, own));
-                    rest = behind;
-                })?;
-            }
+            let Ok(stored) = stored else { continue };
+            let mut rest = stored.bytes();
+            unit.for_each_stored(&mut |StoredRange { file, offset, length }| {
+                let (into, behind) = std::mem::take(&mut rest).split_at_mut(length as usize);
+                rest = behind;
+                match files.iter_mut().rev().find(|(known, _)| *known == file) {
+                    Some((_, ranges)) => ranges.push(ReadRange { offset, into }),
+                    None => files.push((file, vec![ReadRange { offset, into }])),
+                }
+            })?;
         }
-        wanted.sort_by(|(a, _), (b, _)| (a.file, a.offset).cmp(&(b.file, b.offset)));
-        let mut wanted = wanted.as_mut_slice();
-        while let Some((first, _)) = wanted.first() {
-            let file = first.file;
-            let count = wanted.iter().take_while(|(range, _)| range.file == file).count();
-            let (now, later) = wanted.split_at_mut(count);
-            self.read_ranges(file, now)?;
-            wanted = later;
+        let read = |(file, mut ranges): (&StoreKey, Vec<ReadRange<'_>>)| self.storage.read_ranges(file, &mut ranges);
+        match is_far(&*self.storage) {
+            true => together(&*self.storage, files, read).into_iter().collect(),
+            false => files.into_iter().try_for_each(read),
         }
-        Ok(())
-    }
-
-    fn read_ranges(&self, file: &Path, ranges: &mut [(StoredRange<'_>, &mut [u8])]) -> Result<()> {
-        let stored = self.storage.open(file)?;
-        for (range, into) in ranges {
-            stored.read_at(range.offset, into).in_file(file)?;
-        }
-        Ok(())
     }
 
     fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {
         let mut stored = self.room(unit)?;
         let (mut rest, mut outcome) = (stored.bytes(), Ok(()));
-        unit.for_each_stored(&mut |range| {
-            let (own, behind) = std::mem::take(&mut rest).split_at_mut(range.length as usize);
+        unit.for_each_stored(&mut |StoredRange { file, offset, length }| {
+            let (into, behind) = std::mem::take(&mut rest).split_at_mut(length as usize);
             rest = behind;
             if outcome.is_ok() {
-                outcome = self.read_ranges(range.file, &mut [(range, own)]);
+                outcome = self.storage.read_at(file, offset, into).in_file(file);
             }
         })?;
         outcome.map(|()| stored)
@@ -185,7 +176,7 @@ impl Fetcher {
         unit.for_each_stored(&mut |range| {
             length = length.saturating_add(range.length);
             if fits.is_ok() {
-                fits = self.check_end(range);
+                fits = self.expect_stored(range.file, range.offset, range.length);
             }
         })?;
         fits?;
@@ -197,12 +188,19 @@ impl Fetcher {
         self.buffers.try_get(length).map(Stored::Encoded).ok_or_else(no_memory)
     }
 
-    /// A file has the bytes that are recorded of it: what is recorded of its length need not be so.
-    fn check_end(&self, range: StoredRange<'_>) -> Result<()> {
-        let length = self.storage.open(range.file)?.len();
-        if range.offset.checked_add(range.length).is_none_or(|end| end > length) {
-            let reason = format!("the file ends at {length}, {} bytes wanted", range.length);
-            return Err(Error::damaged(reason).in_file(range.file).at(range.offset));
+    /// Whether a file holds `length` bytes at `offset`, before there is room made for many: what is recorded of its
+    /// length need not be so. Reading few tells it as well.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] where it does not; those of [`Storage::length`].
+    pub fn expect_stored(&self, file: &StoreKey, offset: u64, length: u64) -> Result<()> {
+        if length <= ALWAYS_READ {
+            return Ok(());
+        }
+        let end = self.storage.length(file)?;
+        if offset.checked_add(length).is_none_or(|wanted| wanted > end) {
+            let reason = format!("the file ends at {end}, {length} bytes wanted");
+            return Err(Error::damaged(reason).in_file(file).at(offset));
         }
         Ok(())
     }
@@ -278,7 +276,7 @@ impl<'a, U: Unit> Batches<'a, U> {
                 Err(error) => return Err(error),
             };
         }
-        self.decoded.get(number - self.held.start).ok_or_else(|| Error::damaged("a unit past the end of its plan"))
+        self.decoded.get(number - self.held.start).ok_or_else(|| Error::internal("a unit past the end of its plan"))
     }
 
     /// Fetches all, to be in the cache.

@@ -1,10 +1,9 @@
 //! What is decoded at once.
 
-use std::path::Path;
-
 use crate::cache::{Buffer, Buffers};
 use crate::error::Result;
 use crate::filter::Scratch;
+use crate::storage::StoreKey;
 
 use std::sync::Arc;
 
@@ -53,7 +52,7 @@ impl Decoded {
 /// Some consecutive bytes of a stored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredRange<'a> {
-    pub file: &'a Path,
+    pub file: &'a StoreKey,
     pub offset: u64,
     pub length: u64,
 }

@@ -3,13 +3,10 @@
 //! The kernel's table of a process's descriptors grows when they pass 64, 128, 256 ..., and where there are several
 //! threads, the one that opens the file then waits until no processor uses the old table: some 15 ms each time, more
 //! than opening a thousand files takes.
-#![allow(unsafe_code)]
 
-use std::ffi::c_int;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::Path;
 
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The limit of this process's open files, raised to `wanted` where it is lower and the system lets us.
@@ -28,19 +25,15 @@ pub fn raise_limit(wanted: u64) -> u64 {
 /// Has the kernel make room for descriptors up to `most`. Where it refuses, opening files is only slower.
 pub fn make_room(most: u16) {
     // Any descriptor will do.
-    let Ok(root) = File::open(Path::new("/")) else { return };
-    // SAFETY: the call takes no pointers, and `root` is open for its length.
-    let copy: c_int = unsafe { libc::fcntl(root.as_raw_fd(), libc::F_DUPFD_CLOEXEC, c_int::from(most)) };
-    if copy >= 0 {
-        // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it. The table keeps its size
-        // when it is closed.
-        drop(unsafe { OwnedFd::from_raw_fd(copy) });
-    }
+    let Ok(root) = File::open("/") else { return };
+    // The table keeps its size when the copy is closed.
+    drop(fcntl_dupfd_cloexec(root, most.into()));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     /// The size of the table of descriptors.
     fn room() -> Option<u64> {

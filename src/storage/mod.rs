@@ -1,31 +1,69 @@
-//! Where the stored bytes are. Everything above reads arrays through [`Storage`] alone.
-
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+//! Where the stored bytes are. Everything above reads arrays through [`Storage`] alone, and names what it reads by
+//! [`StoreKey`]s: nothing above knows of paths.
+//!
+//! * [`local`]: the local file system
+//! * [`memory`]: objects in memory, as an object store has them
+//! * [`simulated`]: any storage made slow, failing or short on demand, which counts what is asked of it
 
 use crate::error::{Error, Locate, Result};
 
 mod descriptors;
+mod key;
 pub mod local;
+pub mod memory;
 mod paths;
+mod ranges;
 mod secret;
+pub mod simulated;
+mod together;
 
+pub use key::StoreKey;
 pub use local::{LocalStorage, make_room_for_files};
+pub use memory::MemoryStorage;
 pub use paths::Links;
+pub use ranges::{Coalescing, ReadRange, coalesce};
 pub use secret::read_secret;
+pub use simulated::SimulatedStorage;
+pub use together::{is_far, together};
 
 /// One name in a stored folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub name: String,
-    pub is_folder: bool,
+    pub kind: ListedKind,
 }
 
-/// A place that holds stored files: list, size, read ranges.
+/// What a name in a folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedKind {
+    Folder,
+    Object {
+        /// Its bytes; `None` where the storage would have to ask for it, which [`Storage::length`] does.
+        length: Option<u64>,
+    },
+}
+
+impl Listed {
+    pub fn is_folder(&self) -> bool {
+        self.kind == ListedKind::Folder
+    }
+}
+
+/// An object somewhere below a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// The names from the folder to the object, separated by slashes.
+    pub path: String,
+    pub length: u64,
+}
+
+/// A place that holds stored objects: list, length, read ranges. Objects of TileDB never change once committed.
+///
+/// Each method makes one request of the storage, or as many as it says. Errors name the object or folder as their file.
 pub trait Storage: Send + Sync {
     /// Says that an array or a group in this folder was asked for, so that what is below may be read. A storage whose
     /// links may lead anywhere need not know.
-    fn allow(&self, folder: &Path) {
+    fn allow(&self, folder: &StoreKey) {
         let _ = folder;
     }
 
@@ -34,62 +72,85 @@ pub trait Storage: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Io`] when the folder is there and cannot be listed, or is a link that leads nowhere.
-    fn list(&self, folder: &Path) -> Result<Vec<Listed>>;
+    fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>>;
 
-    /// Opens a file for reading at any offset.
+    /// All objects below a folder, by path in byte order, where this storage tells that in one request; `None` where it
+    /// would take one for each folder, or there are too many.
     ///
     /// # Errors
-    /// [`Error::Io`] when it is missing or unreadable, [`Error::Damaged`] when it is no file but a folder, a FIFO, a
-    /// socket or a device.
-    fn open(&self, file: &Path) -> Result<Arc<dyn StoredFile>>;
-
-    /// The last bytes of a file, `most` or as many as it has, and its length. For files that are looked at once: nothing
-    /// is kept open.
-    ///
-    /// # Errors
-    /// As [`Storage::open`] and [`StoredFile::read_at`].
-    fn read_end(&self, file: &Path, most: usize) -> Result<(Vec<u8>, u64)> {
-        let stored = self.open(file)?;
-        let length = stored.len();
-        let mut end = vec![0; usize::try_from(length).map_or(most, |length| length.min(most))];
-        stored.read_at(length - end.len() as u64, &mut end).in_file(file)?;
-        Ok((end, length))
+    /// As [`Storage::list`].
+    fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
+        let _ = folder;
+        Ok(None)
     }
 
-    /// The one path of all those that lead to the same place (links, `..`), to tell whether two do.
-    fn canonical(&self, path: &Path) -> PathBuf {
-        path.to_owned()
+    /// Why there is no such folder, in words for people; `None` where there is, or only [`Storage::list`] can tell.
+    fn absence(&self, folder: &StoreKey) -> Option<String> {
+        let _ = folder;
+        None
     }
 
-    /// All bytes of a file of at most `most` bytes.
+    /// The length of an object in bytes.
     ///
     /// # Errors
-    /// As [`Storage::open`]; [`Error::Damaged`] when it is larger.
-    fn read(&self, file: &Path, most: u64) -> Result<Vec<u8>> {
-        let stored = self.open(file)?;
-        let length = stored.len();
+    /// [`Error::Missing`] when it is not there, [`Error::Io`] when that cannot be told, [`Error::Damaged`] when it is no
+    /// object but a folder, a FIFO, a socket or a device.
+    fn length(&self, key: &StoreKey) -> Result<u64>;
+
+    /// Fills many ranges of one object. Near ones are read together, where that is cheaper. Leaves the ranges in
+    /// another order.
+    ///
+    /// # Errors
+    /// As [`Storage::length`]; [`Error::Damaged`] with its offset for a range that the object ends before. One error
+    /// says nothing of the other ranges, whose bytes are then unspecified.
+    fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()>;
+
+    /// The bytes of an object from `offset`, `most` or as many as it has, and its length.
+    ///
+    /// # Errors
+    /// As [`Storage::read_ranges`] for an offset behind its end.
+    fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)>;
+
+    /// The last bytes of an object, `most` or as many as it has, and its length. For objects that are looked at once:
+    /// nothing is kept open.
+    ///
+    /// # Errors
+    /// As [`Storage::length`].
+    fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)>;
+
+    /// All bytes of an object of at most `most` bytes.
+    ///
+    /// # Errors
+    /// As [`Storage::length`]; [`Error::Damaged`] when it is larger.
+    fn read(&self, key: &StoreKey, most: u64) -> Result<Vec<u8>> {
+        let (bytes, length) = self.read_from(key, 0, usize::try_from(most).unwrap_or(usize::MAX))?;
         if length > most {
-            return Err(Error::damaged(format!("{length} bytes where at most {most} are plausible")).in_file(file));
+            return Err(Error::damaged(format!("{length} bytes where at most {most} are plausible")).in_file(key));
         }
-        let mut bytes = vec![0; length as usize];
-        stored.read_at(0, &mut bytes).in_file(file)?;
         Ok(bytes)
+    }
+
+    /// Fills `into` from `offset`: one range.
+    ///
+    /// # Errors
+    /// As [`Storage::read_ranges`].
+    fn read_at(&self, key: &StoreKey, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.read_ranges(key, &mut [ReadRange { offset, into }])
+    }
+
+    /// How many requests under way serve this storage best: as many as there are cores where they take no time, many
+    /// where each is a wait.
+    fn requests_at_once(&self) -> usize {
+        1
+    }
+
+    /// The one key of all those that lead to the same place (links, `..`), to tell whether two do.
+    fn canonical(&self, key: &StoreKey) -> StoreKey {
+        key.clone()
     }
 }
 
-/// A stored file, open for reading. Stored files of TileDB never change once committed.
-pub trait StoredFile: Send + Sync {
-    /// Its length in bytes when it was opened.
-    fn len(&self) -> u64;
-
-    /// Whether it has no bytes.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Fills `buf` from `offset`.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] when the file ends before that, [`Error::Io`] when it cannot be read.
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+/// The error of a range that an object of `length` bytes ends before.
+fn past_end(length: u64, range: &ReadRange<'_>) -> Error {
+    Error::damaged(format!("the file ends at {length}, {} bytes wanted", range.into.len())).at(range.offset)
 }

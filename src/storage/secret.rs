@@ -16,9 +16,9 @@ use crate::error::{Error, Locate, Result};
 /// A file that others can read is a warning in the log.
 ///
 /// # Errors
-/// [`Error::Io`] where it cannot be read, [`Error::Key`] where there is more.
+/// [`Error::Io`] and [`Error::Missing`] where it cannot be read, [`Error::Key`] where there is more.
 pub fn read_secret(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>> {
-    let failed = |error: std::io::Error| Error::io(&error).in_file(path);
+    let failed = |error: std::io::Error| Error::stored(error).in_file(path.display());
     // Before there is anything to be seen. Where it is refused, the secret is as safe as any other program's.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let mut file = File::open(path).map_err(failed)?;
@@ -60,7 +60,7 @@ mod tests {
         std::fs::write(&path, b"0123456789").unwrap();
         assert_eq!(**read_secret(&path, 10).unwrap(), *b"0123456789");
         assert!(matches!(read_secret(&path, 9), Err(Error::Key { .. })));
-        assert!(matches!(read_secret(&folder.path().join("none"), 9), Err(Error::Io { .. })));
+        assert!(matches!(read_secret(&folder.path().join("none"), 9), Err(Error::Missing { .. })));
         let (reader, mut writer) = std::io::pipe().unwrap();
         writer.write_all(b"pi").unwrap();
         let rest = std::thread::spawn(move || writer.write_all(b"pe"));

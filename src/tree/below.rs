@@ -1,12 +1,12 @@
 //! All arrays below a group, of the groups in it too, for commands that work through every one.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 
 use super::group_texts::{NEITHER, NamedMembers};
 use super::names::escape;
 use crate::array::{Group, MemberPlace, ObjectKind};
 use crate::error::Error;
+use crate::storage::StoreKey;
 
 /// A place below a group.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Below {
 #[derive(Debug)]
 pub enum Found {
     /// An array, and its folder.
-    Array(PathBuf),
+    Array(StoreKey),
     /// A member of which nothing is left to read, and why.
     Absent(String),
     /// Something that cannot be read, such as the members of a group.
@@ -38,12 +38,12 @@ pub fn arrays_below(group: &Group) -> Vec<Below> {
 
 struct Walk {
     /// Folders of arrays and groups, by their canonical path.
-    seen: HashSet<PathBuf>,
+    seen: HashSet<StoreKey>,
     below: Vec<Below>,
 }
 
 impl Walk {
-    fn is_new(&mut self, group: &Group, folder: &Path) -> bool {
+    fn is_new(&mut self, group: &Group, folder: &StoreKey) -> bool {
         self.seen.insert(group.context().storage.canonical(folder))
     }
 

@@ -125,7 +125,9 @@ impl DenseShown {
     fn attribute(&self, field: FieldId) -> Result<(usize, &Attribute)> {
         match field {
             FieldId::Attribute(number) => Ok((number, &self.dense.array.schema().attributes[number])),
-            FieldId::Dimension(_) => Err(Error::usage("coordinates of a dense array have neither offsets nor nulls")),
+            FieldId::Dimension(_) => {
+                Err(Error::internal("coordinates of a dense array have neither offsets nor nulls"))
+            }
         }
     }
 

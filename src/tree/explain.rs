@@ -129,7 +129,7 @@ impl Explained {
         });
         let FileList { files, not_listed } = self.files.get().cloned().unwrap_or_default();
         let description = Description {
-            path: array.path().display().to_string(),
+            path: array.path().to_string(),
             schema,
             cells,
             selection: match &self.part {

@@ -4,7 +4,6 @@
 //! why.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +20,7 @@ use super::options::OpenOptions;
 use super::xattrs::{self, ExtendedAttributes};
 use crate::array::{Group, ObjectKind};
 use crate::error::{Error, Result};
+use crate::storage::StoreKey;
 
 /// The folder of what is known of a group.
 const ABOUT: &str = ".group";
@@ -72,11 +72,11 @@ impl GroupFolder {
             return Ok(None);
         };
         // Where it is may have become known only now.
-        if let Some(folder) = kept().get(name).filter(|folder| folder.path == path) {
+        if let Some(folder) = kept().get(name).filter(|folder| folder.path == *path) {
             return Ok(Some(Node::Folder(folder.clone())));
         }
         let folder = Arc::new(MemberFolder {
-            path: path.to_owned(),
+            path: path.clone(),
             group: self.group.clone(),
             options: self.options.clone(),
             group_modified: self.modified,
@@ -141,7 +141,7 @@ impl Folder for GroupFolder {
 
 /// A member of a group. It is opened when something in it is wanted, so that `ls` of a group opens none.
 struct MemberFolder {
-    path: PathBuf,
+    path: StoreKey,
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     group_modified: SystemTime,
@@ -186,14 +186,14 @@ impl Folder for MemberFolder {
 }
 
 /// Whatever is in the folder of a member, in the group's window.
-fn open_member(group: &Group, path: &Path, options: &Arc<OpenOptions>) -> Result<Arc<dyn Folder>> {
+fn open_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<Arc<dyn Folder>> {
     match ObjectKind::of(&*group.context().storage, path)? {
         Some(ObjectKind::Array) => {
             let array = open_folder(group.context().clone(), path, group.window())?;
             Ok(Arc::new(array_folder(array, options.clone())?))
         }
         Some(ObjectKind::Group) => Ok(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)),
-        None => Err(Error::NotAnArray { path: path.display().to_string(), reason: NEITHER.to_owned() }),
+        None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),
     }
 }
 
@@ -203,6 +203,7 @@ mod tests {
     use crate::array::{Context, TimeWindow};
     use crate::storage::LocalStorage;
     use std::fs;
+    use std::path::Path;
 
     /// A generic tile without filters.
     fn generic_tile(payload: &[u8]) -> Vec<u8> {
@@ -244,7 +245,8 @@ mod tests {
     fn group_at(path: &Path, end: u64) -> GroupFolder {
         let storage = Arc::new(LocalStorage::new());
         let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
-        GroupFolder::new(Group::open(context, path, TimeWindow::until(end)), Arc::new(OpenOptions::default())).unwrap()
+        GroupFolder::new(Group::open(context, &path.into(), TimeWindow::until(end)), Arc::new(OpenOptions::default()))
+            .unwrap()
     }
 
     fn names(folder: &dyn Folder) -> Vec<String> {

@@ -8,7 +8,6 @@
 //! ```
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 
 use super::array::shape;
 use super::group_texts::{NEITHER, NamedMembers};
@@ -19,6 +18,7 @@ use super::texts::in_line;
 use crate::array::{Group, MemberPlace, Metadata, ObjectKind};
 use crate::error::Result;
 use crate::format::text;
+use crate::storage::StoreKey;
 
 /// The metadata key under which TileDB-SOMA says what something is.
 const SOMA_TYPE: &str = "soma_object_type";
@@ -39,19 +39,19 @@ pub fn outline<E>(
 ) -> std::result::Result<(), E> {
     let mut outline = Outline { options, told: HashSet::new(), tell };
     outline.is_new(group, group.path());
-    let name = group.path().file_name().map_or("/".into(), |name| name.to_string_lossy());
+    let name = group.path().shown_name();
     outline.group(group, &name, 0)
 }
 
 struct Outline<'a, E> {
     options: &'a OpenOptions,
     /// Folders of arrays and groups, by their canonical path.
-    told: HashSet<PathBuf>,
+    told: HashSet<StoreKey>,
     tell: &'a mut dyn FnMut(&str) -> std::result::Result<(), E>,
 }
 
 impl<E> Outline<'_, E> {
-    fn is_new(&mut self, group: &Group, folder: &Path) -> bool {
+    fn is_new(&mut self, group: &Group, folder: &StoreKey) -> bool {
         self.told.insert(group.context().storage.canonical(folder))
     }
 
@@ -96,7 +96,7 @@ impl<E> Outline<'_, E> {
 }
 
 /// What is behind the name of an array: its kind, its shape, and what SOMA calls it.
-fn array(group: &Group, path: &Path, options: &OpenOptions) -> Result<String> {
+fn array(group: &Group, path: &StoreKey, options: &OpenOptions) -> Result<String> {
     let array = open_folder(group.context().clone(), path, group.window())?;
     let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
     let lengths: Vec<String> = shape(&array, options)?.iter().map(u64::to_string).collect();

@@ -69,7 +69,7 @@ fn rows(group: &Group) -> Result<Vec<Row>> {
                 (_, MemberType::Unknown) => "unknown",
             },
             uri: member.uri.clone(),
-            path: member.place.path().map_or(String::new(), |path| path.display().to_string()),
+            path: member.place.path().map_or(String::new(), |path| path.to_string()),
             state: match (&member.place, &kind) {
                 (MemberPlace::Missing(reason), _) => reason.clone(),
                 (_, Err(error)) => error.to_string(),
@@ -112,7 +112,7 @@ pub fn group_json(group: &Group) -> Result<(String, bool)> {
         .collect();
     let all = json!({
         "object": "group",
-        "path": group.path().display().to_string(),
+        "path": group.path().to_string(),
         "from": group.window().start,
         "at": group.window().end,
         "commits": group.commit_times()?,
@@ -125,7 +125,7 @@ pub fn group_json(group: &Group) -> Result<(String, bool)> {
 /// README.txt: what this folder is, and what one can do with it.
 pub fn readme(group: &Group) -> Result<String> {
     let members = NamedMembers::new(group.members()?);
-    let name = group.path().file_name().map_or("/".into(), |name| name.to_string_lossy());
+    let name = group.path().shown_name();
     let mut text = format!("{}: a TileDB group, as plain files\n", in_line(&name));
     text += &format!("{}\n\n", "=".repeat(text.chars().count() - 1));
     let there: Vec<&str> = members.names.iter().flatten().map(String::as_str).collect();
@@ -135,7 +135,7 @@ pub fn readme(group: &Group) -> Result<String> {
     if missing > 0 {
         text += &format!("; {missing} more cannot be shown, see .group/members.tsv");
     }
-    text += &format!(".\n{}\n", in_line(&group.path().display().to_string()));
+    text += &format!(".\n{}\n", in_line(&group.path().to_string()));
     if let Some(last) = group.commit_times()?.into_iter().rfind(|&time| time <= group.window().end) {
         text += &format!("Last changed {}.\n", extended(last));
     }

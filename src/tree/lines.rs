@@ -61,7 +61,7 @@ impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()> + Send + Sync> Content for
         let mut step = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let mut text = Vec::new();
         while !out.is_empty() {
-            let past = || Error::usage(format!("read past the end, at offset {offset}"));
+            let past = || Error::internal(format!("read past the end, at offset {offset}"));
             let start = *self.starts.get(step).filter(|_| offset < self.len()).ok_or_else(past)?;
             self.make_step(step as u64, &mut text)?;
             let rest = text.get((offset - start) as usize..).ok_or_else(past)?;

@@ -36,5 +36,5 @@ pub mod time;
 pub mod xattrs;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};
-pub use open::{Stored, local_path, open, open_array, open_stored, root};
+pub use open::{Stored, local_path, open, open_array, open_stored, open_stored_in, root};
 pub use options::{Extent, Links, OpenOptions};

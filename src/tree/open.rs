@@ -1,6 +1,7 @@
 //! From a path on disk to the root of its tree.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,12 +12,13 @@ use super::group::GroupFolder;
 use super::node::Folder;
 use super::options::OpenOptions;
 use super::percent;
+use crate::array::listing::FolderListing;
 use crate::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
 use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
 use crate::format::folder::KEY_VALUE_SCHEMA;
 use crate::format::fragment::FRAGMENT_METADATA;
-use crate::storage::{Listed, LocalStorage, Storage, read_secret};
+use crate::storage::{Listed, LocalStorage, Storage, StoreKey, read_secret};
 
 /// A key file is 32 bytes or 64 digits; more than this is something else.
 const MOST_KEY_FILE: usize = 1024;
@@ -47,19 +49,29 @@ pub enum Stored {
     Group(Group),
 }
 
-/// Opens an array or a group as of the options' time.
+/// Opens an array or a group of this machine as of the options' time.
 ///
 /// # Errors
 /// As [`open`], but for the shape of files and the times in a group.
 pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
     let path = &local_path(path)?;
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let context = context(options)?;
-    context.storage.allow(path);
+    let storage = LocalStorage::with_links(options.links);
+    open_stored_in(Arc::new(storage), &path.into(), options)
+}
+
+/// As [`open_stored`], of any storage.
+///
+/// # Errors
+/// As there.
+pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
+    let context = context(storage, options)?;
+    context.storage.allow(folder);
     let window = window(options);
-    Ok(match expect_object(&*context.storage, path)? {
-        ObjectKind::Array => Stored::Array(open_folder(context, path, window)?),
-        ObjectKind::Group => Stored::Group(Group::open(context, path, window)),
+    let (kind, listing) = expect_object(&*context.storage, folder)?;
+    Ok(match kind {
+        ObjectKind::Array => Stored::Array(open_listed(context, listing, window)?),
+        ObjectKind::Group => Stored::Group(Group::open(context, folder, window)),
     })
 }
 
@@ -85,10 +97,11 @@ pub fn local_path(typed: &Path) -> Result<PathBuf> {
                 None => path,
             })
         }
-        "file" => Err(no_array(typed, "a file URI has three slashes, as in file:///data/array".to_owned())),
-        scheme if is_scheme(scheme) => {
-            Err(no_array(typed, format!("{scheme}:// is not supported; arrays are read from folders of this machine")))
-        }
+        "file" => Err(no_array(typed.display(), "a file URI has three slashes, as in file:///data/array".to_owned())),
+        scheme if is_scheme(scheme) => Err(no_array(
+            typed.display(),
+            format!("{scheme}:// is not supported; arrays are read from folders of this machine"),
+        )),
         _ => Ok(typed.to_owned()),
     }
 }
@@ -97,8 +110,15 @@ pub fn local_path(typed: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// As [`ArrayFolder::open`] and [`Array::open`]; what is wrong with a key names the array that wants it.
-pub(super) fn open_folder(context: Arc<Context>, path: &Path, window: TimeWindow) -> Result<Arc<Array>> {
-    let opened = ArrayFolder::open(context, path).and_then(|folder| Array::open(Arc::new(folder), window));
+pub(super) fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<Array>> {
+    let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
+    open_listed(context, listing, window)
+}
+
+/// As [`open_folder`], of a folder that was listed a moment ago.
+fn open_listed(context: Arc<Context>, listing: FolderListing, window: TimeWindow) -> Result<Arc<Array>> {
+    let path = listing.root().clone();
+    let opened = ArrayFolder::open_listed(context, listing).and_then(|folder| Array::open(Arc::new(folder), window));
     opened.map(Arc::new).in_array(path)
 }
 
@@ -114,14 +134,13 @@ pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
 }
 
 /// What everything that is opened together shares.
-fn context(options: &OpenOptions) -> Result<Arc<Context>> {
-    let storage = LocalStorage::with_links(options.links);
+fn context(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Arc<Context>> {
     let key = match &options.key_file {
         Some(file) => Some(Arc::new(Key::parse(&read_secret(file, MOST_KEY_FILE)?)?)),
         None => None,
     };
     let budget = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-    Ok(Arc::new(Context::new(Arc::new(storage), budget, options.threads, key)))
+    Ok(Arc::new(Context::new(storage, budget, options.threads, key)))
 }
 
 /// From the options' start to their end, which is now if they do not say.
@@ -130,18 +149,15 @@ fn window(options: &OpenOptions) -> TimeWindow {
     TimeWindow { start: options.from.unwrap_or(0), end: options.at.unwrap_or(now) }
 }
 
-/// What a path is, or why it is nothing that can be opened.
-fn expect_object(storage: &dyn Storage, path: &Path) -> Result<ObjectKind> {
-    match path.metadata() {
-        Err(error) => return Err(no_array(path, format!("cannot open it: {error}"))),
-        Ok(metadata) if !metadata.is_dir() => {
-            return Err(no_array(path, "not a TileDB array: an array is a folder".to_owned()));
-        }
-        Ok(_) => {}
+/// What a folder is and what is in it, or why it is nothing that can be opened.
+fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(ObjectKind, FolderListing)> {
+    if let Some(reason) = storage.absence(path) {
+        return Err(no_array(path, reason));
     }
-    let entries = storage.list(path)?;
-    if let Some(kind) = ObjectKind::of_entries(&entries) {
-        return Ok(kind);
+    let listing = FolderListing::read(storage, path)?;
+    let entries = listing.top();
+    if let Some(kind) = ObjectKind::of_entries(entries) {
+        return Ok((kind, listing));
     }
     let has = |name: &str| entries.iter().any(|one| one.name == name);
     let reason = if has(KEY_VALUE_SCHEMA) {
@@ -150,7 +166,7 @@ fn expect_object(storage: &dyn Storage, path: &Path) -> Result<ObjectKind> {
         "a fragment of an array; give the array's folder instead".to_owned()
     } else {
         let neither = "not a TileDB array or group: there is no __schema, __array_schema.tdb or __group in it";
-        match below(storage, path, &entries) {
+        match below(storage, path, entries) {
             Some(found) => format!("{neither}; {found}"),
             None => neither.to_owned(),
         }
@@ -158,16 +174,16 @@ fn expect_object(storage: &dyn Storage, path: &Path) -> Result<ObjectKind> {
     Err(no_array(path, reason))
 }
 
-fn no_array(path: &Path, reason: String) -> Error {
-    Error::NotAnArray { path: path.display().to_string(), reason }
+fn no_array(path: impl Display, reason: String) -> Error {
+    Error::NotAnArray { path: path.to_string(), reason }
 }
 
 /// So many folders are looked into to help someone who gave the folder around their arrays.
 const MOST_LOOKED_INTO: usize = 1000;
 
 /// The arrays and groups in a folder, as a hint.
-fn below(storage: &dyn Storage, path: &Path, entries: &[Listed]) -> Option<String> {
-    let folders = entries.iter().filter(|one| one.is_folder).take(MOST_LOOKED_INTO);
+fn below(storage: &dyn Storage, path: &StoreKey, entries: &[Listed]) -> Option<String> {
+    let folders = entries.iter().filter(|one| one.is_folder()).take(MOST_LOOKED_INTO);
     let is_object = |one: &&Listed| matches!(ObjectKind::of(storage, &path.join(&one.name)), Ok(Some(_)));
     let names: Vec<&str> = folders.filter(is_object).map(|one| one.name.as_str()).collect();
     match names.as_slice() {

@@ -24,6 +24,7 @@ use crate::export::pam::{Band, Pam};
 use crate::export::raster::{Scene, band_axis, line_and_sample_axes};
 use crate::export::{Column, Field, Metadatum, Misfit, envi, number, sidecar};
 use crate::format::datatype::Datatype;
+use crate::storage::StoreKey;
 
 /// The metadata key under which GDAL keeps what it knows of a raster.
 const GDAL_METADATA: &str = "_gdal";
@@ -292,13 +293,20 @@ fn colours(axis: &str) -> &'static [&'static str] {
     }
 }
 
+/// The name of a folder without what is behind its last dot.
+fn stem(folder: &StoreKey) -> Option<String> {
+    let name = String::from_utf8_lossy(folder.name()?).into_owned();
+    let dot = name.rfind('.').filter(|&dot| dot > 0);
+    Some(name[..dot.unwrap_or(name.len())].to_owned())
+}
+
 /// What GDAL kept in a file of the array's folder. It is called like the folder was when it was written.
 fn gdal_file(fields: &FieldFolder) -> Result<Option<Vec<u8>>> {
     let array = fields.shown.array();
     let storage = &array.context().storage;
     let files = storage.list(array.path()).in_array(array.path())?;
-    let found: Vec<_> = files.iter().filter(|file| !file.is_folder && file.name.ends_with(GDAL_FILE)).collect();
-    let stem = array.path().file_stem().map(|stem| format!("{}{GDAL_FILE}", stem.to_string_lossy()));
+    let found: Vec<_> = files.iter().filter(|file| !file.is_folder() && file.name.ends_with(GDAL_FILE)).collect();
+    let stem = stem(array.path()).map(|stem| format!("{stem}{GDAL_FILE}"));
     let own = found.iter().find(|file| Some(&file.name) == stem.as_ref());
     let own = own.or(found.first().filter(|_| found.len() == 1));
     own.map(|file| storage.read(&array.path().join(&file.name), MOST_GDAL_FILE)).transpose().in_array(array.path())

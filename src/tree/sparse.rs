@@ -133,7 +133,7 @@ impl Shown for SparseShown {
 
     fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         let FieldId::Attribute(number) = field else {
-            return Err(Error::usage("coordinates are never null"));
+            return Err(Error::internal("coordinates are never null"));
         };
         Ok(Arc::new(RawFile(CountedColumn::new(FixedColumn::of_validity(self.view()?, number)?)?)))
     }

@@ -14,7 +14,6 @@
 //! | a group's folder | `object`, `members`, `timestamp`, `path` |
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use super::array::last_commit;
 use super::fields::FieldFolder;
@@ -28,6 +27,7 @@ use crate::array::{Array, Group};
 use crate::export::{Field, npy, number};
 use crate::format::datatype::Datatype;
 use crate::format::schema::{ArraySchema, Layout};
+use crate::storage::StoreKey;
 
 /// Full names and values.
 pub type ExtendedAttributes = Vec<(String, Vec<u8>)>;
@@ -115,14 +115,14 @@ pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     out.add("tile_order", order_name(schema.tile_order));
     out.add("cell_order", order_name(schema.cell_order));
     out.add_place(fields, None);
-    out.add("path", fields.shown.array().path().display().to_string());
+    out.add("path", fields.shown.array().path().to_string());
     out.attributes
 }
 
 /// Of the folder of a member of a group that nobody has looked into.
-pub fn of_unopened(path: &Path) -> ExtendedAttributes {
+pub fn of_unopened(path: &StoreKey) -> ExtendedAttributes {
     let mut out = Collected::default();
-    out.add("path", path.display().to_string());
+    out.add("path", path.to_string());
     out.attributes
 }
 
@@ -134,7 +134,7 @@ pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
         out.add("members", members.iter().filter(|member| member.place.path().is_some()).count().to_string());
     }
     out.add_time(last_commit);
-    out.add("path", group.path().display().to_string());
+    out.add("path", group.path().to_string());
     out.attributes
 }
 

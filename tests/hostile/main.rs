@@ -7,21 +7,20 @@
 #[path = "../support/bounded_allocator.rs"]
 mod bounded_allocator;
 mod mutator;
-mod storage;
 
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bounded_allocator::Bounded;
 use mutator::Random;
-use storage::MemoryStorage;
 use tilefs::array::verify::{Finding, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs::export::Content;
 use tilefs::read::Output;
+use tilefs::storage::{MemoryStorage, StoreKey};
 use tilefs::tree::array::array_folder;
 use tilefs::tree::{Folder, Node, OpenOptions};
 
@@ -69,10 +68,10 @@ fn number(name: &str) -> Option<u64> {
 #[test]
 fn damaged_arrays_give_bytes_or_errors() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let root = PathBuf::from("/array");
+    let root = StoreKey::from("/array");
     let whole: Vec<MemoryStorage> =
-        ARRAYS.iter().map(|name| MemoryStorage::load(&fixtures.join(name), &root)).collect();
-    assert!(whole.iter().all(|storage| !storage.files.is_empty()));
+        ARRAYS.iter().map(|name| MemoryStorage::load(&fixtures.join(name), &root).unwrap()).collect();
+    assert!(whole.iter().all(|storage| !storage.keys().is_empty()));
     let (first, count) = (number("HOSTILE_FIRST").unwrap_or(0), number("HOSTILE_COUNT").unwrap_or(DEFAULT_COUNT));
     let end_early = Arc::new(std::sync::Mutex::new(()));
     let working = end_early.lock().unwrap();
@@ -85,8 +84,8 @@ fn damaged_arrays_give_bytes_or_errors() {
         if std::env::var_os("HOSTILE_NAMES").is_some() {
             eprintln!("{seed}");
         }
-        let mut storage = whole[seed as usize % whole.len()].clone();
-        mutator::damage(&mut storage, &mut Random(seed));
+        let storage = whole[seed as usize % whole.len()].clone();
+        mutator::damage(&storage, &mut Random(seed));
         let done = std::panic::catch_unwind(AssertUnwindSafe(|| alone.install(|| read_all(storage, &root))));
         let Ok(found) = done else { panic!("PANIC with HOSTILE_FIRST={seed} HOSTILE_COUNT=1") };
         opened += u64::from(found.files > 0);
@@ -107,10 +106,9 @@ fn damaged_arrays_give_bytes_or_errors() {
 #[test]
 fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse/overlap");
-    let root = PathBuf::from("/array");
-    let whole = MemoryStorage::load(&folder, &root);
-    let metadata: Vec<PathBuf> =
-        whole.files.keys().filter(|path| path.ends_with("__fragment_metadata.tdb")).cloned().collect();
+    let root = StoreKey::from("/array");
+    let whole = MemoryStorage::load(&folder, &root).unwrap();
+    let metadata = whole.keys().into_iter().filter(|key| key.name() == Some(b"__fragment_metadata.tdb"));
     let open = |storage: MemoryStorage| {
         let context = Context::new(Arc::new(storage), 1 << 20, 1, None);
         Array::open(Arc::new(ArrayFolder::open(Arc::new(context), &root).unwrap()), TimeWindow::ALL).unwrap()
@@ -118,9 +116,9 @@ fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
     let array = open(whole.clone());
     assert!(verify(&array, &Progress::default()).places.is_empty());
     let domain: usize = array.schema().dimensions.iter().map(|one| 2 * one.datatype.size()).sum();
-    for path in metadata {
-        let mut storage = whole.clone();
-        let mut bytes = storage.files[&path].bytes.to_vec();
+    for key in metadata {
+        let storage = whole.clone();
+        let mut bytes = storage.bytes(&key).unwrap().to_vec();
         let length = |end: &[u8]| u64::from_le_bytes(end.try_into().unwrap()) as usize;
         let footer = bytes.len() - 8 - length(&bytes[bytes.len() - 8..]);
         let name = length(&bytes[footer + 4..footer + 12]);
@@ -128,7 +126,7 @@ fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
         let tiles = footer + 12 + name + 2 + domain;
         assert!((1..100).contains(&length(&bytes[tiles..tiles + 8])));
         bytes[tiles + 6] ^= 0x80;
-        storage.files.insert(path.clone(), storage::Stored::new(bytes));
+        storage.put(key, bytes);
         let array = open(storage);
         let damage = verify(&array, &Progress::default()).places;
         assert!(!damage.is_empty() && damage.len() < 20, "{damage:?}");
@@ -160,7 +158,7 @@ struct Read {
 }
 
 /// Opens, verifies, and reads all files of the tree.
-fn read_all(storage: MemoryStorage, root: &Path) -> Read {
+fn read_all(storage: MemoryStorage, root: &StoreKey) -> Read {
     let mut read = Read::default();
     let context = Arc::new(Context::new(Arc::new(storage), 1 << 20, 1, None));
     let Ok(folder) = ArrayFolder::open(context, root) else { return read };

@@ -2,12 +2,10 @@
 //! metadata, the heads of chunks, lists of commits and names of files.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use tilefs::array::generic::decode_inline_tile;
 use tilefs::format::generic_tile::GenericTileHeader;
-
-use super::storage::{MemoryStorage, Stored};
+use tilefs::storage::{MemoryStorage, Storage, StoreKey};
 
 /// Numbers in an order that the seed alone decides (SplitMix64).
 pub struct Random(pub u64);
@@ -59,55 +57,56 @@ const EDGES: [u64; 24] = [
 ];
 
 /// Damages one to three places.
-pub fn damage(storage: &mut MemoryStorage, random: &mut Random) {
+pub fn damage(storage: &MemoryStorage, random: &mut Random) {
     for _ in 0..1 + random.below(3) {
         damage_one(storage, random);
     }
 }
 
-fn damage_one(storage: &mut MemoryStorage, random: &mut Random) {
-    let paths: Vec<PathBuf> = storage.files.keys().cloned().collect();
-    let Some(path) = (!paths.is_empty()).then(|| random.pick(&paths).clone()) else { return };
+fn damage_one(storage: &MemoryStorage, random: &mut Random) {
+    let keys = storage.keys();
+    let Some(key) = (!keys.is_empty()).then(|| random.pick(&keys).clone()) else { return };
     match random.below(40) {
-        0 => drop(storage.files.remove(&path)),
-        1 => rename(storage, &path, random),
+        0 => drop(storage.remove(&key)),
+        1 => rename(storage, &key, random),
         2 => {
-            let other = random.pick(&paths).clone();
-            if let Some(stored) = storage.files.get(&other).cloned() {
-                storage.files.insert(path, stored);
+            if let Some((bytes, length)) = object(storage, random.pick(&keys)) {
+                storage.put_with_hole(key, bytes, length);
             }
         }
         // Longer or shorter than it was; what is added is a hole.
         3 => {
-            if let Some(stored) = storage.files.get_mut(&path) {
-                let lengths = [0, stored.length / 2, stored.length + 1, 1 << 20, 1 << 30, 1 << 40];
-                stored.length = *random.pick(&lengths);
-                let mut bytes = stored.bytes.to_vec();
-                bytes.truncate(usize::try_from(stored.length).unwrap_or(usize::MAX));
-                stored.bytes = bytes.into();
+            if let Some((mut bytes, length)) = object(storage, &key) {
+                let length = *random.pick(&[0, length / 2, length + 1, 1 << 20, 1 << 30, 1 << 40]);
+                bytes.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+                storage.put_with_hole(key, bytes, length);
             }
         }
-        _ => damage_file(storage, &path, random),
+        _ => damage_file(storage, &key, random),
     }
 }
 
+/// The bytes of an object, and its length.
+fn object(storage: &MemoryStorage, key: &StoreKey) -> Option<(Vec<u8>, u64)> {
+    Some((storage.bytes(key)?.to_vec(), storage.length(key).ok()?))
+}
+
 /// The file under a name with another number or letter in it.
-fn rename(storage: &mut MemoryStorage, path: &Path, random: &mut Random) {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
-    let mut bytes = name.as_bytes().to_vec();
+fn rename(storage: &MemoryStorage, key: &StoreKey, random: &mut Random) {
+    let Some((mut bytes, folder)) = key.name().map(<[u8]>::to_vec).zip(key.parent()) else { return };
     let place = random.below(bytes.len());
     if let Some(byte) = bytes.get_mut(place) {
         *byte = *random.pick(b"0123456789_.abcdeft");
     }
-    if let (Ok(name), Some(stored)) = (String::from_utf8(bytes), storage.files.remove(path)) {
-        storage.files.insert(path.with_file_name(name), stored);
+    if let Some((stored, length)) = object(storage, key) {
+        storage.remove(key);
+        storage.put_with_hole(folder.join(bytes), stored, length);
     }
 }
 
-fn damage_file(storage: &mut MemoryStorage, path: &Path, random: &mut Random) {
-    let Some(stored) = storage.files.get(path) else { return };
-    let mut bytes = stored.bytes.to_vec();
-    let is_metadata = path.ends_with("__fragment_metadata.tdb");
+fn damage_file(storage: &MemoryStorage, key: &StoreKey, random: &mut Random) {
+    let Some((mut bytes, _)) = object(storage, key) else { return };
+    let is_metadata = key.name() == Some(b"__fragment_metadata.tdb");
     match random.below(4) {
         0 => damage_bytes(&mut bytes, random),
         // Where numbers are: at the heads of chunks, and in footers.
@@ -132,7 +131,7 @@ fn damage_file(storage: &mut MemoryStorage, path: &Path, random: &mut Random) {
             }
         }
     }
-    storage.files.insert(path.to_owned(), Stored::new(bytes));
+    storage.put(key.clone(), bytes);
 }
 
 /// From where to where the generic tiles at the start of a file go.

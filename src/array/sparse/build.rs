@@ -49,7 +49,7 @@ impl Basis {
         let planner = Planner { basis: self, sources: &sources };
         let segments = match execute(&self.array, &sources, &planner.plan()?, &store) {
             Err(Halt::Disorder(place)) => {
-                let array = self.array.path().display();
+                let array = self.array.path();
                 log::warn!("{array}: cells are not in the order of the array ({place}); merging all as they come");
                 execute(&self.array, &sources, &[planner.everything_at_once()?], &store)
             }
@@ -130,7 +130,7 @@ impl<'a> Progress<'a> {
     fn new(array: &'a Array, cells: u64) -> Self {
         let start = Instant::now();
         if cells >= LOGGED_CELLS {
-            log::info!("{}: finding the rows among {cells} cells that overlap or are filtered", array.path().display());
+            log::info!("{}: finding the rows among {cells} cells that overlap or are filtered", array.path());
         }
         Progress { array, cells, done: AtomicU64::new(0), start, next_line: Mutex::new(start + LOG_INTERVAL) }
     }
@@ -142,7 +142,7 @@ impl<'a> Progress<'a> {
         {
             *due += LOG_INTERVAL;
             let percent = done.saturating_mul(100) / self.cells.max(1);
-            log::info!("{}: {percent} % of {} cells", self.array.path().display(), self.cells);
+            log::info!("{}: {percent} % of {} cells", self.array.path(), self.cells);
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a> Progress<'a> {
         if self.cells >= LOGGED_CELLS {
             let (memory, file) = store.sizes();
             let (memory, file, seconds) = (memory >> 10, file >> 10, self.start.elapsed().as_secs_f64());
-            let path = self.array.path().display();
+            let path = self.array.path();
             log::info!("{path}: done in {seconds:.1} s; {memory} KiB in memory, {file} KiB in a temporary file");
         }
     }

@@ -1,7 +1,6 @@
 //! One file of a sparse array's fixed-size column: coordinates, values or validity, a cell for each row.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::cells::TileCells;
@@ -34,22 +33,22 @@ impl FixedColumn {
     /// The coordinates along a dimension of fixed size.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such dimension.
+    /// [`Error::Internal`] when there is no such dimension.
     pub fn of_dimension(view: Arc<SparseView>, dimension: usize) -> Result<Self> {
         let wanted = view.array().schema().dimensions.get(dimension).filter(|wanted| !wanted.is_variable());
         let cell_size = wanted.map(|wanted| wanted.datatype.size());
-        let cell_size = cell_size.ok_or_else(|| Error::usage(format!("no fixed-size dimension {dimension}")))?;
+        let cell_size = cell_size.ok_or_else(|| Error::internal(format!("no fixed-size dimension {dimension}")))?;
         Ok(Self::new(view, Kind::Dimension(dimension), cell_size))
     }
 
     /// The values of an attribute of fixed size, by its number in the array's schema.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such attribute.
+    /// [`Error::Internal`] when there is no such attribute.
     pub fn of_attribute(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| !wanted.is_variable());
         let fill = wanted.map(|wanted| wanted.fill.clone());
-        let fill = fill.ok_or_else(|| Error::usage(format!("no fixed-size attribute {attribute}")))?;
+        let fill = fill.ok_or_else(|| Error::internal(format!("no fixed-size attribute {attribute}")))?;
         let cell_size = fill.len().max(1);
         Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Data, fill), cell_size))
     }
@@ -57,11 +56,11 @@ impl FixedColumn {
     /// The validity bytes of a nullable attribute, by its number in the array's schema.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such attribute.
+    /// [`Error::Internal`] when there is no such attribute.
     pub fn of_validity(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
         let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| wanted.nullable);
         let fill = wanted.map(|wanted| vec![wanted.fill_validity]);
-        let fill = fill.ok_or_else(|| Error::usage(format!("no nullable attribute {attribute}")))?;
+        let fill = fill.ok_or_else(|| Error::internal(format!("no nullable attribute {attribute}")))?;
         Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Validity, fill), 1))
     }
 
@@ -175,7 +174,10 @@ impl FixedColumn {
             Some((axis, cell)) => {
                 let place = format!("tile {}, cell {}", copy.cells.tile, copy.cells.first + cell as u64);
                 let error = Error::damaged(format!("{place}: a coordinate outside the domain"));
-                Err(error.in_field(&axis.name).in_file(file.path().unwrap_or(Path::new(""))))
+                Err(match file.path() {
+                    Some(path) => error.in_field(&axis.name).in_file(path),
+                    None => error.in_field(&axis.name),
+                })
             }
             None => Ok(()),
         }

@@ -1,7 +1,6 @@
 //! The files of one fragment that hold a column: cells of one size, or cells of any size.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::cells::TileCells;
@@ -15,6 +14,7 @@ use crate::format::fragment::{Field, FieldFiles};
 use crate::format::pipeline::Filter;
 use crate::format::scalar::Scalar;
 use crate::read::Batches;
+use crate::storage::StoreKey;
 
 /// The coordinates along each dimension of the cells of one tile of a sparse fragment.
 ///
@@ -121,7 +121,7 @@ impl FixedFile {
     }
 
     /// Where the cells are stored, if they are.
-    pub fn path(&self) -> Option<&Path> {
+    pub fn path(&self) -> Option<&StoreKey> {
         match self {
             FixedFile::Fill(_) => None,
             FixedFile::Own { tiles, .. } | FixedFile::Zipped { tiles, .. } => Some(tiles.path()),

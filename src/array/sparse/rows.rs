@@ -174,10 +174,10 @@ impl RowMap {
     /// Visits `count` rows from row `first`, in order, in pieces of one segment and block.
     ///
     /// # Errors
-    /// Those of `visit`; [`Error::Usage`] for rows past the end, [`Error::Io`] from the temporary file.
+    /// Those of `visit`; [`Error::Internal`] for rows past the end, [`Error::Io`] from the temporary file.
     pub fn for_each(&self, first: u64, count: u64, mut visit: impl FnMut(Rows<'_>) -> Result<()>) -> Result<()> {
         let end = first.checked_add(count).filter(|end| *end <= self.count());
-        let end = end.ok_or_else(|| Error::usage(format!("rows past the {} there are", self.count())))?;
+        let end = end.ok_or_else(|| Error::internal(format!("rows past the {} there are", self.count())))?;
         let mut buffers = Buffers::default();
         let mut row = first;
         let mut segment = self.segment_of(first);

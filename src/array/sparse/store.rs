@@ -1,9 +1,9 @@
 //! Where what was computed once is kept: in memory up to a limit, beyond it in a temporary file.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Locate, Result};
@@ -27,9 +27,6 @@ struct Spilled {
     length: u64,
 }
 
-/// Tells temporary files of one process apart.
-static FILES: AtomicU64 = AtomicU64::new(0);
-
 impl Store {
     /// A store of at most `limit` bytes of memory.
     pub fn new(limit: usize) -> Self {
@@ -51,13 +48,15 @@ impl Store {
             let mut spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
             let spilled = match &mut *spilled {
                 Some(spilled) => spilled,
-                none => none.insert(Spilled { file: std::sync::Arc::new(temporary_file()?), length: 0 }),
+                none => {
+                    none.insert(Spilled { file: std::sync::Arc::new(tempfile::tempfile().map_err(failed)?), length: 0 })
+                }
             };
             let offset = spilled.length;
             spilled.length += u64::from(length);
             (spilled.file.clone(), offset)
         };
-        file.write_all_at(&bytes, offset).map_err(|error| Error::io(&error)).in_file(std::env::temp_dir())?;
+        file.write_all_at(&bytes, offset).map_err(failed)?;
         Ok(Piece::File { offset, length })
     }
 
@@ -74,8 +73,8 @@ impl Store {
                     let spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
                     spilled.as_ref().map(|spilled| spilled.file.clone())
                 };
-                let file = file.ok_or_else(|| Error::damaged("what was kept is gone"))?;
-                file.read_exact_at(buffer, *offset).map_err(|error| Error::io(&error)).in_file(std::env::temp_dir())?;
+                let file = file.ok_or_else(|| Error::internal("what was kept is gone"))?;
+                file.read_exact_at(buffer, *offset).map_err(failed)?;
                 Ok(buffer)
             }
         }
@@ -88,23 +87,9 @@ impl Store {
     }
 }
 
-/// A file without a name: it is gone with the process, however that ends.
-fn temporary_file() -> Result<File> {
-    let folder = std::env::temp_dir();
-    let mut attempts = 0;
-    loop {
-        let number = FILES.fetch_add(1, Ordering::Relaxed);
-        let path: PathBuf = folder.join(format!("tilefs-{}-{number}", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => {
-                std::fs::remove_file(&path).map_err(|error| Error::io(&error)).in_file(&path)?;
-                return Ok(file);
-            }
-            // Left behind by a process that was killed at the wrong moment.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && attempts < 1000 => attempts += 1,
-            Err(error) => return Err(Error::io(&error).in_file(&path)),
-        }
-    }
+/// What went wrong with the file, which has no name: it is gone with the process, however that ends.
+fn failed(error: io::Error) -> Error {
+    Error::io(error).in_file(std::env::temp_dir().display())
 }
 
 #[cfg(test)]

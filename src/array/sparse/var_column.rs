@@ -59,11 +59,11 @@ impl VarColumn {
     /// The coordinates along a string dimension.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such dimension.
+    /// [`Error::Internal`] when there is no such dimension.
     pub fn of_dimension(view: Arc<SparseView>, dimension: usize) -> Result<Self> {
         let wanted = view.array().schema().dimensions.get(dimension);
         if !wanted.is_some_and(|wanted| wanted.is_variable()) {
-            return Err(Error::usage(format!("no string dimension {dimension}")));
+            return Err(Error::internal(format!("no string dimension {dimension}")));
         }
         Ok(Self::new(view, VarField::Dimension(dimension)))
     }
@@ -71,11 +71,11 @@ impl VarColumn {
     /// The values of an attribute of variable size, by its number in the array's schema.
     ///
     /// # Errors
-    /// [`Error::Usage`] when there is no such attribute.
+    /// [`Error::Internal`] when there is no such attribute.
     pub fn of_attribute(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
         let wanted = view.array().schema().attributes.get(attribute);
         if !wanted.is_some_and(|wanted| wanted.is_variable()) {
-            return Err(Error::usage(format!("no variable-size attribute {attribute}")));
+            return Err(Error::internal(format!("no variable-size attribute {attribute}")));
         }
         Ok(Self::new(view, VarField::Attribute(attribute)))
     }
@@ -109,7 +109,7 @@ impl VarColumn {
     pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
         let mut out = out.into();
         let (map, index) = (self.view.map()?, self.index()?);
-        let past = || Error::usage(format!("rows past the {} there are", map.count()));
+        let past = || Error::internal(format!("rows past the {} there are", map.count()));
         let last = first.checked_add(out.len()).filter(|last| *last <= map.count() + 1).ok_or_else(past)?;
         if last > map.count()
             && let Some([.., end]) = out.wanted()
@@ -246,7 +246,7 @@ impl VarColumn {
     ) -> Result<()> {
         let index = self.index()?;
         let end = start.checked_add(length).filter(|end| *end <= index.bytes());
-        let end = end.ok_or_else(|| Error::usage("values past the end of the column"))?;
+        let end = end.ok_or_else(|| Error::internal("values past the end of the column"))?;
         let mut number = index.segments.partition_point(|before| *before <= start).saturating_sub(1);
         let mut at = start;
         while at < end {

@@ -1,0 +1,253 @@
+//! What arrays cost and do in a storage that is far away and unreliable: how many requests, how many of them wait for
+//! others, and what becomes of each that fails.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tilefs::error::{Error, Result};
+use tilefs::storage::simulated::{Asked, Failing, Request};
+use tilefs::storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs::tree::{self, File, Folder, Node, OpenOptions};
+
+/// An array of the fixtures as an object store would have it.
+struct Far {
+    storage: Arc<SimulatedStorage>,
+    key: StoreKey,
+}
+
+impl Far {
+    fn new(fixture: &str, delay: Duration) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+        let key = StoreKey::from("s3://bucket/array");
+        let objects = MemoryStorage::load(&folder, &key).unwrap();
+        assert!(!objects.keys().is_empty());
+        Far { storage: Arc::new(SimulatedStorage::new(Arc::new(objects), delay)), key }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Folder>> {
+        let options = OpenOptions { at: Some(u64::MAX), threads: 2, ..OpenOptions::default() };
+        let stored = tree::open_stored_in(self.storage.clone(), &self.key, &options)?;
+        tree::root(stored, &options)
+    }
+}
+
+fn file(root: &dyn Folder, path: &str) -> Result<Arc<dyn File>> {
+    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+    match root.lookup(first)? {
+        Some(Node::File(found)) => Ok(found),
+        Some(Node::Folder(folder)) => file(&*folder, rest),
+        None => panic!("there is no {first}"),
+    }
+}
+
+fn read(root: &dyn Folder, path: &str) -> Result<Vec<u8>> {
+    let content = file(root, path)?.open()?;
+    let mut bytes = vec![0; content.len() as usize];
+    content.read_at(0, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn steps(requests: &[Request]) -> usize {
+    requests.iter().map(|request| request.step).max().unwrap_or(0)
+}
+
+#[test]
+fn the_first_value_of_an_array_is_few_requests_away() {
+    let far = Far::new("demo", Duration::from_millis(40));
+    let root = far.open().unwrap();
+    let value = read(&*root, "slice/45,120/temp.f32").unwrap();
+    assert_eq!(f32::from_le_bytes(value.try_into().unwrap()), 16.7);
+    let requests = far.storage.take_requests();
+    println!("{} requests in {} steps: {requests:#?}", requests.len(), steps(&requests));
+    assert!(requests.len() <= 6 && steps(&requests) <= 3, "{requests:#?}");
+    // Sizes are known from the listing, or come along.
+    assert!(requests.iter().all(|request| request.asked != Asked::Length), "{requests:#?}");
+    // The second value in the same tile, and what else is in memory by then.
+    read(&*root, "slice/46,121/temp.f32").unwrap();
+    assert_eq!(far.storage.take_requests(), []);
+}
+
+#[test]
+fn other_arrays_cost_little_more() {
+    for (fixture, path, most, most_steps) in [
+        ("arrays/dense/consolidated", "a.i32", 9, 5),
+        ("arrays/sparse/overlap", "text/cells.tsv", 40, 14),
+        ("arrays/dense/var", "text/cells.tsv", 40, 14),
+    ] {
+        let far = Far::new(fixture, Duration::from_millis(20));
+        let Ok(root) = far.open() else { panic!("{fixture} does not open") };
+        let opened = far.storage.take_requests();
+        let bytes = read(&*root, path).unwrap();
+        let requests = far.storage.take_requests();
+        println!(
+            "{fixture}: opened by {} requests in {} steps, {path} of {} bytes by {} in {}",
+            opened.len(),
+            steps(&opened),
+            bytes.len(),
+            requests.len(),
+            steps(&requests)
+        );
+        assert!(opened.len() + requests.len() <= most, "{opened:#?} {requests:#?}");
+        assert!(steps(&opened) + steps(&requests) <= most_steps, "{opened:#?} {requests:#?}");
+    }
+}
+
+/// All files below a folder, but those of other times.
+fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
+    for entry in folder.list().unwrap() {
+        let path = if path.is_empty() { entry.name.clone() } else { format!("{path}/{}", entry.name) };
+        match folder.lookup(&entry.name).unwrap() {
+            Some(Node::Folder(inner)) => files(&*inner, &path, found),
+            Some(Node::File(_)) => found.push(path),
+            None => panic!("{path} is listed and not there"),
+        }
+    }
+}
+
+/// The same error whatever is asked at which moment, which names what could not be read.
+fn assert_passing(error: &Error, doing: &str) {
+    assert!(matches!(error, Error::Io { .. }) && error.is_passing(), "{doing}: {error}");
+    assert!(error.to_string().contains("s3://bucket/array"), "{doing}: {error}");
+    assert!(std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>()), "{doing}: {error}");
+}
+
+#[test]
+fn what_fails_once_is_tried_again_by_the_next_read() {
+    for fixture in [
+        "demo",
+        "arrays/dense/var",
+        "arrays/dense/nullable",
+        "arrays/dense/labels",
+        "arrays/dense/enumerations",
+        "arrays/dense/metadata",
+        "arrays/sparse/overlap",
+        "arrays/sparse/deletes",
+        "arrays/filestore",
+    ] {
+        if !Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture).exists() {
+            panic!("there is no fixture {fixture}");
+        }
+        let far = Far::new(fixture, Duration::ZERO);
+        let root = far.open().unwrap();
+        let mut paths = Vec::new();
+        files(&*root, "", &mut paths);
+        let mut failed = 0;
+        for path in &paths {
+            let due = read(&*root, path).unwrap();
+            for spared in 0.. {
+                let root = far.open().unwrap();
+                far.storage.fail_some(Failing::Passing, spared, 1, |_| true);
+                let before = far.storage.take_requests().len();
+                assert!(before > 0);
+                let first = read(&*root, path);
+                let was_reached = far.storage.take_requests().len() > spared;
+                match first {
+                    Ok(bytes) if !was_reached => {
+                        far.storage.recover();
+                        assert!(bytes == due, "{fixture} {path}");
+                        break;
+                    }
+                    // What was only to spare requests, or a text that tells of what could not be read.
+                    Ok(_) => {}
+                    Err(error) => assert_passing(&error, &format!("{fixture} {path}, request {spared}")),
+                }
+                failed += 1;
+                far.storage.recover();
+                let again = read(&*root, path);
+                assert!(
+                    again.as_ref().is_ok_and(|bytes| *bytes == due),
+                    "{fixture} {path}, request {spared}: {again:?}"
+                );
+            }
+        }
+        println!("{fixture}: {failed} reads of {} files met a fault", paths.len());
+        assert!(failed > 10, "{fixture}");
+    }
+}
+
+/// All files of an array and what is in them; an error in place of what cannot be read.
+fn contents(root: &dyn Folder) -> Vec<(String, std::result::Result<Vec<u8>, String>)> {
+    let mut paths = Vec::new();
+    files(root, "", &mut paths);
+    paths.into_iter().map(|path| (path.clone(), read(root, &path).map_err(|error| error.to_string()))).collect()
+}
+
+#[test]
+fn an_array_opened_while_requests_fail_is_the_same_afterwards() {
+    for fixture in
+        ["demo", "arrays/dense/labels", "arrays/sparse/deletes", "arrays/filestore", "arrays/dense/evolution"]
+    {
+        let far = Far::new(fixture, Duration::ZERO);
+        let due = contents(&*far.open().unwrap());
+        let (mut refused, mut opened) = (0, 0);
+        for spared in 0.. {
+            far.storage.recover();
+            far.storage.take_requests();
+            far.storage.fail_some(Failing::CutShort, spared, 1, |_| true);
+            let root = far.open();
+            let was_reached = far.storage.take_requests().len() > spared;
+            far.storage.recover();
+            match root {
+                Err(error) => {
+                    assert_passing(&error, &format!("{fixture}, request {spared}"));
+                    refused += 1;
+                }
+                Ok(root) => {
+                    opened += 1;
+                    let found = contents(&*root);
+                    let other = found.iter().zip(&due).find(|(found, due)| found != due);
+                    assert!(found.len() == due.len() && other.is_none(), "{fixture}, request {spared}: {other:?}");
+                }
+            }
+            if !was_reached {
+                break;
+            }
+        }
+        println!("{fixture}: opening was refused {refused} times and went well {opened} times");
+        assert!(refused > 0 && opened > 0);
+    }
+}
+
+#[test]
+fn each_failure_is_of_its_kind() {
+    let data = |request: &Request| request.key.name().is_some_and(|name| name.ends_with(b"a0.tdb"));
+    for failing in [Failing::Passing, Failing::Lasting, Failing::Missing, Failing::CutShort] {
+        let far = Far::new("demo", Duration::ZERO);
+        let root = far.open().unwrap();
+        far.storage.fail(failing, data);
+        let error = read(&*root, "slice/45,120/temp.f32").unwrap_err();
+        let is_right = match failing {
+            Failing::Missing => matches!(error, Error::Missing { .. }),
+            _ => matches!(error, Error::Io { passing, .. } if passing == (failing != Failing::Lasting)),
+        };
+        assert!(is_right, "{failing:?}: {error}");
+        assert!(error.errno() == libc::EIO || failing == Failing::Lasting, "{failing:?}: {error}");
+        let text = error.to_string();
+        assert!(text.contains("s3://bucket/array") && text.contains("a0.tdb"), "{text}");
+        // Those who need another file get it.
+        assert!(read(&*root, "slice/45,120/cell.i32").is_ok());
+        far.storage.recover();
+        assert!(read(&*root, "slice/45,120/temp.f32").is_ok(), "{failing:?}");
+    }
+}
+
+#[test]
+fn what_a_listing_names_and_is_not_there_is_missing() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo");
+    let key = StoreKey::from("s3://bucket/array");
+    let objects = Arc::new(MemoryStorage::load(&folder, &key).unwrap());
+    let data = objects.keys().into_iter().find(|key| key.name() == Some(b"a0.tdb")).unwrap();
+    let bytes = objects.bytes(&data).unwrap();
+    let options = OpenOptions { at: Some(u64::MAX), threads: 1, ..OpenOptions::default() };
+    let root = tree::root(tree::open_stored_in(objects.clone(), &key, &options).unwrap(), &options).unwrap();
+    objects.remove(&data);
+    let error = read(&*root, "temp.f32").unwrap_err();
+    assert!(matches!(error, Error::Missing { .. }), "{error}");
+    // Cut short for good it is damaged, as the metadata say how long it is.
+    objects.put(data.clone(), &bytes[..bytes.len() / 2]);
+    let error = read(&*root, "temp.f32").unwrap_err();
+    assert!(matches!(error, Error::Damaged { .. }), "{error}");
+    objects.put(data, bytes);
+    assert!(read(&*root, "temp.f32").is_ok());
+}
