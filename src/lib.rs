@@ -3,6 +3,7 @@
 //! The rooms, each using only the ones below it:
 //!
 //! * [`fuse`]: the tree as a mounted file system
+//! * [`read_ahead`]: who reads in a foreseeable way finds the next bytes decoded
 //! * [`tree`]: the virtual tree, names to nodes
 //! * [`export`]: cells as file bytes
 //! * [`array`]: one array as of one time
@@ -21,5 +22,6 @@ pub mod filter;
 pub mod format;
 pub mod fuse;
 pub mod read;
+pub mod read_ahead;
 pub mod storage;
 pub mod tree;

@@ -16,10 +16,16 @@ use crate::filter::{Decoder, Scratch, StoredOrder};
 use crate::format::fragment::sections::check_tile_offsets;
 use crate::format::tile::ChunkHeader;
 use crate::read::{Batches, Decoded, Decoding, StoredRange, Unit, UnitKey, UnitPart};
-use crate::storage::StoreKey;
+use crate::storage::{StoreKey, is_far};
 
-/// Tiles of at most this many decoded bytes are decoded and cached whole.
+/// Tiles of at most this many decoded bytes are decoded and cached whole ...
 const WHOLE_TILE: u64 = 128 << 10;
+
+/// ... and where requests are waits tiles of so many: one request gets such a tile, and finding its chunks takes another.
+const WHOLE_FAR_TILE: u64 = 8 << 20;
+
+/// The chunks of larger tiles are found by reading all of the tile there, so many bytes at a time.
+const FAR_WINDOW: u64 = 8 << 20;
 
 /// A persisted chunk may be larger than what it decodes to, by the framing of each filter; more than
 /// this is damage.
@@ -40,6 +46,10 @@ pub struct Tiles {
     decoder: Decoder,
     /// The most bytes that may be decoded as one piece.
     most_at_once: u64,
+    /// Tiles of at most so many decoded bytes are one unit.
+    whole_tile: u64,
+    /// So many bytes are read for the sake of one chunk header.
+    header_window: u64,
     /// Where the cells were stored in another order than the array's: which file this is, and that order.
     sorted: Option<(SortedFile, Arc<SortedCells>)>,
 }
@@ -107,8 +117,24 @@ impl Tiles {
     ) -> Result<Self> {
         check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
         let most_at_once = (context.fetcher.cache().budget() as u64).max(ALWAYS_DECODED);
+        let (whole_tile, header_window) = match is_far(&*context.storage) {
+            // Small enough for a small cache to keep several.
+            true => (WHOLE_FAR_TILE.min(most_at_once / 8).max(WHOLE_TILE), FAR_WINDOW),
+            false => (WHOLE_TILE, ChunkHeader::SIZE as u64),
+        };
         let context = Arc::downgrade(context);
-        Ok(Tiles { context, file, path, offsets, file_size, decoder, most_at_once, sorted: None })
+        Ok(Tiles {
+            context,
+            file,
+            path,
+            offsets,
+            file_size,
+            decoder,
+            most_at_once,
+            whole_tile,
+            header_window,
+            sorted: None,
+        })
     }
 
     /// The same tiles, of cells that were stored in another order.
@@ -170,7 +196,7 @@ impl Tiles {
             ));
             return Ok(());
         }
-        if size <= WHOLE_TILE {
+        if size <= self.whole_tile {
             units.push(unit(0, size, Form::Tile));
             return Ok(());
         }
@@ -308,22 +334,33 @@ impl Tiles {
     fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<ChunkIndex> {
         let (offset, stored) = self.stored_range(tile)?;
         context.fetcher.expect_stored(&self.path, offset, stored)?;
-        let mut head = [0; 8];
-        context.storage.read_at(&self.path, offset, &mut head)?;
-        let count = chunk_count(u64::from_le_bytes(head), stored).at(offset)?;
+        let end = offset + stored;
+        // What was read last, from the position of its first byte on.
+        let (mut window, mut window_start) = (Vec::new(), offset);
+        let mut read = |position: u64, length: usize| -> Result<[u8; ChunkHeader::SIZE]> {
+            let mut bytes = [0; ChunkHeader::SIZE];
+            let within = usize::try_from(position - window_start).unwrap_or(usize::MAX);
+            if window.get(within..).is_none_or(|rest| rest.len() < length) {
+                window.resize(self.header_window.min(end - position).max(length as u64) as usize, 0);
+                context.storage.read_at(&self.path, position, &mut window)?;
+                window_start = position;
+            }
+            let within = (position - window_start) as usize;
+            bytes[..length].copy_from_slice(&window[within..within + length]);
+            Ok(bytes)
+        };
+        let [a, b, c, d, e, f, g, h, ..] = read(offset, 8)?;
+        let count = chunk_count(u64::from_le_bytes([a, b, c, d, e, f, g, h]), stored).at(offset)?;
         if count.saturating_mul(size_of::<StoredChunk>() as u64) > self.most_at_once {
             return Err(Error::unsupported(format!("a tile of {count} chunks"))
                 .in_field("number of chunks")
                 .at(offset));
         }
-        let end = offset + stored;
         let mut position = offset + 8;
         let mut start = 0u64;
         let mut chunks = Vec::new();
         for _ in 0..count {
-            let mut bytes = [0; ChunkHeader::SIZE];
-            context.storage.read_at(&self.path, position, &mut bytes)?;
-            let header = ChunkHeader::parse(&bytes);
+            let header = ChunkHeader::parse(&read(position, ChunkHeader::SIZE)?);
             let chunk = StoredChunk { offset: position + ChunkHeader::SIZE as u64, header, start };
             if header.original == 0 && count > 1 {
                 // A hole in a file reads as any number of these.

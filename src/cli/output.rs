@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::failure::Failure;
 use tilefs::export::{Content, Forward};
-use tilefs::fuse::read_ahead::{MAX_WINDOW, ReadAhead, Stream};
+use tilefs::read_ahead::{MAX_WINDOW, ReadAhead, Reader};
 
 /// How much is read and written first: a reader who wants a header only should not wait for more.
 const FIRST_BLOCK: u64 = 4 << 10;
@@ -23,8 +23,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints all bytes of a file, in blocks, reading ahead.
 pub fn copy(content: std::sync::Arc<dyn Content>, workers: usize, cache_size: u64) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
-    let stream = std::sync::Arc::new(Stream::new(content));
-    let length = stream.content().len();
+    let reader = std::sync::Arc::new(Reader::new(content));
+    let length = reader.content().len();
     // The default window is for caches of the default size.
     let read_ahead = ReadAhead::new(workers, MAX_WINDOW.min(cache_size / 8));
     let mut block = vec![0; length.min(BLOCK) as usize];
@@ -33,8 +33,8 @@ pub fn copy(content: std::sync::Arc<dyn Content>, workers: usize, cache_size: u6
         let now = next.min(length - offset);
         next = BLOCK.min(2 * next);
         let bytes = &mut block[..now as usize];
-        read_ahead.note(&stream, offset, now);
-        stream.content().read_at(offset, bytes)?;
+        read_ahead.note(&reader, offset, now);
+        reader.content().read_at(offset, bytes)?;
         output.write_all(bytes)?;
         offset += now;
     }

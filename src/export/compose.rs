@@ -1,8 +1,9 @@
 //! Contents made of contents: one after the other, a part of one, the same bytes again and again.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::content::{Content, check_range};
+use super::content::{Content, check_range, unknown_band};
 use crate::error::Result;
 use crate::read::Output;
 
@@ -48,6 +49,16 @@ impl Content for Concat {
             (at, rest) = (at + length, later);
         }
         Ok(())
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        let number = self.ends.partition_point(|&end| end <= offset);
+        let Some((part, end)) = self.parts.get(number).zip(self.ends.get(number)) else {
+            return unknown_band(self.len(), offset);
+        };
+        let start = end - part.len();
+        let band = part.band(offset - start);
+        start + band.start..start + band.end
     }
 }
 

@@ -1,9 +1,13 @@
 //! The one abstraction between arrays and those who read files.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::read::Output;
+
+/// Bytes of a band where nothing is known of tiles.
+const BAND: u64 = 1 << 20;
 
 /// The bytes of one virtual file: known length, readable at any offset, immutable.
 pub trait Content: Send + Sync {
@@ -26,6 +30,12 @@ pub trait Content: Send + Sync {
     /// need not meet what the read itself will.
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()>;
 
+    /// The part of the file around a byte within its length that comes from the same tiles, where that is known; else
+    /// about a MiB. Reading ahead goes by these.
+    fn band(&self, offset: u64) -> Range<u64> {
+        unknown_band(self.len(), offset)
+    }
+
     /// Fills `buf` with the bytes from `offset`: [`Content::read`] into memory.
     ///
     /// # Errors
@@ -42,6 +52,12 @@ pub trait Forward: Send {
     /// # Errors
     /// When any of them cannot be proven right.
     fn next(&mut self, out: &mut Vec<u8>) -> Result<bool>;
+}
+
+/// About a MiB around a byte of a content of so many bytes.
+pub(crate) fn unknown_band(length: u64, offset: u64) -> Range<u64> {
+    let start = offset - offset % BAND;
+    start..start.saturating_add(BAND).min(length).max(offset.saturating_add(1))
 }
 
 /// Refuses a read that does not lie within `length` bytes.
@@ -70,6 +86,10 @@ impl<C: Content + ?Sized> Content for Arc<C> {
 
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         (**self).read(offset, out)
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        (**self).band(offset)
     }
 }
 

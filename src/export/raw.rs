@@ -1,13 +1,12 @@
 //! Fixed-size cells end to end: the bytes of a raw attribute file.
 
-use super::content::{Content, check_range};
+use std::ops::Range;
+
+use super::content::{Content, check_range, unknown_band};
 use super::element::by_elements;
 use crate::array::dense::{AxisCoordinates, DenseColumn};
 use crate::error::Result;
 use crate::read::Output;
-
-/// Reads of more bytes than this are split over the cores.
-const SPLIT: usize = 2 << 20;
 
 /// A row of cells of one size that can be read from any cell.
 pub trait Cells: Send + Sync {
@@ -19,6 +18,12 @@ pub trait Cells: Send + Sync {
 
     /// Gives `out` whole cells from cell `first`.
     fn read(&self, first: u64, out: Output<'_>) -> Result<()>;
+
+    /// The cells around one that come from the same tiles, where that is known.
+    fn band(&self, cell: u64) -> Option<Range<u64>> {
+        let _ = cell;
+        None
+    }
 }
 
 impl Cells for DenseColumn {
@@ -32,6 +37,10 @@ impl Cells for DenseColumn {
 
     fn read(&self, first: u64, out: Output<'_>) -> Result<()> {
         DenseColumn::read(self, first, out)
+    }
+
+    fn band(&self, cell: u64) -> Option<Range<u64>> {
+        DenseColumn::band(self, cell)
     }
 }
 
@@ -52,24 +61,6 @@ impl Cells for AxisCoordinates {
 /// The content of a file of cells.
 pub struct RawFile<C>(pub C);
 
-impl<C: Cells> RawFile<C> {
-    /// Reads whole cells, on several cores where there are many.
-    fn read_cells(&self, first: u64, out: Output<'_>) -> Result<()> {
-        let size = self.0.cell_size();
-        let out = match out {
-            Output::Into(out) if out.len() > SPLIT && out.len() >= 2 * size => out,
-            few => return self.0.read(first, few),
-        };
-        let half = out.len() / size / 2;
-        let (left, right) = out.split_at_mut(half * size);
-        let (left, right) = rayon::join(
-            || self.read_cells(first, Output::Into(left)),
-            || self.read_cells(first + half as u64, Output::Into(right)),
-        );
-        left.and(right)
-    }
-}
-
 impl<C: Cells> Content for RawFile<C> {
     fn len(&self) -> u64 {
         self.0.count().saturating_mul(self.0.cell_size() as u64)
@@ -77,7 +68,15 @@ impl<C: Cells> Content for RawFile<C> {
 
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         check_range(self.len(), offset, out.len())?;
-        by_elements(self.0.cell_size(), usize::MAX, offset, out, |first, out| self.read_cells(first, out))
+        by_elements(self.0.cell_size(), usize::MAX, offset, out, |first, out| self.0.read(first, out))
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        let size = self.0.cell_size() as u64;
+        match self.0.band(offset / size) {
+            Some(cells) => cells.start * size..cells.end * size,
+            None => unknown_band(self.len(), offset),
+        }
     }
 }
 

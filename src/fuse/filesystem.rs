@@ -19,10 +19,10 @@ use fuser::{
 use super::error_log::{ErrorLog, reason_of_panic};
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes};
-use super::read_ahead::{ReadAhead, Stream};
 use super::requests::Requests;
 use super::sys;
 use crate::error::Error;
+use crate::read_ahead::{ReadAhead, Reader};
 use crate::tree::{EntryKind, Node};
 
 /// How long the kernel may rely on names and attributes without asking again.
@@ -63,7 +63,7 @@ struct Served {
 /// An open file. Its node stays with it, so that others who open it need not find it again.
 struct OpenFile {
     _node: Node,
-    stream: Arc<Stream>,
+    reader: Arc<Reader>,
 }
 
 /// One entry of an open folder.
@@ -247,7 +247,7 @@ impl Served {
             // attributes, and opens it then.
             return Err(Failure::Errno(Errno::ESTALE));
         }
-        Ok(self.files.open(Arc::new(OpenFile { _node: node.clone(), stream: Arc::new(Stream::new(content)) })))
+        Ok(self.files.open(Arc::new(OpenFile { _node: node.clone(), reader: Arc::new(Reader::new(content)) })))
     }
 
     /// Fills `reply` with what there is of a range; gives how much that is.
@@ -259,13 +259,13 @@ impl Served {
         size: u32,
     ) -> std::result::Result<usize, Failure> {
         let file = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
-        let content = file.stream.content();
+        let content = file.reader.content();
         let length = content.len().saturating_sub(offset).min(u64::from(size));
         let wanted = length as usize; // at most a u32
         if wanted == 0 {
             return Ok(0);
         }
-        self.read_ahead.note(&file.stream, offset, length);
+        self.read_ahead.note(&file.reader, offset, length);
         if reply.len() < wanted {
             reply.resize(wanted, 0);
         }
@@ -417,7 +417,7 @@ impl Filesystem for TreeFilesystem {
         // The kernel passes no error of a release on.
         let _ = served.attempt(doing, || {
             if let Some(file) = served.files.close(handle.0) {
-                served.read_ahead.close(&file.stream);
+                served.read_ahead.close(&file.reader);
             }
             Ok(())
         });

@@ -18,7 +18,6 @@ mod inodes;
 mod mount;
 mod mount_table;
 mod mountpoint;
-pub mod read_ahead;
 mod recent;
 mod requests;
 mod serve;

@@ -14,11 +14,11 @@ use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
 use super::filesystem::TreeFilesystem;
 use super::inodes::Inodes;
-use super::read_ahead::{self, ReadAhead};
 use super::requests::Requests;
 use super::start::possible_threads;
 use super::{mount_table, mountpoint};
 use crate::error::{Error, Result};
+use crate::read_ahead::{self, ReadAhead};
 use crate::tree::Folder;
 
 /// How far the kernel reads ahead, where we may tell it; its default is 128. Enough that a reader seldom waits for a

@@ -17,6 +17,9 @@ use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
 /// A batch is of units of about so many decoded bytes together: what a reader holds on to at a time.
 const BATCH_BYTES: u64 = 4 << 20;
 
+/// As much where requests are waits: each is to be worth one.
+const FAR_BATCH_BYTES: u64 = 16 << 20;
+
 /// From so many decoded bytes on, several threads decode the units of a batch.
 const WORTH_THREADS: u64 = 512 << 10;
 
@@ -36,6 +39,7 @@ pub struct Fetcher {
     cache: Cache<UnitKey, Decoded>,
     buffers: Arc<Buffers>,
     permits: Permits,
+    batch_bytes: u64,
     next_file: AtomicU64,
 }
 
@@ -44,11 +48,15 @@ type Missing<'c, 'u, U> = (&'u U, usize, Landing<'c, UnitKey, Decoded>);
 impl Fetcher {
     /// Keeps at most `budget` bytes of what was decoded; at most `threads` threads decode at once.
     pub fn new(storage: Arc<dyn Storage>, budget: usize, threads: usize) -> Self {
+        // No more than a part of what may be kept.
+        let batch_bytes =
+            if is_far(&*storage) { FAR_BATCH_BYTES.min(budget as u64 / 8).max(BATCH_BYTES) } else { BATCH_BYTES };
         Fetcher {
             storage,
             cache: Cache::new(budget),
             buffers: Arc::default(),
             permits: Permits::new(threads),
+            batch_bytes,
             next_file: AtomicU64::new(0),
         }
     }
@@ -300,6 +308,8 @@ impl<'a, U: Unit> Batches<'a, U> {
             bytes = bytes.saturating_add(unit.size());
             bytes
         });
-        (first + sizes.take_while(|bytes| *bytes <= BATCH_BYTES).count()).max(first + 1).min(self.units.len())
+        (first + sizes.take_while(|bytes| *bytes <= self.fetcher.batch_bytes).count())
+            .max(first + 1)
+            .min(self.units.len())
     }
 }

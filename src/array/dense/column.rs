@@ -19,6 +19,12 @@ use crate::read::{Batches, Decoding, Output};
 /// across their column-major order. Larger ones are read cell by cell.
 const REORDERED_TILE_SHARE: u64 = 8;
 
+/// Bands of at least so many bytes are worth to be read by one thread, where there are more tiles side by side ...
+const LEAST_BAND: u64 = 1 << 20;
+
+/// ... and of at most so many.
+const MOST_BAND: u64 = 4 << 20;
+
 /// One file of a dense attribute as a row of cells of one size. Reads are independent of each other
 /// and may run at once.
 pub struct DenseColumn {
@@ -121,7 +127,7 @@ impl DenseColumn {
     pub fn plan(&self, first: u64, count: u64) -> Result<Plan> {
         let mut plan = Plan { units: Vec::new(), copies: Vec::new() };
         // Several boxes of one read may be of one tile.
-        let mut planned: HashMap<(usize, u64), (Range<u64>, Range<usize>)> = HashMap::new();
+        let mut planned: HashMap<(usize, u64, bool), (Range<u64>, Range<usize>)> = HashMap::new();
         self.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else {
                 plan.copies.push(Copy { piece: piece.clone(), units: 0..0, is_reordered: false });
@@ -131,12 +137,11 @@ impl DenseColumn {
             let is_reordered = self.is_reordered(piece, size);
             let bytes = if is_reordered { 0..size } else { self.bytes_of(piece)? };
             let known = planned
-                .get(&(fragment, tile))
+                .get(&(fragment, tile, is_reordered))
                 .filter(|(known, _)| known.start <= bytes.start && bytes.end <= known.end);
             let units = match known {
-                // All pieces of a tile are reordered, or none is: they have the same axes.
-                Some((_, units)) if !is_reordered || units.len() == 1 => units.clone(),
-                _ => {
+                Some((_, units)) => units.clone(),
+                None => {
                     let start = plan.units.len();
                     self.add_units(fragment, tile, size, bytes.clone(), is_reordered, &mut plan.units)
                         .in_fragment(self.view.array().fragment_name(fragment))
@@ -146,7 +151,7 @@ impl DenseColumn {
                         self.drop_untouched(piece, start, &mut plan.units)?;
                     }
                     if plan.units.len() == all {
-                        planned.insert((fragment, tile), (bytes, start..all));
+                        planned.insert((fragment, tile, is_reordered), (bytes, start..all));
                     }
                     start..plan.units.len()
                 }
@@ -155,6 +160,33 @@ impl DenseColumn {
             Ok(())
         })?;
         Ok(plan)
+    }
+
+    /// The cells around one that come from the same tiles: of a row-major file, rows of tiles side by side, several of
+    /// them if they are small. `None` where no such piece of the file is of a fitting size.
+    pub fn band(&self, cell: u64) -> Option<Range<u64>> {
+        let shape = self.selection.shape();
+        let cell_size = self.cell_size.max(1) as u64;
+        // Cells of the file to a step along the axis.
+        let mut stride = self.cells();
+        for ((length, axis), selected) in shape.iter().zip(&self.view.grid().axes).zip(self.selection.axes()) {
+            stride /= length.max(&1);
+            let [range] = selected.ranges() else { return None };
+            let row = stride.checked_mul(axis.extent)?.checked_mul(cell_size)?;
+            if range.step == 1 && row <= MOST_BAND {
+                let index = cell / stride % length;
+                let rows = (LEAST_BAND / row.max(1)).max(1) * axis.extent;
+                // Counted from the start of the tile that the selection begins in.
+                let before = range.first % axis.extent;
+                let start = (index + before) / rows * rows;
+                let outer = cell - cell % (stride * length);
+                let (start, end) = (start.saturating_sub(before), (start + rows - before).min(*length));
+                let band = outer + start * stride..outer + end * stride;
+                // Of tiles larger than a band a few lines are none.
+                return (index == 0 || rows < *length).then_some(band);
+            }
+        }
+        None
     }
 
     fn add_units(

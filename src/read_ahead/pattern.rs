@@ -1,0 +1,329 @@
+//! What the reads of an open file so far say of the next ones: forward, backward, or in strides.
+
+use std::ops::Range;
+
+/// Ranges read ahead have about this many bytes, where the file has no bands of its own.
+pub const PIECE: u64 = 1 << 20;
+
+/// How far ahead of a fresh run is read; doubled until it reaches the limit.
+const FIRST_WINDOW: u64 = PIECE;
+
+/// Requests of one reader overtake each other on their way through several threads: a read that starts this much
+/// before or after the expected place still belongs to the run, as long as the holes are filled later. Linux keeps
+/// up to 1 MiB under way per reader.
+const TOLERANCE: u64 = 2 << 20;
+
+/// How many bytes a run must have before anything is read ahead, so that looking at a header reads nothing.
+const START_AFTER: u64 = 256 << 10;
+
+/// So many reads at equal distances are strides.
+const STRIDES: u64 = 4;
+
+/// So many strides are read ahead at most.
+const MOST_STRIDES: u64 = 32;
+
+/// The reads of one open file.
+#[derive(Debug, Default)]
+pub struct Pattern {
+    forward: Run,
+    /// Counted from the end of the file.
+    backward: Run,
+    strides: Strides,
+    kind: Option<Kind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Forward,
+    Backward,
+    Strided,
+}
+
+/// What a read means for reading ahead.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// What will be wanted, next first.
+    pub ranges: Vec<Range<u64>>,
+    /// Whether what was expected before is not, any more.
+    pub is_anew: bool,
+}
+
+/// What a file is to its pattern.
+pub struct Shape<'a> {
+    pub length: u64,
+    /// The part of the file around a byte that comes from the same tiles.
+    pub band: &'a dyn Fn(u64) -> Range<u64>,
+}
+
+impl Pattern {
+    /// Takes a read, to be told before it is served; gives what else to read, `most` bytes beyond it.
+    pub fn note(&mut self, offset: u64, length: u64, file: &Shape<'_>, most: u64) -> Expected {
+        let end = offset.saturating_add(length).min(file.length);
+        let start = offset.min(end);
+        let mirrored = file.length - end..file.length - start;
+        let is_forward = self.forward.take(start..end);
+        let is_backward = self.backward.take(mirrored);
+        let is_strided = self.strides.take(start, end - start);
+        let goes_on = match self.kind {
+            Some(Kind::Forward) => is_forward,
+            Some(Kind::Backward) => is_backward,
+            Some(Kind::Strided) => is_strided,
+            None => true,
+        };
+        if !goes_on {
+            self.kind = None;
+        }
+        let mut ranges = Vec::new();
+        if matches!(self.kind, None | Some(Kind::Forward)) {
+            ranges = self.forward.wanted(file.length, most, |at| (file.band)(at).end);
+            self.kind = self.kind.or((!ranges.is_empty()).then_some(Kind::Forward));
+        }
+        if matches!(self.kind, None | Some(Kind::Backward)) {
+            let band_end = |at: u64| file.length - (file.band)(file.length - 1 - at).start;
+            let mirrored = self.backward.wanted(file.length, most, band_end);
+            ranges = mirrored.into_iter().map(|range| file.length - range.end..file.length - range.start).collect();
+            self.kind = self.kind.or((!ranges.is_empty()).then_some(Kind::Backward));
+        }
+        if matches!(self.kind, None | Some(Kind::Strided)) {
+            ranges = self.strides.wanted(file.length, most);
+            self.kind = self.kind.or((!ranges.is_empty()).then_some(Kind::Strided));
+        }
+        Expected { ranges, is_anew: !goes_on }
+    }
+
+    /// Whether anything is expected.
+    pub fn is_running(&self) -> bool {
+        self.kind.is_some()
+    }
+
+    /// How far ahead a run goes.
+    #[cfg(test)]
+    pub fn window(&self) -> u64 {
+        self.forward.window.max(self.backward.window)
+    }
+
+    /// Expects nothing any more.
+    pub fn end(&mut self) {
+        *self = Pattern::default();
+    }
+}
+
+/// A series of reads that follow each other.
+#[derive(Debug, Default)]
+struct Run {
+    /// The reads of this run, and their bytes.
+    reads: u64,
+    bytes: u64,
+    /// Where the first byte of the run is.
+    start: u64,
+    /// Where the next read is expected.
+    next: u64,
+    /// Everything before this is read or expected to be.
+    ahead: u64,
+    /// How far ahead to go; 0 before the first time.
+    window: u64,
+    /// Whether the last read moved the place of the next one.
+    advances: bool,
+}
+
+impl Run {
+    /// Takes a read into the run, or begins another one; whether it belongs to the run. Strided reads do not: the holes
+    /// they leave stay open.
+    fn take(&mut self, read: Range<u64>) -> bool {
+        let (length, near) = (read.end - read.start, self.is_near(&read));
+        let (start, next) = (self.start.min(read.start), self.next.max(read.end));
+        let bytes = self.bytes.saturating_add(length);
+        let belongs = self.reads > 0 && near && (next - start).saturating_sub(bytes) <= TOLERANCE;
+        *self = if belongs {
+            let advances = read.end > self.next;
+            Run {
+                reads: self.reads + 1,
+                bytes,
+                start,
+                next,
+                ahead: self.ahead.max(next),
+                window: self.window,
+                advances,
+            }
+        } else {
+            let Range { start, end: next } = read;
+            Run { reads: 1, bytes: length, start, next, ahead: next, window: 0, advances: true }
+        };
+        belongs
+    }
+
+    fn is_near(&self, read: &Range<u64>) -> bool {
+        read.start.saturating_add(TOLERANCE) >= self.next && read.start <= self.next.saturating_add(TOLERANCE)
+    }
+
+    /// What to read now: nothing until half of the window was consumed, so that ranges come in bunches and whole.
+    /// Grows the window. `band_end` tells where the band of a byte ends.
+    fn wanted(&mut self, file_length: u64, most: u64, band_end: impl Fn(u64) -> u64) -> Vec<Range<u64>> {
+        if self.reads < 2 || self.bytes < START_AFTER || !self.advances {
+            return Vec::new();
+        }
+        let window = if self.window == 0 { FIRST_WINDOW } else { (self.window * 2).min(most) };
+        let goal = self.next.saturating_add(window).min(file_length);
+        if self.ahead - self.next > self.window / 2 || goal <= self.ahead {
+            return Vec::new();
+        }
+        let mut ranges = Vec::new();
+        let mut at = self.ahead;
+        while at < goal {
+            // Whole bands, so that two workers seldom meet in one chunk; but not of the window's size.
+            let band = band_end(at).max(at + 1);
+            let piece = (at - at % PIECE).saturating_add(PIECE);
+            let end = if band - at > window.max(PIECE) { piece } else { band }.min(file_length);
+            if end > goal {
+                break;
+            }
+            ranges.push(at..end);
+            at = end;
+        }
+        self.window = window;
+        self.ahead = at;
+        ranges
+    }
+}
+
+/// Reads at equal distances.
+#[derive(Debug, Default)]
+struct Strides {
+    offset: u64,
+    length: u64,
+    step: i128,
+    /// Reads since the step is this.
+    reads: u64,
+    /// Strides beyond the last read that are expected already.
+    ahead: u64,
+}
+
+impl Strides {
+    /// Takes a read; whether it is where it was expected.
+    fn take(&mut self, offset: u64, length: u64) -> bool {
+        let step = i128::from(offset) - i128::from(self.offset);
+        let goes_on = step == self.step && length == self.length && step.unsigned_abs() > u128::from(length);
+        let (reads, ahead) = if goes_on { (self.reads + 1, self.ahead.saturating_sub(1)) } else { (0, 0) };
+        *self = Strides { offset, length, step, reads, ahead };
+        goes_on
+    }
+
+    fn wanted(&mut self, file_length: u64, most: u64) -> Vec<Range<u64>> {
+        let count = (most / self.length.max(1)).clamp(1, MOST_STRIDES);
+        if self.reads + 2 < STRIDES || self.ahead > count / 2 {
+            return Vec::new();
+        }
+        let place = |stride: u64| u64::try_from(i128::from(self.offset) + self.step * i128::from(stride)).ok();
+        let ranges = (self.ahead + 1..=count)
+            .map_while(place)
+            .take_while(|start| *start < file_length)
+            .map(|start| start..start.saturating_add(self.length).min(file_length))
+            .collect();
+        self.ahead = count;
+        ranges
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: u64 = 16 << 20;
+    const BLOCK: u64 = 128 << 10;
+
+    /// Bands of a MiB, as of a file that knows nothing of tiles.
+    fn pieces(at: u64) -> Range<u64> {
+        at - at % PIECE..at - at % PIECE + PIECE
+    }
+
+    fn file(length: u64) -> Shape<'static> {
+        Shape { length, band: &pieces }
+    }
+
+    #[test]
+    fn forward_to_the_end_and_never_beyond() {
+        let length = 50 * PIECE + 12_345;
+        let (mut pattern, mut all) = (Pattern::default(), Vec::new());
+        for offset in (0..length).step_by(BLOCK as usize) {
+            let expected = pattern.note(offset, BLOCK.min(length - offset), &file(length), WINDOW);
+            assert!(!expected.is_anew);
+            assert!(expected.ranges.iter().all(|range| range.end <= (offset + BLOCK + WINDOW).min(length)));
+            all.extend(expected.ranges);
+        }
+        assert_eq!(all.first().map(|range| range.start), Some(2 * BLOCK));
+        assert!(all.windows(2).all(|pair| pair[0].end == pair[1].start), "{all:?}");
+        assert_eq!(all.last().map(|range| range.end), Some(length));
+    }
+
+    #[test]
+    fn backward_to_the_start() {
+        let length = 50 * PIECE + 12_345;
+        let (mut pattern, mut all) = (Pattern::default(), Vec::new());
+        let mut end = length;
+        while end > 0 {
+            let start = end.saturating_sub(BLOCK);
+            all.extend(pattern.note(start, end - start, &file(length), WINDOW).ranges);
+            end = start;
+        }
+        assert_eq!(all.first().map(|range| range.end), Some(length - 2 * BLOCK));
+        assert!(all.windows(2).all(|pair| pair[1].end == pair[0].start), "{all:?}");
+        assert_eq!(all.last().map(|range| range.start), Some(0));
+    }
+
+    #[test]
+    fn strides_either_way() {
+        for step in [5 * PIECE as i64, -5 * PIECE as i64] {
+            let length = 1 << 40;
+            let (mut pattern, mut all) = (Pattern::default(), Vec::new());
+            let place = |number: i64| ((1i64 << 39) + number * step) as u64;
+            for number in 0..100 {
+                all.extend(pattern.note(place(number), 4096, &file(length), WINDOW).ranges);
+            }
+            let expected: Vec<_> = (4..).map(place).map(|start| start..start + 4096).take(all.len()).collect();
+            assert!(all.len() > 96, "{all:?}");
+            assert_eq!(all, expected);
+        }
+    }
+
+    #[test]
+    fn here_and_there_is_no_pattern() {
+        let mut pattern = Pattern::default();
+        for step in 0..1000_u64 {
+            let offset = step.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (1 << 40);
+            assert_eq!(pattern.note(offset, 4096, &file(1 << 40), WINDOW).ranges, []);
+        }
+        assert!(!pattern.is_running());
+    }
+
+    #[test]
+    fn requests_that_overtake_each_other_stay_one_run() {
+        let (mut pattern, file) = (Pattern::default(), file(1 << 30));
+        for pair in 0..200_u64 {
+            assert!(!pattern.note((2 * pair + 1) * BLOCK, BLOCK, &file, WINDOW).is_anew);
+            assert!(!pattern.note(2 * pair * BLOCK, BLOCK, &file, WINDOW).is_anew);
+        }
+        assert_eq!(pattern.forward.window, WINDOW);
+        assert!(pattern.is_running());
+    }
+
+    #[test]
+    fn a_seek_begins_anew() {
+        let (mut pattern, file) = (Pattern::default(), file(1 << 30));
+        for block in 0..64 {
+            pattern.note(block * PIECE, PIECE, &file, WINDOW);
+        }
+        assert!(pattern.note(500 * PIECE, PIECE, &file, WINDOW).is_anew);
+        assert_eq!(pattern.note(501 * PIECE, PIECE, &file, WINDOW).ranges, [502 * PIECE..503 * PIECE]);
+    }
+
+    #[test]
+    fn bands_are_read_whole() {
+        let band = |at: u64| at - at % (3 * PIECE)..at - at % (3 * PIECE) + 3 * PIECE;
+        let file = Shape { length: 300 * PIECE, band: &band };
+        let (mut pattern, mut all) = (Pattern::default(), Vec::new());
+        for block in 0..300 {
+            all.extend(pattern.note(block * PIECE, PIECE, &file, WINDOW).ranges);
+        }
+        assert!(all.iter().skip(3).all(|range| *range == band(range.start)), "{all:?}");
+    }
+}
