@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
-use super::formats::{column_of, labelled_column_of, misfit};
+use super::formats::{column_of, labelled_column_of, unrepresentable};
 use super::made::MadeFile;
 use super::shown::FieldId;
 use super::texts::Format;
@@ -56,14 +56,14 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
 pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if fields.has_one_axis() {
         let (this, described) = (fields.clone(), fields.clone());
-        let make = move || Ok(arrow(&columns(&this)?).map_err(misfit)?.content);
+        let make = move || Ok(arrow(&columns(&this)?).map_err(unrepresentable)?.content);
         let file = MadeFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described));
         builder.add("cells.arrow", Format::Arrow, None, file);
     }
 }
 
 fn text_table(fields: &FieldFolder, style: Style) -> Result<Arc<Table>> {
-    Ok(text::table(&columns(fields)?, style).map_err(misfit)?.table)
+    Ok(text::table(&columns(fields)?, style).map_err(unrepresentable)?.table)
 }
 
 /// All columns: the coordinates and the attributes with their labels, under the names that they have in the array. One
@@ -91,7 +91,7 @@ fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: Fiel
     let make = move || {
         let domain = matrix_domain(&this)?;
         let [rows, columns, values] = [column_of(&this, rows)?, column_of(&this, columns)?, column_of(&this, id)?];
-        matrix_market::matrix_market(&rows, &columns, &values, domain).map_err(misfit)
+        matrix_market::matrix_market(&rows, &columns, &values, domain).map_err(unrepresentable)
     };
     let name = format!("{}.mtx", fields.names.of_field(id));
     let file = MadeFile::new(fields.modified, make);

@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 
 use crate::error::Result;
 use crate::export::calendar;
-use crate::export::column::{Column, Field, Fit, Labels, Misfit};
+use crate::export::column::{Column, Field, FormatResult, Labels, Unrepresentable};
 use crate::export::content::{Content, check_range};
 use crate::export::element::{BLOCK, Converted, by_elements};
 use crate::export::number;
@@ -43,12 +43,12 @@ pub struct Stored {
 
 impl Stored {
     /// Whether a field has an Arrow type, and if not why.
-    pub fn check(field: &Field) -> Fit<()> {
+    pub fn check(field: &Field) -> FormatResult<()> {
         data_type(field).map(drop)
     }
 
     /// The column's type and contents.
-    pub fn new(column: &Column) -> Fit<Self> {
+    pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let (data_type, layout) = data_type(field)?;
         let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
@@ -75,10 +75,11 @@ impl Stored {
     }
 }
 
-fn data_type(field: &Field) -> Fit<(DataType, Layout)> {
+fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
     let datatype = field.datatype;
     let size = datatype.size() as u64;
-    let list_length = |values: u32| i32::try_from(values).map_err(|_| Misfit::new("Arrow has no cells so long"));
+    let list_length =
+        |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells so long"));
     let item = |data_type| Arc::new(ArrowField::new("item", data_type, false));
     if datatype.kind() == Kind::Bytes && size == 1 {
         return Ok(match field.values_per_cell {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Locate, Result};
-use crate::export::column::{Column, Fit, Misfit};
+use crate::export::column::{Column, FormatResult, Unrepresentable};
 use crate::export::content::Content;
 use crate::read::Output;
 
@@ -28,12 +28,12 @@ enum Count {
 
 impl Cells {
     /// The cells of a column whose lengths agree.
-    pub fn new(column: &Column) -> Fit<Self> {
+    pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let count = match (field.values_per_cell, &column.offsets) {
             (Some(values), _) => Count::Each(u64::from(values)),
             (None, Some(offsets)) => Count::Offsets(offsets.clone()),
-            (None, None) => return Err(Misfit::new(format!("{}: it has no offsets", field.name))),
+            (None, None) => return Err(Unrepresentable::new(format!("{}: it has no offsets", field.name))),
         };
         Ok(Cells {
             name: field.name.clone(),

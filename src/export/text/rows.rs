@@ -11,7 +11,7 @@ use super::batch::Batch;
 use super::cells::Cells;
 use super::value::Printer;
 use crate::error::{Error, Result};
-use crate::export::column::{Column, Field, Fit, Misfit};
+use crate::export::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::export::content::{Content, check_range, read_head};
 use crate::export::element::Converted;
 use crate::export::number;
@@ -36,12 +36,12 @@ pub struct TextColumn {
 
 impl TextColumn {
     /// Whether a field has a text form, and if not why.
-    pub fn check(field: &Field) -> Fit<()> {
+    pub fn check(field: &Field) -> FormatResult<()> {
         Printer::new(field, None).map(drop)
     }
 
     /// The column; `labels` are what is shown instead of codes, in the order of these.
-    pub fn new(column: &Column, labels: Option<Vec<Vec<u8>>>) -> Fit<Self> {
+    pub fn new(column: &Column, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?;
         let spaced = !printer.is_run() && column.field.values_per_cell != Some(1);
         let width = printer.width() as u64 + u64::from(spaced);
@@ -50,7 +50,7 @@ impl TextColumn {
 
     /// Integer coordinates as positions, counted from 1 at `first`, as wide as `length` needs. A coordinate
     /// that lies outside is an error when it is read.
-    pub fn counted_from(column: &Column, first: i128, length: u64) -> Fit<Self> {
+    pub fn counted_from(column: &Column, first: i128, length: u64) -> FormatResult<Self> {
         let datatype = column.field.datatype;
         let size = datatype.size();
         let positions = Converted::new(column.values.clone(), size, 8, move |from, to| {
@@ -95,8 +95,14 @@ pub struct Rows {
 
 impl Rows {
     /// All columns have `rows` cells, and `rows` is a multiple of `rows_of_line`.
-    pub fn new(header: Vec<u8>, columns: Vec<TextColumn>, rows: u64, separator: u8, rows_of_line: u64) -> Fit<Self> {
-        let too_long = || Misfit::new("the text would be longer than 2^63 bytes");
+    pub fn new(
+        header: Vec<u8>,
+        columns: Vec<TextColumn>,
+        rows: u64,
+        separator: u8,
+        rows_of_line: u64,
+    ) -> FormatResult<Self> {
+        let too_long = || Unrepresentable::new("the text would be longer than 2^63 bytes");
         let total = columns.iter().try_fold(header.len() as u64, |total, column| {
             // One more for the separator or line break after each cell.
             total.checked_add(column.total(rows)?)?.checked_add(rows)

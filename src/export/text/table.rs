@@ -14,7 +14,7 @@ use super::style::{self, LONG, Style};
 use super::value::Printer;
 use crate::array::sparse::parallel::{for_all, threads};
 use crate::error::Result;
-use crate::export::column::{Column, Fit};
+use crate::export::column::{Column, FormatResult};
 use crate::export::content::Forward;
 use crate::read::Output;
 
@@ -69,7 +69,7 @@ struct Loaded {
 
 impl TableColumn {
     /// The column in a style; `labels` are what is shown instead of codes, in the order of these.
-    pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> Fit<Self> {
+    pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?;
         let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
         Ok(TableColumn { cells: Cells::new(column)?, printer, style, is_list })
