@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::builder::FolderBuilder;
 use super::enums;
 use super::fields::FieldFolder;
-use super::made::MadeFile;
+use super::lazy::LazyFile;
 use super::rasters::{self, Rasters};
 use super::shown::{FieldId, column};
 use super::tables;
@@ -33,7 +33,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
             return netcdf.leave_out("array.nc", "netCDF classic has no axis of length 0");
         }
         let this = fields.clone();
-        let file = MadeFile::new(fields.modified, move || netcdf_content(&this));
+        let file = LazyFile::new(fields.modified, move || netcdf_content(&this));
         netcdf.add("array.nc", Format::NetCdf, None, file);
     });
     builder.add_folder("arrow", false, |folder| tables::add_arrow(folder, fields));
@@ -50,7 +50,7 @@ pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId)
         let this = fields.clone();
         let make = move || text::lines(&column_of(&this, id)?).map_err(unrepresentable);
         let name = format!("{}.txt", fields.names.of_field(id));
-        builder.add(name, Format::Lines, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
+        builder.add(name, Format::Lines, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
     }
 }
 
@@ -61,7 +61,7 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         Ok(()) => {
             let this = fields.clone();
             let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
-            builder.add(name, Format::Npy, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
+            builder.add(name, Format::Npy, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
         }
     }
     // Whether each cell has a value, also of those whose values NumPy cannot hold.
@@ -69,7 +69,7 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         let this = fields.clone();
         let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
         let name = format!("{}.valid.npy", fields.names.of_field(id));
-        builder.add(name, Format::Npy, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
+        builder.add(name, Format::Npy, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
     }
 }
 
@@ -89,7 +89,7 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         text::grid(&column).map_err(unrepresentable)
     };
     let name = format!("{}.txt", fields.names.of_field(id));
-    let (owner, file) = (fields.user_name(id), MadeFile::new(fields.modified, make));
+    let (owner, file) = (fields.user_name(id), LazyFile::new(fields.modified, make));
     let user_name = Some(&*owner);
     match in_lines {
         true if tables::is_unlisted(fields) => builder.add_unlisted(name, Format::Lines, user_name, file),
@@ -110,7 +110,7 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
     };
     let (name, user_name) = (fields.names.of_field(id), fields.user_name(id));
     let this = fields.clone();
-    let raw = MadeFile::new(fields.modified, move || values(&this));
+    let raw = LazyFile::new(fields.modified, move || values(&this));
     builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, Some(&user_name), raw);
     if npy::check(&field).is_ok() {
         let this = fields.clone();
@@ -118,7 +118,7 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
             let column = Column { values: values(&this)?, ..column_of(&this, id)? };
             npy::npy(&column, Order::ColumnMajor).map_err(unrepresentable)
         };
-        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), MadeFile::new(fields.modified, make));
+        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), LazyFile::new(fields.modified, make));
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
 use super::grammar::By;
-use super::made::MadeFile;
+use super::lazy::LazyFile;
 use super::meta;
 use super::missing;
 use super::names::dimension_names;
@@ -67,9 +67,9 @@ fn header(
     fields: &FieldFolder,
     id: FieldId,
     write: impl Fn(&Column, &Scene) -> FormatResult<Vec<u8>> + Send + Sync + 'static,
-) -> MadeFile {
+) -> LazyFile {
     let this = fields.clone();
-    MadeFile::new(fields.modified, move || -> Result<Arc<_>> {
+    LazyFile::new(fields.modified, move || -> Result<Arc<_>> {
         let rasters = Rasters::of(&this)?;
         let field = rasters.describe(id)?;
         let scene = rasters.scene(id, &field);
