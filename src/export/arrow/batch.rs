@@ -10,7 +10,7 @@ use arrow_ipc::{Buffer, FieldNode};
 
 use super::bits::{Bits, zeros};
 use super::message::{ALIGNMENT, Contents};
-use super::types::{Layout, Stored};
+use super::types::{ArrowColumn, Layout};
 use crate::error::{Error, Locate, Result};
 use crate::export::compose::{Concat, Repeat, Slice};
 use crate::export::content::Content;
@@ -28,7 +28,7 @@ const MOST_BATCHES: u64 = 1 << 16;
 
 /// All rows of a table, cut into batches.
 pub struct Batches {
-    pub columns: Vec<Stored>,
+    pub columns: Vec<ArrowColumn>,
     pub rows: u64,
     rows_of_batch: u64,
 }
@@ -41,7 +41,7 @@ pub struct Batch {
 
 impl Batches {
     /// Batches of columns that have `rows` cells each.
-    pub fn new(columns: Vec<Stored>, rows: u64) -> Self {
+    pub fn new(columns: Vec<ArrowColumn>, rows: u64) -> Self {
         let row: u64 = columns.iter().map(|column| column.row_length().unwrap_or(16)).fold(1, u64::saturating_add);
         let of_size = (BATCH_BYTES / row).clamp(1, MOST_ROWS);
         // A multiple of what makes all validity buffers of full batches end on a boundary.
@@ -50,7 +50,7 @@ impl Batches {
     }
 
     /// Batches of so many rows each.
-    pub(super) fn of(columns: Vec<Stored>, rows: u64, rows_of_batch: u64) -> Self {
+    pub(super) fn of(columns: Vec<ArrowColumn>, rows: u64, rows_of_batch: u64) -> Self {
         Batches { columns, rows, rows_of_batch }
     }
 
@@ -129,7 +129,7 @@ impl Batches {
     }
 }
 
-impl Stored {
+impl ArrowColumn {
     /// Bytes of a cell's values; `None` where they vary.
     fn row_length(&self) -> Option<u64> {
         match self.layout {
@@ -164,7 +164,7 @@ struct Body {
 }
 
 impl Body {
-    fn column(&mut self, column: &Stored, first: u64, rows: u64) -> Result<()> {
+    fn column(&mut self, column: &ArrowColumn, first: u64, rows: u64) -> Result<()> {
         let part = |of: &Arc<dyn Content>, size: u64| -> Arc<dyn Content> {
             Arc::new(Slice::new(of.clone(), first * size, rows * size))
         };
@@ -193,7 +193,7 @@ impl Body {
     /// Offsets that begin at 0 and count values of `size` bytes, and the values.
     fn variable(
         &mut self,
-        column: &Stored,
+        column: &ArrowColumn,
         offsets: &Arc<dyn Content>,
         size: u64,
         first: u64,
@@ -252,7 +252,7 @@ fn padded(length: u64) -> Option<u64> {
 }
 
 /// The byte offset of a row's values.
-fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &Stored) -> Result<u64> {
+fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &ArrowColumn) -> Result<u64> {
     let offset = read_offset(offsets, row)?;
     if offset > column.values.len() {
         return Err(wrong_offset(offset, column));
@@ -260,6 +260,6 @@ fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &Stored) -> Result<u6
     Ok(offset)
 }
 
-fn wrong_offset(offset: u64, column: &Stored) -> Error {
+fn wrong_offset(offset: u64, column: &ArrowColumn) -> Error {
     Error::damaged(format!("the offset {offset} of a value")).in_field(column.field.name())
 }

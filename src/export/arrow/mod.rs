@@ -28,11 +28,11 @@ use std::sync::Arc;
 use super::column::{Column, Exported, Field, FormatResult, Unrepresentable};
 use batch::Batches;
 use file::File;
-use types::Stored;
+use types::ArrowColumn;
 
 /// Whether an Arrow file can hold a field, and if not why.
 pub fn check(field: &Field) -> FormatResult<()> {
-    Stored::check(field)
+    ArrowColumn::check(field)
 }
 
 /// The Arrow IPC file of columns with the same number of cells.
@@ -48,7 +48,7 @@ pub fn arrow(columns: &[Column]) -> FormatResult<Exported> {
         if column.cells() != rows {
             return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
         }
-        match Stored::new(column) {
+        match ArrowColumn::new(column) {
             Ok(column) => stored.push(column),
             Err(reason) => left_out.push((column.field.name.clone(), reason)),
         }

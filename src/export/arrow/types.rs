@@ -29,7 +29,7 @@ pub enum Layout {
 }
 
 /// A column and its Arrow type.
-pub struct Stored {
+pub struct ArrowColumn {
     pub field: ArrowField,
     pub layout: Layout,
     /// The data buffer of all rows.
@@ -41,7 +41,7 @@ pub struct Stored {
     pub labels: Option<Arc<Labels>>,
 }
 
-impl Stored {
+impl ArrowColumn {
     /// Whether a field has an Arrow type, and if not why.
     pub fn check(field: &Field) -> FormatResult<()> {
         data_type(field).map(drop)
@@ -71,7 +71,7 @@ impl Stored {
             })),
             None => values,
         };
-        Ok(Stored { field: arrow_field, layout, values, offsets: column.offsets.clone(), validity, labels })
+        Ok(ArrowColumn { field: arrow_field, layout, values, offsets: column.offsets.clone(), validity, labels })
     }
 }
 
