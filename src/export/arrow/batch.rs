@@ -27,31 +27,31 @@ const MOST_ROWS: u64 = 1 << 20;
 const MOST_BATCHES: u64 = 1 << 16;
 
 /// All rows of a table, cut into batches.
-pub struct Batches {
+pub struct RecordBatches {
     pub columns: Vec<ArrowColumn>,
     pub rows: u64,
     rows_of_batch: u64,
 }
 
 /// One batch: what its message says, and its body.
-pub struct Batch {
+pub struct RecordBatch {
     pub contents: Contents,
     pub body: Concat,
 }
 
-impl Batches {
-    /// Batches of columns that have `rows` cells each.
+impl RecordBatches {
+    /// RecordBatches of columns that have `rows` cells each.
     pub fn new(columns: Vec<ArrowColumn>, rows: u64) -> Self {
         let row: u64 = columns.iter().map(|column| column.row_length().unwrap_or(16)).fold(1, u64::saturating_add);
         let of_size = (BATCH_BYTES / row).clamp(1, MOST_ROWS);
         // A multiple of what makes all validity buffers of full batches end on a boundary.
         let rows_of_batch = of_size.max(rows / MOST_BATCHES).max(4096).next_multiple_of(8 * ALIGNMENT);
-        Batches::of(columns, rows, rows_of_batch)
+        RecordBatches::of(columns, rows, rows_of_batch)
     }
 
-    /// Batches of so many rows each.
+    /// RecordBatches of so many rows each.
     pub(super) fn of(columns: Vec<ArrowColumn>, rows: u64, rows_of_batch: u64) -> Self {
-        Batches { columns, rows, rows_of_batch }
+        RecordBatches { columns, rows, rows_of_batch }
     }
 
     /// How many batches there are; none for no rows.
@@ -102,7 +102,7 @@ impl Batches {
     }
 
     /// Reads the validity of a batch's rows, and makes its body of parts of the columns.
-    pub fn batch(&self, number: u64) -> Result<Batch> {
+    pub fn batch(&self, number: u64) -> Result<RecordBatch> {
         let first = number * self.rows_of_batch;
         let rows = self.rows_of_batch.min(self.rows - first);
         let mut body = Body::default();
@@ -112,7 +112,7 @@ impl Batches {
         let room = self.before(number + 1)?.checked_sub(self.before(number)?).filter(|&room| room == body.length);
         let body_length = room.ok_or_else(|| Error::damaged("offsets that do not agree with the values"))?;
         let contents = Contents { rows, nodes: body.nodes, buffers: body.buffers, body_length };
-        Ok(Batch { contents, body: Concat::new(body.parts) })
+        Ok(RecordBatch { contents, body: Concat::new(body.parts) })
     }
 
     /// Bytes of the buffers of fixed size of so many rows.

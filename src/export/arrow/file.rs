@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_ipc::{Block, Buffer, FieldNode};
 use arrow_schema::{DataType, Schema};
 
-use super::batch::Batches;
+use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, Contents, MAGIC};
 use super::types::label_type;
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ const RECENT_BATCHES: usize = 4;
 /// An Arrow IPC file; what needs a look at the columns is made when it is first read.
 pub struct File {
     schema: Schema,
-    batches: Batches,
+    batches: RecordBatches,
     /// Magic bytes, schema and dictionaries.
     head: Vec<u8>,
     dictionaries: Vec<Block>,
@@ -38,7 +38,7 @@ pub struct File {
 
 impl File {
     /// Makes what does not depend on cells.
-    pub fn new(batches: Batches) -> FormatResult<Self> {
+    pub fn new(batches: RecordBatches) -> FormatResult<Self> {
         let schema = Schema::new(batches.columns.iter().map(|column| column.field.clone()).collect::<Vec<_>>());
         let mut head = MAGIC.to_vec();
         head.extend(message::schema(&schema, head.len() as u64));

@@ -26,7 +26,7 @@ mod types;
 use std::sync::Arc;
 
 use super::column::{Column, Exported, Field, FormatResult, Unrepresentable};
-use batch::Batches;
+use batch::RecordBatches;
 use file::File;
 use types::ArrowColumn;
 
@@ -56,7 +56,7 @@ pub fn arrow(columns: &[Column]) -> FormatResult<Exported> {
     if stored.is_empty() {
         return Err(Unrepresentable::new("Arrow can hold no column of this array"));
     }
-    let file = File::new(Batches::new(stored, rows))?;
+    let file = File::new(RecordBatches::new(stored, rows))?;
     Ok(Exported { content: Arc::new(file), left_out })
 }
 

@@ -55,7 +55,7 @@ impl ArrowColumn {
         let mut validity = column.validity.clone();
         if let Some(labels) = &labels {
             let codes = column.values.clone();
-            validity = Some(Arc::new(Labelled::new(codes, field.datatype, labels.values.len() as u64, validity)));
+            validity = Some(Arc::new(LabelValidity::new(codes, field.datatype, labels.values.len() as u64, validity)));
         }
         let ordered = labels.as_ref().is_some_and(|labels| labels.ordered);
         let metadata = [("tiledb.datatype".to_owned(), field.datatype.name().to_owned())];
@@ -166,20 +166,20 @@ pub fn label_type(labels: &Labels) -> DataType {
 }
 
 /// Whether each code has a label and is not null: what Arrow needs of a dictionary's indices.
-struct Labelled {
+struct LabelValidity {
     codes: Arc<dyn Content>,
     datatype: Datatype,
     labels: u64,
     validity: Option<Arc<dyn Content>>,
 }
 
-impl Labelled {
+impl LabelValidity {
     fn new(codes: Arc<dyn Content>, datatype: Datatype, labels: u64, validity: Option<Arc<dyn Content>>) -> Self {
-        Labelled { codes, datatype, labels, validity }
+        LabelValidity { codes, datatype, labels, validity }
     }
 }
 
-impl Content for Labelled {
+impl Content for LabelValidity {
     fn len(&self) -> u64 {
         self.codes.len() / self.datatype.size() as u64
     }
