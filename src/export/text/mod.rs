@@ -1,10 +1,10 @@
 //! Arrays as text: columns of fixed width and lines of texts, every byte of which is reached by arithmetic, and
 //! tables without padding, whose rows are measured first.
 
-mod batch;
 mod cells;
 pub mod matrix_market;
 mod measured;
+mod row_writer;
 mod rows;
 mod style;
 mod table;

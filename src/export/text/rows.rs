@@ -7,8 +7,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::batch::Batch;
 use super::cells::Cells;
+use super::row_writer::RowWriter;
 use super::value::Printer;
 use crate::error::{Error, Result};
 use crate::export::column::{Column, Field, FormatResult, Unrepresentable};
@@ -181,7 +181,7 @@ impl Content for Rows {
         let last = &self.last[usize::from(is_ahead)];
         let known = *last.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut row, mut place) = self.row_at(offset, known)?;
-        let mut batch = Batch::new(offset, rest);
+        let mut writer = RowWriter::new(offset, rest);
         loop {
             if is_ahead && !self.varies() && (offset..end).contains(&place) {
                 // No place has to be found but the one behind all whole rows.
@@ -197,11 +197,11 @@ impl Content for Rows {
             if count == 0 {
                 return Err(Error::damaged("the offsets of the values end too early"));
             }
-            batch.lay_out(self, row, count, place)?;
-            batch.write(self, row)?;
-            let at_end = batch.reaches_end();
+            writer.lay_out(self, row, count, place)?;
+            writer.write(self, row)?;
+            let at_end = writer.reaches_end();
             // Of the last batch the row that the next read begins in.
-            (row, place) = batch.next(row);
+            (row, place) = writer.next(row);
             if at_end {
                 break;
             }
