@@ -9,7 +9,7 @@ use crate::export::content::Content;
 use crate::read::Output;
 
 /// The cells of a column, each some elements: numbers, or bytes of a text.
-pub struct Cells {
+pub struct ColumnCells {
     name: String,
     /// Bytes of an element.
     pub size: u64,
@@ -26,7 +26,7 @@ enum Count {
     Offsets(Arc<dyn Content>),
 }
 
-impl Cells {
+impl ColumnCells {
     /// The cells of a column whose lengths agree.
     pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
@@ -35,7 +35,7 @@ impl Cells {
             (None, Some(offsets)) => Count::Offsets(offsets.clone()),
             (None, None) => return Err(Unrepresentable::new(format!("{}: it has no offsets", field.name))),
         };
-        Ok(Cells {
+        Ok(ColumnCells {
             name: field.name.clone(),
             size: field.datatype.size() as u64,
             count,
@@ -94,7 +94,7 @@ impl Cells {
     /// The number of the first element of a row; behind the last row, of all elements.
     ///
     /// # Errors
-    /// As [`Cells::elements`].
+    /// As [`ColumnCells::elements`].
     pub fn element(&self, row: u64) -> Result<u64> {
         let mut element = Vec::with_capacity(1);
         self.elements(row, 0, &mut element)?;

@@ -33,7 +33,7 @@ pub fn check_grid(field: &Field) -> FormatResult<()> {
 /// The values of a column, one row of the array a line: the last axis across, the others down. A column
 /// with one axis is one cell a line.
 ///
-/// Cells are separated by a space. Each value has the width of its type's longest text and is padded on the
+/// ColumnCells are separated by a space. Each value has the width of its type's longest text and is padded on the
 /// left; it reads back to the same value. Several values a cell are one after the other. Enumerations show
 /// labels, in quotes where they have blanks or quotes or nothing in them, as R's `read.table` reads them. Nulls
 /// and codes without label are `NA`, for floats `NaN`, blanks for text.

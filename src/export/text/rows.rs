@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::cells::Cells;
+use super::cells::ColumnCells;
 use super::row_writer::RowWriter;
 use super::value::Printer;
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ const BATCH_AHEAD: u64 = 16 * BATCH;
 
 /// A column and how its cells become text.
 pub struct TextColumn {
-    pub(super) cells: Cells,
+    pub(super) cells: ColumnCells,
     pub(super) printer: Printer,
     /// Characters of an element's text, a leading space included.
     pub(super) width: u64,
@@ -45,7 +45,7 @@ impl TextColumn {
         let printer = Printer::new(&column.field, labels)?;
         let spaced = !printer.is_run() && column.field.values_per_cell != Some(1);
         let width = printer.width() as u64 + u64::from(spaced);
-        Ok(TextColumn { cells: Cells::new(column)?, printer, width, spaced })
+        Ok(TextColumn { cells: ColumnCells::new(column)?, printer, width, spaced })
     }
 
     /// Integer coordinates as positions, counted from 1 at `first`, as wide as `length` needs. A coordinate

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::cells::Cells;
+use super::cells::ColumnCells;
 use super::measured::Measured;
 use super::style::{self, LONG, Style};
 use super::value::Printer;
@@ -35,7 +35,7 @@ pub struct Table {
 
 /// A column and how its cells become text.
 pub(super) struct TableColumn {
-    cells: Cells,
+    cells: ColumnCells,
     printer: Printer,
     style: Style,
     /// Whether a cell may have several numbers, with spaces between them.
@@ -72,7 +72,7 @@ impl TableColumn {
     pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?;
         let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
-        Ok(TableColumn { cells: Cells::new(column)?, printer, style, is_list })
+        Ok(TableColumn { cells: ColumnCells::new(column)?, printer, style, is_list })
     }
 
     /// Reads the cells of `count` rows from `first` into the buffers; the elements are known already.
