@@ -12,30 +12,30 @@ use crate::format::datatype::{Datatype, Kind};
 
 /// Why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misfit(pub Cow<'static, str>);
+pub struct Unrepresentable(pub Cow<'static, str>);
 
-impl Misfit {
+impl Unrepresentable {
     /// From a constant or a made-up sentence.
     pub fn new(reason: impl Into<Cow<'static, str>>) -> Self {
-        Misfit(reason.into())
+        Unrepresentable(reason.into())
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for Unrepresentable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
 /// A file in some format, or why that format cannot hold it. Making one reads no cells.
-pub type Fit<T> = Result<T, Misfit>;
+pub type FormatResult<T> = Result<T, Unrepresentable>;
 
 /// A file of several columns, and those that the format had to leave out.
 #[derive(Clone)]
 pub struct Exported {
     pub content: Arc<dyn Content>,
     /// The name of each column left out, and why.
-    pub left_out: Vec<(String, Misfit)>,
+    pub left_out: Vec<(String, Unrepresentable)>,
 }
 
 /// The labels of an enumeration, in the order of their codes.
@@ -213,7 +213,7 @@ impl Column {
     }
 
     /// Whether the lengths of the contents agree with the shape, as every format assumes.
-    pub fn check(&self) -> Fit<()> {
+    pub fn check(&self) -> FormatResult<()> {
         let cells = self.cells();
         let agree = match (self.field.cell_size(), &self.offsets) {
             (Some(size), _) => cells.checked_mul(size) == Some(self.values.len()),
@@ -221,7 +221,7 @@ impl Column {
             (None, None) => false,
         };
         if !agree || self.validity.as_ref().is_some_and(|validity| validity.len() != cells) {
-            return Err(Misfit::new(format!("{}: its length does not agree with its shape", self.field.name)));
+            return Err(Unrepresentable::new(format!("{}: its length does not agree with its shape", self.field.name)));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! `temp.f32.hdr` describes `temp.f32`. ENVI knows rasters of up to three axes.
 
-use super::column::{Column, Field, Fit, Misfit};
+use super::column::{Column, Field, FormatResult, Unrepresentable};
 use super::georeference::Georeference;
 use super::number;
 use super::pam::Band;
@@ -10,7 +10,7 @@ use super::raster::{Interleave, Raster, Scene};
 use crate::format::datatype::Kind;
 
 /// Whether an ENVI header can describe a field of an array with so many axes, and if not why.
-pub fn check(field: &Field, rank: usize) -> Fit<()> {
+pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
     data_type(field)?;
     Raster::check(field, rank)
 }
@@ -23,7 +23,7 @@ pub fn check(field: &Field, rank: usize) -> Fit<()> {
 ///
 /// A line of the header is a line of the file: columns behind the raster's last one cannot be left out, and are
 /// mentioned in the description. Rows behind its last one can, unless another band follows.
-pub fn header(column: &Column, scene: &Scene) -> Fit<Vec<u8>> {
+pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let data_type = data_type(field)?;
     let Raster { samples, lines, bands, interleave } = Raster::of(field, &column.shape, scene.band_axis)?;
@@ -77,8 +77,8 @@ fn of_bands(scene: &Scene) -> String {
 }
 
 /// ENVI's `data type` number.
-fn data_type(field: &Field) -> Fit<u8> {
-    let no = |what: &'static str| Err(Misfit::new(format!("ENVI has no {what}")));
+fn data_type(field: &Field) -> FormatResult<u8> {
+    let no = |what: &'static str| Err(Unrepresentable::new(format!("ENVI has no {what}")));
     Ok(match (field.datatype.kind(), field.datatype.size()) {
         (Kind::Bytes, _) => return no("text or blobs"),
         (Kind::Signed, 1) => return no("8-bit signed integers"),

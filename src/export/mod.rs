@@ -24,5 +24,5 @@ pub mod text;
 pub mod var;
 pub mod wkt;
 
-pub use column::{Column, Columns, Exported, Field, Fit, Labels, Metadatum, Misfit};
+pub use column::{Column, Columns, Exported, Field, FormatResult, Labels, Metadatum, Unrepresentable};
 pub use content::{Content, Forward};

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::column::{Column, Field, Fit, Misfit};
+use super::column::{Column, Field, FormatResult, Unrepresentable};
 use super::compose::Concat;
 use super::content::Content;
 use super::element::Converted;
@@ -24,7 +24,7 @@ pub enum Order {
 const MOST_FIELDS: u32 = 256;
 
 /// Whether `.npy` can hold a field, and if not why.
-pub fn check(field: &Field) -> Fit<()> {
+pub fn check(field: &Field) -> FormatResult<()> {
     descr(field).map(drop)
 }
 
@@ -34,15 +34,15 @@ pub fn check(field: &Field) -> Fit<()> {
 /// `timedelta64` of their unit, bytes and characters `S` (text) or `V` (blobs) of the cell's length, UTF-16
 /// and UTF-32 unsigned integers. Several numbers a cell are a structure of fields `f0`, `f1` and so on,
 /// from 257 on one field `f0` that is a sub-array.
-pub fn npy(column: &Column, order: Order) -> Fit<Arc<dyn Content>> {
+pub fn npy(column: &Column, order: Order) -> FormatResult<Arc<dyn Content>> {
     column.check()?;
     let header = header(&column.field, &column.shape, order)?;
     Ok(Arc::new(Concat::new(vec![Arc::new(header), column.values.clone()])))
 }
 
 /// The mask of a nullable column as a `.npy` file of booleans: true for a value, false for null.
-pub fn validity(column: &Column, order: Order) -> Fit<Arc<dyn Content>> {
-    let Some(validity) = &column.validity else { return Err(Misfit::new("it cannot be null")) };
+pub fn validity(column: &Column, order: Order) -> FormatResult<Arc<dyn Content>> {
+    let Some(validity) = &column.validity else { return Err(Unrepresentable::new("it cannot be null")) };
     let field = Field::new(column.field.name.clone(), Datatype::Bool);
     // NumPy's booleans are 0 and 1, and valid is whatever is not 0.
     let booleans = Converted::new(validity.clone(), 1, 1, |from, to| {
@@ -52,7 +52,7 @@ pub fn validity(column: &Column, order: Order) -> Fit<Arc<dyn Content>> {
     npy(&Column::fixed(field, column.shape.clone(), Arc::new(booleans)), order)
 }
 
-fn header(field: &Field, shape: &[u64], order: Order) -> Fit<Vec<u8>> {
+fn header(field: &Field, shape: &[u64], order: Order) -> FormatResult<Vec<u8>> {
     let fortran = if order == Order::ColumnMajor { "True" } else { "False" };
     // A tuple of one has a comma at the end.
     let lengths: String = shape.iter().map(|length| format!("{length}, ")).collect();
@@ -60,7 +60,8 @@ fn header(field: &Field, shape: &[u64], order: Order) -> Fit<Vec<u8>> {
     let text = format!("{{'descr': {}, 'fortran_order': {fortran}, 'shape': ({lengths}), }}", descr(field)?);
     let before = b"\x93NUMPY\x01\x00".len() + 2;
     let total = (before + text.len() + 1).next_multiple_of(64);
-    let length = u16::try_from(total - before).map_err(|_| Misfit::new("the .npy header has at most 64 KiB"))?;
+    let length =
+        u16::try_from(total - before).map_err(|_| Unrepresentable::new("the .npy header has at most 64 KiB"))?;
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     header.extend(length.to_le_bytes());
     header.extend(text.as_bytes());
@@ -70,9 +71,9 @@ fn header(field: &Field, shape: &[u64], order: Order) -> Fit<Vec<u8>> {
 }
 
 /// The header's `descr`: NumPy's spelling of the type of one cell.
-fn descr(field: &Field) -> Fit<String> {
+fn descr(field: &Field) -> FormatResult<String> {
     let Some(values) = field.values_per_cell else {
-        return Err(Misfit::new("NumPy's files hold cells of one size only, and here each cell has its own"));
+        return Err(Unrepresentable::new("NumPy's files hold cells of one size only, and here each cell has its own"));
     };
     let datatype = field.datatype;
     if field.is_bytes() && datatype.size() == 1 {

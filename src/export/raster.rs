@@ -1,6 +1,6 @@
 //! How a raster program sees an array: samples along a line, lines, and bands.
 
-use super::column::{Field, Fit, Misfit};
+use super::column::{Field, FormatResult, Unrepresentable};
 use super::georeference::Georeference;
 use super::pam::Band;
 
@@ -85,13 +85,13 @@ impl Scene {
 
 impl Raster {
     /// Whether an array of so many axes is a raster.
-    pub fn check(field: &Field, rank: usize) -> Fit<()> {
+    pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
         let Some(values) = field.values_per_cell else {
-            return Err(Misfit::new("a raster's cells have one size, and here each cell has its own"));
+            return Err(Unrepresentable::new("a raster's cells have one size, and here each cell has its own"));
         };
         let axes = rank + usize::from(values > 1);
         if rank == 0 || axes > 3 {
-            return Err(Misfit::new(match values {
+            return Err(Unrepresentable::new(match values {
                 1 => format!("a raster has 1 to 3 axes, and this array has {rank}"),
                 _ => format!("a raster has 1 to 3 axes, and this array has {rank} and several values a cell"),
             }));
@@ -101,7 +101,7 @@ impl Raster {
 
     /// Two axes are lines and samples, the last of one axis samples. Of three one are the bands: `band_axis`, or the
     /// first. Several values a cell are the bands, pixel by pixel.
-    pub fn of(field: &Field, shape: &[u64], band_axis: Option<usize>) -> Fit<Self> {
+    pub fn of(field: &Field, shape: &[u64], band_axis: Option<usize>) -> FormatResult<Self> {
         Raster::check(field, shape.len())?;
         let values = u64::from(field.values_per_cell.unwrap_or(1));
         let (bands, lines, samples, interleave) = match (shape, band_axis) {
@@ -110,7 +110,7 @@ impl Raster {
             (&[lines, bands, samples], Some(1)) => (bands, lines, samples, Interleave::Lines),
             (&[lines, samples, bands], Some(2)) => (bands, lines, samples, Interleave::Pixels),
             (&[bands, lines, samples], _) => (bands, lines, samples, Interleave::Bands),
-            _ => return Err(Misfit::new("a raster has 1 to 3 axes")),
+            _ => return Err(Unrepresentable::new("a raster has 1 to 3 axes")),
         };
         // With one band all three orders are the same; this is the one that every reader expects.
         let interleave = if bands == 1 { Interleave::Bands } else { interleave };

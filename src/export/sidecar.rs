@@ -1,7 +1,7 @@
 //! Small texts that tell other programs how to read the raw file beside them: GDAL's `.vrt`, NRRD's `.nhdr`
 //! and MetaImage's `.mhd`.
 
-use super::column::{Column, Field, Fit, Misfit};
+use super::column::{Column, Field, FormatResult, Unrepresentable};
 use super::georeference::Georeference;
 use super::number;
 use super::pam::Band;
@@ -9,7 +9,7 @@ use super::raster::{Interleave, Raster, Scene};
 use crate::format::datatype::Kind;
 
 /// Whether a `.vrt` can describe a field of an array with so many axes, and if not why.
-pub fn check_vrt(field: &Field, rank: usize) -> Fit<()> {
+pub fn check_vrt(field: &Field, rank: usize) -> FormatResult<()> {
     gdal_type(field)?;
     Raster::check(field, rank)
 }
@@ -18,7 +18,7 @@ pub fn check_vrt(field: &Field, rank: usize) -> Fit<()> {
 ///
 /// The georeference may be any affine transform. Where the raster is smaller than the file, what lies behind its last
 /// column and row is left out.
-pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> Fit<Vec<u8>> {
+pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let data_type = gdal_type(field)?;
     let Raster { samples, lines, bands, interleave } = Raster::of(field, &column.shape, scene.band_axis)?;
@@ -31,7 +31,7 @@ pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> Fit<Vec<u8>> {
     };
     let (samples, lines) = (samples.min(scene.samples.unwrap_or(samples)), lines.min(scene.lines.unwrap_or(lines)));
     if samples > i32::MAX as u64 || lines > i32::MAX as u64 || bands > 65_535 {
-        return Err(Misfit::new("GDAL has rasters of up to 2^31-1 columns and lines, and 65535 bands"));
+        return Err(Unrepresentable::new("GDAL has rasters of up to 2^31-1 columns and lines, and 65535 bands"));
     }
     let mut text = format!("<VRTDataset rasterXSize=\"{samples}\" rasterYSize=\"{lines}\">\n");
     if let Some(place) = &scene.place {
@@ -103,32 +103,32 @@ fn of_band(band: &Band, no_data: Option<&str>) -> String {
     text
 }
 
-fn gdal_type(field: &Field) -> Fit<&'static str> {
+fn gdal_type(field: &Field) -> FormatResult<&'static str> {
     Ok(match (field.datatype.kind(), field.datatype.size()) {
         (Kind::Unsigned, 1) => "Byte",
         (Kind::Unsigned, 2) => "UInt16",
         (Kind::Unsigned, 4) => "UInt32",
         (Kind::Unsigned, _) => "UInt64",
-        (Kind::Signed, 1) => return Err(Misfit::new("older versions of GDAL have no 8-bit signed integers")),
+        (Kind::Signed, 1) => return Err(Unrepresentable::new("older versions of GDAL have no 8-bit signed integers")),
         (Kind::Signed, 2) => "Int16",
         (Kind::Signed, 4) => "Int32",
         (Kind::Signed, _) => "Int64",
         (Kind::Float, 4) => "Float32",
         (Kind::Float, _) => "Float64",
-        (Kind::Bytes, _) => return Err(Misfit::new("a raster has no text or blobs")),
+        (Kind::Bytes, _) => return Err(Unrepresentable::new("a raster has no text or blobs")),
     })
 }
 
 /// Whether an `.nhdr` or `.mhd` can describe a field of an array with so many axes, and if not why.
-pub fn check_image(field: &Field, rank: usize) -> Fit<()> {
+pub fn check_image(field: &Field, rank: usize) -> FormatResult<()> {
     if field.values_per_cell.is_none() {
-        return Err(Misfit::new("an image's cells have one size, and here each cell has its own"));
+        return Err(Unrepresentable::new("an image's cells have one size, and here each cell has its own"));
     }
     if field.is_bytes() {
-        return Err(Misfit::new("an image has no text or blobs"));
+        return Err(Unrepresentable::new("an image has no text or blobs"));
     }
     if rank == 0 || rank + usize::from(field.values_per_cell != Some(1)) > 16 {
-        return Err(Misfit::new("an image has 1 to 16 axes"));
+        return Err(Unrepresentable::new("an image has 1 to 16 axes"));
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ struct Image {
 }
 
 impl Image {
-    fn of(column: &Column, scene: &Scene) -> Fit<Self> {
+    fn of(column: &Column, scene: &Scene) -> FormatResult<Self> {
         check_image(&column.field, column.shape.len())?;
         let mut lengths: Vec<u64> = column.shape.iter().rev().copied().collect();
         if let Some(values @ 2..) = column.field.values_per_cell {
@@ -156,7 +156,7 @@ impl Image {
 }
 
 /// The detached NRRD header of a column's raw, row-major file. NRRD lists the fastest axis first.
-pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> Fit<Vec<u8>> {
+pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let image = Image::of(column, scene)?;
     let mut sizes: Vec<String> = image.lengths.iter().map(u64::to_string).collect();
@@ -197,7 +197,7 @@ pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> Fit<Vec<u8>> {
 }
 
 /// The MetaImage header of a column's raw, row-major file. MetaImage lists the fastest axis first too.
-pub fn mhd(column: &Column, scene: &Scene, data_file: &str) -> Fit<Vec<u8>> {
+pub fn mhd(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let image = Image::of(column, scene)?;
     let sizes: Vec<String> = image.lengths.iter().map(u64::to_string).collect();

@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use crate::fuse::recent::MOST_NODES;
     use crate::tree::Entry;
-    use crate::tree::made::MadeFile;
+    use crate::tree::lazy::LazyFile;
     use std::sync::atomic::AtomicUsize;
 
     /// A folder of folders of files, as slices are; it counts those alive and those looked up.
@@ -354,7 +354,7 @@ mod tests {
     impl Folder for Slice {
         fn lookup(&self, name: &str) -> Result<Option<Node>> {
             let text = name.to_owned();
-            Ok(Some(Node::File(Arc::new(MadeFile::text(self.modified(), move || Ok(text.clone()))))))
+            Ok(Some(Node::File(Arc::new(LazyFile::text(self.modified(), move || Ok(text.clone()))))))
         }
 
         fn list(&self) -> Result<Vec<Entry>> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::mount_table;
 use super::sys::{self, Answer};
 use crate::error::{Error, Result};
+use crate::tree::texts::shell_word;
 
 /// Links to links beyond this are taken for a circle, as the kernel does.
 const MOST_LINKS: usize = 40;
@@ -107,14 +108,8 @@ fn unmount_command(tilefs: bool, path: &Path) -> String {
     format!("{} {}", if tilefs { "tilefs umount" } else { "umount" }, quoted(path))
 }
 
-/// A path as a shell takes it.
 fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+:@,=".contains(&byte)) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
+    shell_word(&path.display().to_string())
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::made::FixedFolder;
+    use crate::tree::lazy::FixedFolder;
     use std::iter;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Weak};

@@ -13,7 +13,7 @@ use super::formats;
 use super::grammar::{self, By, DimensionBounds};
 use super::history::{self, HISTORY};
 use super::labels;
-use super::made::FixedFolder;
+use super::lazy::FixedFolder;
 use super::meta;
 use super::node::Node;
 use super::nonempty::{NONEMPTY, NonEmptyFolder};

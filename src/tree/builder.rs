@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::made::{FixedFolder, MadeFile};
+use super::lazy::{FixedFolder, LazyFile};
 use super::node::Node;
 use super::texts::{FileFacts, Files, Format};
 
@@ -39,14 +39,14 @@ impl FolderBuilder {
     }
 
     /// Adds a file that `ls` shows. `field` is the attribute or dimension it is of, as the user named it.
-    pub fn add(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: MadeFile) {
+    pub fn add(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
         let name = name.into();
         self.note(&name, format, field, &file, true);
         self.folder.add_file(name, file);
     }
 
     /// Adds a file that is found by its name alone.
-    pub fn add_unlisted(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: MadeFile) {
+    pub fn add_unlisted(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
         let name = name.into();
         self.note(&name, format, field, &file, false);
         self.folder.add_unlisted(name, Node::File(Arc::new(file)));
@@ -76,7 +76,7 @@ impl FolderBuilder {
         }
     }
 
-    fn note(&mut self, name: &str, format: Format, field: Option<&str>, file: &MadeFile, listed: bool) {
+    fn note(&mut self, name: &str, format: Format, field: Option<&str>, file: &LazyFile, listed: bool) {
         self.facts.push(FileFacts {
             path: format!("{}{name}", self.prefix),
             format,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
+use super::lazy::LazyFile;
 use super::lines::Lines;
-use super::made::MadeFile;
 use super::meta::hex;
 use super::names::FileNames;
 use super::texts::Format;
@@ -40,7 +40,7 @@ pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemT
         for name in names {
             let (array, name) = (array.clone(), name.to_owned());
             let file = files.give(&name, &[".txt"]);
-            let content = MadeFile::new(modified, move || Ok(Arc::new(lines(&array, &name)?)));
+            let content = LazyFile::new(modified, move || Ok(Arc::new(lines(&array, &name)?)));
             enums.add(format!("{file}.txt"), Format::Labels, None, content);
         }
     });

@@ -8,7 +8,7 @@ use super::array::{Part, last_commit};
 use super::builder::{FileList, FolderBuilder};
 use super::enums;
 use super::fields::FieldFolder;
-use super::made::MadeFile;
+use super::lazy::LazyFile;
 use super::meta;
 use super::nonempty::NonEmptyFolder;
 use super::texts::{
@@ -53,7 +53,7 @@ impl Explained {
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
             let this = explained.clone();
-            let file = MadeFile::passing_text(fields.modified, move || {
+            let file = LazyFile::passing_text(fields.modified, move || {
                 let (description, lasts) = this.description();
                 Ok((write(&description), lasts))
             });
@@ -61,7 +61,7 @@ impl Explained {
         }
         if !matches!(explained.part, Part::Slice(_)) {
             let array = fields.shown.array().clone();
-            let file = MadeFile::passing_text(fields.modified, move || fragments_text(&array));
+            let file = LazyFile::passing_text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
         }
         explained

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
-use super::made::MadeFile;
+use super::lazy::LazyFile;
 use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use super::shown::{FieldId, Shown};
 use super::texts::Format;
@@ -132,12 +132,12 @@ impl FieldFolder {
         let shown = self.shown.clone();
         let this = self.clone();
         let values =
-            MadeFile::new(self.modified, move || shown.values(id)).described_by(move || xattrs::of_values(&this, id));
+            LazyFile::new(self.modified, move || shown.values(id)).described_by(move || xattrs::of_values(&this, id));
         builder.add(format!("{stem}.{extension}"), format, name, with_cells(values, cells, field.cell_size()));
         if field.values_per_cell.is_none() {
             let shown = self.shown.clone();
             let this = self.clone();
-            let offsets = MadeFile::new(self.modified, move || shown.offsets(id));
+            let offsets = LazyFile::new(self.modified, move || shown.offsets(id));
             let offsets = offsets.described_by(move || xattrs::of_offsets(&this, id));
             let offsets = with_cells(offsets, cells.map(|cells| cells + 1), Some(8));
             builder.add(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets);
@@ -145,14 +145,14 @@ impl FieldFolder {
         if field.nullable {
             let shown = self.shown.clone();
             let this = self.clone();
-            let validity = MadeFile::new(self.modified, move || shown.validity(id));
+            let validity = LazyFile::new(self.modified, move || shown.validity(id));
             let validity = validity.described_by(move || xattrs::of_validity(&this, id));
             builder.add(format!("{stem}.valid.u8"), Format::Validity, name, with_cells(validity, cells, Some(1)));
         }
     }
 }
 
-fn with_cells(file: MadeFile, cells: Option<u64>, cell_size: Option<u64>) -> MadeFile {
+fn with_cells(file: LazyFile, cells: Option<u64>, cell_size: Option<u64>) -> LazyFile {
     match cells.zip(cell_size).and_then(|(cells, size)| cells.checked_mul(size)) {
         Some(length) => file.with_length(length),
         None => file,

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
-use super::made::{FixedFolder, MadeFile, MadeFolder};
+use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::names::escape;
 use super::shown::{FieldId, Shown};
 use super::texts::Format;
@@ -38,7 +38,7 @@ pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemT
             let array = array.clone();
             builder.folder.add_folder(
                 CONTENTS,
-                MadeFolder::new(modified, move || {
+                LazyFolder::new(modified, move || {
                     let mut folder = FixedFolder::new(modified);
                     if let Some((name, file)) = original(&array, modified)? {
                         folder.add_file(name, file);
@@ -57,7 +57,7 @@ fn has_schema_of_filestore(schema: &ArraySchema) -> bool {
 }
 
 /// The name of the file and the file; `None` where the metadata know of none.
-fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, MadeFile)>> {
+fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, LazyFile)>> {
     let metadata = array.metadata()?;
     if metadata.get("file_size").is_none() {
         return Ok(None);
@@ -66,7 +66,7 @@ fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, 
     let dense = Arc::new(DenseArray::new(array.clone())?);
     let selection = Selection::new(vec![AxisSelection::contiguous(0, size)])?;
     let shown = Arc::new(DenseShown::new(dense, selection));
-    let file = MadeFile::new(modified, move || shown.values(FieldId::Attribute(0))).with_length(size);
+    let file = LazyFile::new(modified, move || shown.values(FieldId::Attribute(0))).with_length(size);
     let mime_type = metadata.get("mime_type").and_then(|value| value.bytes()).filter(|bytes| !bytes.is_empty());
     // The name that desktops have agreed on.
     let attributes = mime_type.map(|bytes| ("user.mime_type".to_owned(), bytes.to_vec()));

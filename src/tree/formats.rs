@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::builder::FolderBuilder;
 use super::enums;
 use super::fields::FieldFolder;
-use super::made::MadeFile;
+use super::lazy::LazyFile;
 use super::rasters::{self, Rasters};
 use super::shown::{FieldId, column};
 use super::tables;
@@ -17,7 +17,7 @@ use crate::export::netcdf::netcdf;
 use crate::export::npy::{self, Order};
 use crate::export::padded;
 use crate::export::text;
-use crate::export::{Column, Content, Misfit};
+use crate::export::{Column, Content, Unrepresentable};
 
 /// Adds the folders of all formats that can hold any of the fields.
 pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
@@ -33,7 +33,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
             return netcdf.leave_out("array.nc", "netCDF classic has no axis of length 0");
         }
         let this = fields.clone();
-        let file = MadeFile::new(fields.modified, move || netcdf_content(&this));
+        let file = LazyFile::new(fields.modified, move || netcdf_content(&this));
         netcdf.add("array.nc", Format::NetCdf, None, file);
     });
     builder.add_folder("arrow", false, |folder| tables::add_arrow(folder, fields));
@@ -48,9 +48,9 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
 pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     if text::check_lines(&fields.describe(id)).is_ok() {
         let this = fields.clone();
-        let make = move || text::lines(&column_of(&this, id)?).map_err(misfit);
+        let make = move || text::lines(&column_of(&this, id)?).map_err(unrepresentable);
         let name = format!("{}.txt", fields.names.of_field(id));
-        builder.add(name, Format::Lines, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
+        builder.add(name, Format::Lines, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
     }
 }
 
@@ -60,16 +60,16 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         Err(reason) => builder.leave_out(&name, reason),
         Ok(()) => {
             let this = fields.clone();
-            let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
-            builder.add(name, Format::Npy, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
+            let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
+            builder.add(name, Format::Npy, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
         }
     }
     // Whether each cell has a value, also of those whose values NumPy cannot hold.
     if fields.describe(id).nullable {
         let this = fields.clone();
-        let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(misfit);
+        let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
         let name = format!("{}.valid.npy", fields.names.of_field(id));
-        builder.add(name, Format::Npy, Some(&fields.user_name(id)), MadeFile::new(fields.modified, make));
+        builder.add(name, Format::Npy, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
     }
 }
 
@@ -84,12 +84,12 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         let column = labelled_column_of(&this, id)?;
         // Labels of several numbers have no text, and are codes here.
         if in_lines && column.field.labels.is_some() {
-            return Ok(Arc::new(text::label_lines(&column).map_err(misfit)?.measure()?));
+            return Ok(Arc::new(text::label_lines(&column).map_err(unrepresentable)?.measure()?));
         }
-        text::grid(&column).map_err(misfit)
+        text::grid(&column).map_err(unrepresentable)
     };
     let name = format!("{}.txt", fields.names.of_field(id));
-    let (owner, file) = (fields.user_name(id), MadeFile::new(fields.modified, make));
+    let (owner, file) = (fields.user_name(id), LazyFile::new(fields.modified, make));
     let user_name = Some(&*owner);
     match in_lines {
         true if tables::is_unlisted(fields) => builder.add_unlisted(name, Format::Lines, user_name, file),
@@ -110,15 +110,15 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
     };
     let (name, user_name) = (fields.names.of_field(id), fields.user_name(id));
     let this = fields.clone();
-    let raw = MadeFile::new(fields.modified, move || values(&this));
+    let raw = LazyFile::new(fields.modified, move || values(&this));
     builder.add(format!("{name}.{}", of_datatype(field.datatype)), Format::RawColumnMajor, Some(&user_name), raw);
     if npy::check(&field).is_ok() {
         let this = fields.clone();
         let make = move || {
             let column = Column { values: values(&this)?, ..column_of(&this, id)? };
-            npy::npy(&column, Order::ColumnMajor).map_err(misfit)
+            npy::npy(&column, Order::ColumnMajor).map_err(unrepresentable)
         };
-        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), MadeFile::new(fields.modified, make));
+        builder.add(format!("{name}.npy"), Format::Npy, Some(&user_name), LazyFile::new(fields.modified, make));
     }
 }
 
@@ -145,7 +145,7 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
         // All rasters of an array are in the same place.
         georeference: fields.attributes().find_map(|id| rasters.georeference(id)),
     };
-    Ok(netcdf(&columns).map_err(misfit)?.file.content)
+    Ok(netcdf(&columns).map_err(unrepresentable)?.file.content)
 }
 
 /// A column of a field.
@@ -165,6 +165,6 @@ pub(super) fn labelled_column_of(fields: &FieldFolder, id: FieldId) -> Result<Co
     column(&*fields.shown, id, field)
 }
 
-pub(super) fn misfit(misfit: Misfit) -> Error {
-    Error::unsupported(misfit.to_string())
+pub(super) fn unrepresentable(unrepresentable: Unrepresentable) -> Error {
+    Error::unsupported(unrepresentable.to_string())
 }

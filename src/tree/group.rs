@@ -12,7 +12,7 @@ use lru::LruCache;
 use super::array::array_folder;
 use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme};
 use super::history::{HISTORY, History};
-use super::made::{FixedFolder, MadeFile};
+use super::lazy::{FixedFolder, LazyFile};
 use super::meta;
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::open::open_folder;
@@ -90,9 +90,9 @@ impl GroupFolder {
     fn about(&self) -> FixedFolder {
         let mut folder = FixedFolder::new(self.modified);
         let group = self.group.clone();
-        folder.add_file("members.tsv", MadeFile::passing_text(self.modified, move || members_tsv(&group)));
+        folder.add_file("members.tsv", LazyFile::passing_text(self.modified, move || members_tsv(&group)));
         let group = self.group.clone();
-        folder.add_file("group.json", MadeFile::passing_text(self.modified, move || group_json(&group)));
+        folder.add_file("group.json", LazyFile::passing_text(self.modified, move || group_json(&group)));
         let group = self.group.clone();
         meta::add_to(&mut folder, self.modified, move || group.metadata());
         folder
@@ -115,7 +115,7 @@ impl Folder for GroupFolder {
             ABOUT => Ok(Some(Node::Folder(Arc::new(self.about())))),
             README => {
                 let group = self.group.clone();
-                Ok(Some(Node::File(Arc::new(MadeFile::text(self.modified, move || readme(&group))))))
+                Ok(Some(Node::File(Arc::new(LazyFile::text(self.modified, move || readme(&group))))))
             }
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
             _ => self.member(name),

@@ -135,7 +135,7 @@ impl Folder for History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::made::FixedFolder;
+    use crate::tree::lazy::FixedFolder;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::{Duration, UNIX_EPOCH};
 

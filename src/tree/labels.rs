@@ -11,7 +11,7 @@ use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
-use super::made::{FixedFolder, MadeFile, MadeFolder};
+use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::names::FileNames;
 use super::options::{Extent, OpenOptions};
 use super::shown::FieldId;
@@ -30,7 +30,7 @@ pub fn add_to(folder: &mut FixedFolder, array: &Arc<Array>, selection: Option<&S
     }
     let (array, selection) = (array.clone(), selection.cloned());
     let make = move || files(&array, selection.as_ref(), modified);
-    folder.add_folder("labels", MadeFolder::new(modified, make));
+    folder.add_folder("labels", LazyFolder::new(modified, make));
 }
 
 /// The files of all labels. What is wrong with the stored bytes of one of them is told by its own files.
@@ -47,11 +47,11 @@ fn files(array: &Arc<Array>, selection: Option<&Selection>, modified: SystemTime
             if error.is_passing() {
                 return Err(error);
             }
-            builder.folder.add_file(format!("{stem}{values}"), MadeFile::new(modified, move || Err(error.clone())));
+            builder.folder.add_file(format!("{stem}{values}"), LazyFile::new(modified, move || Err(error.clone())));
         }
         let (array, label) = (array.clone(), label.clone());
         let whole = move || array_folder(array.label(&label)?.array, Arc::new(OpenOptions::default()));
-        builder.folder.add_folder(stem, MadeFolder::new(modified, whole));
+        builder.folder.add_folder(stem, LazyFolder::new(modified, whole));
     }
     Ok(builder.folder)
 }

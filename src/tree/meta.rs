@@ -21,8 +21,8 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
+use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::lines::Lines;
-use super::made::{FixedFolder, MadeFile, MadeFolder};
 use super::names::FileNames;
 use super::texts::with_large_integers_as_text;
 use super::xattrs::ExtendedAttributes;
@@ -41,8 +41,8 @@ pub fn add_to(
     read: impl Fn() -> Result<Arc<Metadata>> + Clone + Send + Sync + 'static,
 ) {
     let for_json = read.clone();
-    folder.add_folder("meta", MadeFolder::new(modified, move || Ok(files(&*read()?, modified))));
-    folder.add_file("meta.json", MadeFile::text(modified, move || Ok(json(&*for_json()?))));
+    folder.add_folder("meta", LazyFolder::new(modified, move || Ok(files(&*read()?, modified))));
+    folder.add_file("meta.json", LazyFile::text(modified, move || Ok(json(&*for_json()?))));
 }
 
 /// A file for each key.
@@ -51,7 +51,7 @@ fn files(metadata: &Metadata, modified: SystemTime) -> FixedFolder {
     for ((_, value), name) in metadata.iter().zip(file_names(metadata)) {
         let attributes = extended_attributes(value);
         let value = value.clone();
-        let file = MadeFile::new(modified, move || file_content(&value));
+        let file = LazyFile::new(modified, move || file_content(&value));
         folder.add_file(name, file.described_by(move || attributes.clone()));
     }
     folder

@@ -10,7 +10,7 @@ use super::array::{Part, tree_of};
 use super::dense::{DenseArray, DenseShown};
 use super::explain::Explained;
 use super::fields::{FieldFolder, FieldNames};
-use super::made::FixedFolder;
+use super::lazy::FixedFolder;
 use super::node::{Entry, Folder, NODE, Node};
 use super::options::{Extent, OpenOptions};
 use super::xattrs::ExtendedAttributes;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
 use super::grammar::By;
-use super::made::MadeFile;
+use super::lazy::LazyFile;
 use super::meta;
 use super::missing;
 use super::names::dimension_names;
@@ -17,12 +17,12 @@ use super::texts::Format;
 use crate::array::dense::AxisRange;
 use crate::array::metadata::Value;
 use crate::error::{Error, Locate, Result};
-use crate::export::column::Fit;
+use crate::export::column::FormatResult;
 use crate::export::extension::of_datatype;
 use crate::export::georeference::GeoreferencedAxes;
 use crate::export::pam::{Band, Pam};
 use crate::export::raster::{Scene, band_axis, line_and_sample_axes};
-use crate::export::{Column, Field, Metadatum, Misfit, envi, number, sidecar};
+use crate::export::{Column, Field, Metadatum, Unrepresentable, envi, number, sidecar};
 use crate::format::datatype::Datatype;
 use crate::storage::StoreKey;
 
@@ -36,7 +36,7 @@ const GDAL_FILE: &str = ".tdb.aux.xml";
 const MOST_GDAL_FILE: u64 = 16 << 20;
 
 /// Writes the header of an image whose raw file has the given name.
-type ImageHeader = fn(&Column, &Scene, &str) -> Fit<Vec<u8>>;
+type ImageHeader = fn(&Column, &Scene, &str) -> FormatResult<Vec<u8>>;
 
 /// Adds the ENVI header, and for those who ask for them `.vrt`, `.nhdr` and `.mhd`.
 pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
@@ -67,15 +67,15 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
 fn header(
     fields: &FieldFolder,
     id: FieldId,
-    write: impl Fn(&Column, &Scene) -> Fit<Vec<u8>> + Send + Sync + 'static,
-) -> MadeFile {
+    write: impl Fn(&Column, &Scene) -> FormatResult<Vec<u8>> + Send + Sync + 'static,
+) -> LazyFile {
     let this = fields.clone();
-    MadeFile::new(fields.modified, move || -> Result<Arc<_>> {
+    LazyFile::new(fields.modified, move || -> Result<Arc<_>> {
         let rasters = Rasters::of(&this)?;
         let field = rasters.describe(id)?;
         let scene = rasters.scene(id, &field);
         let text = write(&column(&*this.shown, id, field)?, &scene);
-        Ok(Arc::new(text.map_err(|Misfit(reason)| Error::unsupported(reason))?))
+        Ok(Arc::new(text.map_err(|Unrepresentable(reason)| Error::unsupported(reason))?))
     })
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
-use super::formats::{column_of, labelled_column_of, misfit};
-use super::made::MadeFile;
+use super::formats::{column_of, labelled_column_of, unrepresentable};
+use super::lazy::LazyFile;
 use super::shown::FieldId;
 use super::texts::Format;
 use super::xattrs;
@@ -37,7 +37,7 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     let file = |style: Style| {
         let (this, from_front, described) = (fields.clone(), fields.clone(), fields.clone());
         let make = move || Ok(Arc::new(text_table(&this, style)?.measure()?) as _);
-        MadeFile::new(fields.modified, make)
+        LazyFile::new(fields.modified, make)
             .with_forward(move || Ok(text_table(&from_front, style)?.forward()))
             .described_by(move || xattrs::of_table(&described))
     };
@@ -56,14 +56,14 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
 pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if fields.has_one_axis() {
         let (this, described) = (fields.clone(), fields.clone());
-        let make = move || Ok(arrow(&columns(&this)?).map_err(misfit)?.content);
-        let file = MadeFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described));
+        let make = move || Ok(arrow(&columns(&this)?).map_err(unrepresentable)?.content);
+        let file = LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described));
         builder.add("cells.arrow", Format::Arrow, None, file);
     }
 }
 
 fn text_table(fields: &FieldFolder, style: Style) -> Result<Arc<Table>> {
-    Ok(text::table(&columns(fields)?, style).map_err(misfit)?.table)
+    Ok(text::table(&columns(fields)?, style).map_err(unrepresentable)?.table)
 }
 
 /// All columns: the coordinates and the attributes with their labels, under the names that they have in the array. One
@@ -91,10 +91,10 @@ fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: Fiel
     let make = move || {
         let domain = matrix_domain(&this)?;
         let [rows, columns, values] = [column_of(&this, rows)?, column_of(&this, columns)?, column_of(&this, id)?];
-        matrix_market::matrix_market(&rows, &columns, &values, domain).map_err(misfit)
+        matrix_market::matrix_market(&rows, &columns, &values, domain).map_err(unrepresentable)
     };
     let name = format!("{}.mtx", fields.names.of_field(id));
-    let file = MadeFile::new(fields.modified, make);
+    let file = LazyFile::new(fields.modified, make);
     builder.add_unlisted(name, Format::MatrixMarket, Some(&fields.user_name(id)), file);
 }
 

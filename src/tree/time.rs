@@ -2,15 +2,18 @@
 //!
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
-use super::grammar::moment;
+use super::grammar::moment::{self, Rest, saturating_digits};
 use crate::error::{Error, Result};
-use crate::export::calendar;
+use crate::export::text::time::print;
 use crate::format::datatype::Datatype;
 
 /// Integers below this (1973-03-03 as milliseconds) are more likely a date or seconds than milliseconds.
 const SUSPICIOUSLY_SMALL: u64 = 100_000_000_000;
 
-const MS_PER_DAY: u64 = 86_400_000;
+/// The first millisecond of the year 10000.
+const YEAR_10000: i64 = 253_402_300_800_000;
+
+const MS_PER_DAY: i128 = 86_400_000;
 
 /// What a count of milliseconds begins with where it is a name.
 const COUNT: &str = "ms-";
@@ -62,148 +65,71 @@ pub fn warning(text: &str) -> Option<String> {
 /// The name of a time as a folder, which [`span`] reads: `20240131T101500.000Z`, beyond the year 9999 a count
 /// (`ms-253402300800000`).
 pub fn basic(milliseconds: u64) -> String {
-    match Calendar::of(milliseconds) {
-        Some(c) => format!(
-            "{:04}{:02}{:02}T{:02}{:02}{:02}.{:03}Z",
-            c.year, c.month, c.day, c.hour, c.minute, c.second, c.millisecond
-        ),
-        None => format!("{COUNT}{milliseconds}"),
-    }
+    iso(milliseconds).map_or_else(|| format!("{COUNT}{milliseconds}"), |text| text.replace(['-', ':'], ""))
 }
 
 /// The time as people write it: `2024-01-31T10:15:00.000Z`. Years beyond 9999 stay an integer.
 pub fn extended(milliseconds: u64) -> String {
-    match Calendar::of(milliseconds) {
-        Some(c) => format!(
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-            c.year, c.month, c.day, c.hour, c.minute, c.second, c.millisecond
-        ),
-        None => milliseconds.to_string(),
-    }
+    iso(milliseconds).unwrap_or_else(|| milliseconds.to_string())
 }
 
-/// A time taken apart, in the proleptic Gregorian calendar.
-struct Calendar {
-    year: u64,
-    month: u64,
-    day: u64,
-    hour: u64,
-    minute: u64,
-    second: u64,
-    millisecond: u64,
-}
-
-impl Calendar {
-    fn of(milliseconds: u64) -> Option<Calendar> {
-        let (year, month, day) = calendar::civil((milliseconds / MS_PER_DAY) as i64);
-        let year = u64::try_from(year).ok().filter(|&year| year < 10_000)?;
-        let rest = milliseconds % MS_PER_DAY;
-        Some(Calendar {
-            year,
-            month: month.into(),
-            day: day.into(),
-            hour: rest / 3_600_000,
-            minute: rest / 60_000 % 60,
-            second: rest / 1000 % 60,
-            millisecond: rest % 1000,
-        })
-    }
-}
-
-/// Days from 1970-01-01 to a date; `None` where there is no such day.
-fn day_of_date(year: u64, month: u64, day: u64) -> Option<u64> {
-    let month = i64::try_from(year).ok()?.checked_sub(1970)?.checked_mul(12)?.checked_add(month as i64 - 1)?;
-    let (first, next) = (calendar::days_of_months(month)?, calendar::days_of_months(month + 1)?);
-    let day = first + day.checked_sub(1)? as i64;
-    u64::try_from(day).ok().filter(|_| day < next)
+fn iso(milliseconds: u64) -> Option<String> {
+    let milliseconds = i64::try_from(milliseconds).ok().filter(|&value| value < YEAR_10000)?;
+    let mut text = String::new();
+    print(Datatype::DateTimeMs, milliseconds, |bytes| text.push_str(&String::from_utf8_lossy(bytes)));
+    Some(text + "Z")
 }
 
 fn parse_iso(text: &str) -> std::result::Result<u64, &'static str> {
     const SHAPE: &str = "it is not in the form of ISO 8601";
-    let mut digits = Digits { rest: text.as_bytes() };
-    let year = digits.take(4).ok_or(SHAPE)?;
-    let extended = digits.skip(b"-");
-    let month = digits.take(2).ok_or(SHAPE)?;
-    if extended && !digits.skip(b"-") {
-        return Err(SHAPE);
-    }
-    let day = digits.take(2).ok_or(SHAPE)?;
+    let mut rest = Rest { text };
+    let digits = rest.digits();
+    let extended = digits.len() == 4;
+    let (year, month, day) = match digits.len() {
+        4 => (
+            digits,
+            rest.after('-').and_then(Rest::two).ok_or(SHAPE)?,
+            rest.after('-').and_then(Rest::two).ok_or(SHAPE)?,
+        ),
+        8 => (&digits[..4], saturating_digits(&digits[4..6]), saturating_digits(&digits[6..])),
+        _ => return Err(SHAPE),
+    };
     let (mut hour, mut minute, mut second, mut millisecond) = (0, 0, 0, 0);
-    if digits.skip(b"Tt ") {
-        hour = digits.take(2).ok_or(SHAPE)?;
-        if extended && !digits.skip(b":") {
+    if rest.skip('T') || rest.skip('t') || rest.skip(' ') {
+        hour = rest.two().ok_or(SHAPE)?;
+        if extended && !rest.skip(':') {
             return Err(SHAPE);
         }
-        minute = digits.take(2).ok_or(SHAPE)?;
-        if if extended { digits.skip(b":") } else { digits.next_is_digit() } {
-            second = digits.take(2).ok_or(SHAPE)?;
-            if digits.skip(b".,") {
-                millisecond = digits.take_fraction().ok_or("a fraction has one to three digits (milliseconds)")?;
+        minute = rest.two().ok_or(SHAPE)?;
+        if if extended { rest.skip(':') } else { rest.text.starts_with(|c: char| c.is_ascii_digit()) } {
+            second = rest.two().ok_or(SHAPE)?;
+            if rest.skip('.') || rest.skip(',') {
+                let digits = rest.digits();
+                if !(1..=3).contains(&digits.len()) {
+                    return Err("a fraction has one to three digits (milliseconds)");
+                }
+                millisecond = saturating_digits(digits) * 10i128.pow(3 - digits.len() as u32);
             }
         }
-        digits.skip(b"Zz");
+        let _ = rest.skip('Z') || rest.skip('z');
     } else if !extended {
         return Err(SHAPE);
     }
-    match digits.rest.first() {
-        None => {}
-        Some(b'+' | b'-') => return Err("only UTC is understood, without an offset"),
-        Some(_) => return Err(SHAPE),
+    match rest.text.as_bytes() {
+        [] => {}
+        [b'+' | b'-', ..] => return Err("only UTC is understood, without an offset"),
+        _ => return Err(SHAPE),
     }
+    let year = saturating_digits(year);
     if year < 1970 {
         return Err("arrays know no time before 1970");
     }
-    let days = day_of_date(year, month, day).filter(|_| (1..=12).contains(&month)).ok_or("there is no such day")?;
+    let days = moment::day(year, month, day).ok_or("there is no such day")?;
     if hour > 23 || minute > 59 || second > 60 {
         return Err("there is no such time of day");
     }
-    Ok(days * MS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond)
-}
-
-/// What is still to be read of a time.
-struct Digits<'a> {
-    rest: &'a [u8],
-}
-
-impl Digits<'_> {
-    /// The next `count` digits as a number.
-    fn take(&mut self, count: usize) -> Option<u64> {
-        let (digits, rest) = self.rest.split_at_checked(count)?;
-        let number = number(digits)?;
-        self.rest = rest;
-        Some(number)
-    }
-
-    /// One to three digits after the decimal point, as milliseconds.
-    fn take_fraction(&mut self) -> Option<u64> {
-        let count = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let scale = match count {
-            1 => 100,
-            2 => 10,
-            3 => 1,
-            _ => return None,
-        };
-        Some(self.take(count)? * scale)
-    }
-
-    fn next_is_digit(&self) -> bool {
-        self.rest.first().is_some_and(u8::is_ascii_digit)
-    }
-
-    /// Steps over one byte if it is one of these.
-    fn skip(&mut self, any_of: &[u8]) -> bool {
-        match self.rest.split_first() {
-            Some((first, rest)) if any_of.contains(first) => {
-                self.rest = rest;
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
-fn number(digits: &[u8]) -> Option<u64> {
-    digits.iter().try_fold(0, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u64::from(byte - b'0')))
+    // A year of four digits is far from the end of the range.
+    Ok((days * MS_PER_DAY + ((hour * 60 + minute) * 60 + second) * 1000 + millisecond) as u64)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use arrow_ipc::{Buffer, FieldNode};
 
 use super::bits::{Bits, zeros};
 use super::message::{ALIGNMENT, Contents};
-use super::types::{Layout, Stored};
+use super::types::{ArrowColumn, Layout};
 use crate::error::{Error, Locate, Result};
 use crate::export::compose::{Concat, Repeat, Slice};
 use crate::export::content::Content;
@@ -27,31 +27,31 @@ const MOST_ROWS: u64 = 1 << 20;
 const MOST_BATCHES: u64 = 1 << 16;
 
 /// All rows of a table, cut into batches.
-pub struct Batches {
-    pub columns: Vec<Stored>,
+pub struct RecordBatches {
+    pub columns: Vec<ArrowColumn>,
     pub rows: u64,
     rows_of_batch: u64,
 }
 
 /// One batch: what its message says, and its body.
-pub struct Batch {
+pub struct RecordBatch {
     pub contents: Contents,
     pub body: Concat,
 }
 
-impl Batches {
-    /// Batches of columns that have `rows` cells each.
-    pub fn new(columns: Vec<Stored>, rows: u64) -> Self {
+impl RecordBatches {
+    /// RecordBatches of columns that have `rows` cells each.
+    pub fn new(columns: Vec<ArrowColumn>, rows: u64) -> Self {
         let row: u64 = columns.iter().map(|column| column.row_length().unwrap_or(16)).fold(1, u64::saturating_add);
         let of_size = (BATCH_BYTES / row).clamp(1, MOST_ROWS);
         // A multiple of what makes all validity buffers of full batches end on a boundary.
         let rows_of_batch = of_size.max(rows / MOST_BATCHES).max(4096).next_multiple_of(8 * ALIGNMENT);
-        Batches::of(columns, rows, rows_of_batch)
+        RecordBatches::of(columns, rows, rows_of_batch)
     }
 
-    /// Batches of so many rows each.
-    pub(super) fn of(columns: Vec<Stored>, rows: u64, rows_of_batch: u64) -> Self {
-        Batches { columns, rows, rows_of_batch }
+    /// RecordBatches of so many rows each.
+    pub(super) fn of(columns: Vec<ArrowColumn>, rows: u64, rows_of_batch: u64) -> Self {
+        RecordBatches { columns, rows, rows_of_batch }
     }
 
     /// How many batches there are; none for no rows.
@@ -102,7 +102,7 @@ impl Batches {
     }
 
     /// Reads the validity of a batch's rows, and makes its body of parts of the columns.
-    pub fn batch(&self, number: u64) -> Result<Batch> {
+    pub fn batch(&self, number: u64) -> Result<RecordBatch> {
         let first = number * self.rows_of_batch;
         let rows = self.rows_of_batch.min(self.rows - first);
         let mut body = Body::default();
@@ -112,7 +112,7 @@ impl Batches {
         let room = self.before(number + 1)?.checked_sub(self.before(number)?).filter(|&room| room == body.length);
         let body_length = room.ok_or_else(|| Error::damaged("offsets that do not agree with the values"))?;
         let contents = Contents { rows, nodes: body.nodes, buffers: body.buffers, body_length };
-        Ok(Batch { contents, body: Concat::new(body.parts) })
+        Ok(RecordBatch { contents, body: Concat::new(body.parts) })
     }
 
     /// Bytes of the buffers of fixed size of so many rows.
@@ -129,7 +129,7 @@ impl Batches {
     }
 }
 
-impl Stored {
+impl ArrowColumn {
     /// Bytes of a cell's values; `None` where they vary.
     fn row_length(&self) -> Option<u64> {
         match self.layout {
@@ -164,7 +164,7 @@ struct Body {
 }
 
 impl Body {
-    fn column(&mut self, column: &Stored, first: u64, rows: u64) -> Result<()> {
+    fn column(&mut self, column: &ArrowColumn, first: u64, rows: u64) -> Result<()> {
         let part = |of: &Arc<dyn Content>, size: u64| -> Arc<dyn Content> {
             Arc::new(Slice::new(of.clone(), first * size, rows * size))
         };
@@ -193,7 +193,7 @@ impl Body {
     /// Offsets that begin at 0 and count values of `size` bytes, and the values.
     fn variable(
         &mut self,
-        column: &Stored,
+        column: &ArrowColumn,
         offsets: &Arc<dyn Content>,
         size: u64,
         first: u64,
@@ -252,7 +252,7 @@ fn padded(length: u64) -> Option<u64> {
 }
 
 /// The byte offset of a row's values.
-fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &Stored) -> Result<u64> {
+fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &ArrowColumn) -> Result<u64> {
     let offset = read_offset(offsets, row)?;
     if offset > column.values.len() {
         return Err(wrong_offset(offset, column));
@@ -260,6 +260,6 @@ fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &Stored) -> Result<u6
     Ok(offset)
 }
 
-fn wrong_offset(offset: u64, column: &Stored) -> Error {
+fn wrong_offset(offset: u64, column: &ArrowColumn) -> Error {
     Error::damaged(format!("the offset {offset} of a value")).in_field(column.field.name())
 }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_ipc::{Block, Buffer, FieldNode};
 use arrow_schema::{DataType, Schema};
 
-use super::batch::Batches;
+use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, Contents, MAGIC};
 use super::types::label_type;
 use crate::error::{Error, Result};
-use crate::export::column::{Fit, Labels, Misfit};
+use crate::export::column::{FormatResult, Labels, Unrepresentable};
 use crate::export::compose::Concat;
 use crate::export::content::{Content, check_range, read_head};
 use crate::read::Output;
@@ -20,7 +20,7 @@ const RECENT_BATCHES: usize = 4;
 /// An Arrow IPC file; what needs a look at the columns is made when it is first read.
 pub struct File {
     schema: Schema,
-    batches: Batches,
+    batches: RecordBatches,
     /// Magic bytes, schema and dictionaries.
     head: Vec<u8>,
     dictionaries: Vec<Block>,
@@ -38,7 +38,7 @@ pub struct File {
 
 impl File {
     /// Makes what does not depend on cells.
-    pub fn new(batches: Batches) -> Fit<Self> {
+    pub fn new(batches: RecordBatches) -> FormatResult<Self> {
         let schema = Schema::new(batches.columns.iter().map(|column| column.field.clone()).collect::<Vec<_>>());
         let mut head = MAGIC.to_vec();
         head.extend(message::schema(&schema, head.len() as u64));
@@ -58,7 +58,7 @@ impl File {
         let batches_end =
             batches.total().and_then(|total| total.checked_add(count * message_length + head.len() as u64));
         let length = batches_end.and_then(|end| end.checked_add(tail_length)).filter(|&end| end <= i64::MAX as u64);
-        let too_long = || Misfit::new("the Arrow file would be longer than 2^63 bytes");
+        let too_long = || Unrepresentable::new("the Arrow file would be longer than 2^63 bytes");
         Ok(File {
             schema,
             head,
@@ -166,7 +166,7 @@ impl Content for File {
 }
 
 /// The message and body of the labels of an enumeration.
-fn dictionary(labels: &Labels) -> Fit<(Contents, Vec<u8>)> {
+fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
     let count = labels.values.len() as u64;
     let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
     let (mut body, mut buffers) = (Vec::new(), vec![Buffer::new(0, 0)]);
@@ -184,7 +184,7 @@ fn dictionary(labels: &Labels) -> Fit<(Contents, Vec<u8>)> {
         texts.iter().for_each(|text| body.extend(text.as_bytes()));
     } else {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
-            return Err(Misfit::new(format!("the labels of {} have several values each", labels.name)));
+            return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
         }
         body = labels.values.concat();
         buffers.push(Buffer::new(0, body.len() as i64));

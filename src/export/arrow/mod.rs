@@ -25,14 +25,14 @@ mod types;
 
 use std::sync::Arc;
 
-use super::column::{Column, Exported, Field, Fit, Misfit};
-use batch::Batches;
+use super::column::{Column, Exported, Field, FormatResult, Unrepresentable};
+use batch::RecordBatches;
 use file::File;
-use types::Stored;
+use types::ArrowColumn;
 
 /// Whether an Arrow file can hold a field, and if not why.
-pub fn check(field: &Field) -> Fit<()> {
-    Stored::check(field)
+pub fn check(field: &Field) -> FormatResult<()> {
+    ArrowColumn::check(field)
 }
 
 /// The Arrow IPC file of columns with the same number of cells.
@@ -40,23 +40,23 @@ pub fn check(field: &Field) -> Fit<()> {
 /// The size is known without reading a cell. The metadata of a batch needs its number of nulls, for which
 /// the batch's validity is read, and the places of batches need one offset each of every variable-length
 /// column.
-pub fn arrow(columns: &[Column]) -> Fit<Exported> {
+pub fn arrow(columns: &[Column]) -> FormatResult<Exported> {
     let rows = columns.first().map_or(0, Column::cells);
     let (mut stored, mut left_out) = (Vec::new(), Vec::new());
     for column in columns {
         column.check()?;
         if column.cells() != rows {
-            return Err(Misfit::new(format!("{}: not as many rows as the others", column.field.name)));
+            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
         }
-        match Stored::new(column) {
+        match ArrowColumn::new(column) {
             Ok(column) => stored.push(column),
             Err(reason) => left_out.push((column.field.name.clone(), reason)),
         }
     }
     if stored.is_empty() {
-        return Err(Misfit::new("Arrow can hold no column of this array"));
+        return Err(Unrepresentable::new("Arrow can hold no column of this array"));
     }
-    let file = File::new(Batches::new(stored, rows))?;
+    let file = File::new(RecordBatches::new(stored, rows))?;
     Ok(Exported { content: Arc::new(file), left_out })
 }
 

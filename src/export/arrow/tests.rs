@@ -118,8 +118,8 @@ fn the_reader_finds_every_value() {
 fn several_batches_are_one_table() {
     let columns = sample(1800);
     for rows_of_batch in [512, 1024] {
-        let stored = columns.iter().map(|column| Stored::new(column).unwrap()).collect();
-        let file = File::new(Batches::of(stored, 1800, rows_of_batch)).unwrap();
+        let stored = columns.iter().map(|column| ArrowColumn::new(column).unwrap()).collect();
+        let file = File::new(RecordBatches::of(stored, 1800, rows_of_batch)).unwrap();
         let batches = read(&file);
         assert_eq!(batches.len() as u64, 1800u64.div_ceil(rows_of_batch));
         check_sample(&batches, 1800);
@@ -139,8 +139,8 @@ fn columns_are_read_ahead() {
                 Column { validity, ..sources.column(Column { validity: None, ..column.clone() }) }
             }
         };
-        let stored = columns.iter().map(|column| Stored::new(&watch(column)).unwrap()).collect();
-        Arc::new(File::new(Batches::of(stored, 1800, 512)).unwrap())
+        let stored = columns.iter().map(|column| ArrowColumn::new(&watch(column)).unwrap()).collect();
+        Arc::new(File::new(RecordBatches::of(stored, 1800, 512)).unwrap())
     });
 }
 
@@ -210,8 +210,8 @@ proptest! {
     #[test]
     fn texts_of_any_length_read_back(texts in proptest::collection::vec(".{0,20}", 0..1600), batch in 1u64..3) {
         let cells: Vec<Vec<u8>> = texts.iter().map(|text| text.clone().into_bytes()).collect();
-        let stored = vec![Stored::new(&variable("a", Datatype::StringUtf8, &cells)).unwrap()];
-        let file = File::new(Batches::of(stored, texts.len() as u64, 512 * batch)).unwrap();
+        let stored = vec![ArrowColumn::new(&variable("a", Datatype::StringUtf8, &cells)).unwrap()];
+        let file = File::new(RecordBatches::of(stored, texts.len() as u64, 512 * batch)).unwrap();
         let found: Vec<String> = read(&file)
             .iter()
             .flat_map(|batch| batch.column(0).as_string::<i64>().iter().map(|t| t.unwrap().to_owned()).collect::<Vec<_>>())

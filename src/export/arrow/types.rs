@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 
 use crate::error::Result;
 use crate::export::calendar;
-use crate::export::column::{Column, Field, Fit, Labels, Misfit};
+use crate::export::column::{Column, Field, FormatResult, Labels, Unrepresentable};
 use crate::export::content::{Content, check_range};
 use crate::export::element::{BLOCK, Converted, by_elements};
 use crate::export::number;
@@ -29,7 +29,7 @@ pub enum Layout {
 }
 
 /// A column and its Arrow type.
-pub struct Stored {
+pub struct ArrowColumn {
     pub field: ArrowField,
     pub layout: Layout,
     /// The data buffer of all rows.
@@ -41,21 +41,21 @@ pub struct Stored {
     pub labels: Option<Arc<Labels>>,
 }
 
-impl Stored {
+impl ArrowColumn {
     /// Whether a field has an Arrow type, and if not why.
-    pub fn check(field: &Field) -> Fit<()> {
+    pub fn check(field: &Field) -> FormatResult<()> {
         data_type(field).map(drop)
     }
 
     /// The column's type and contents.
-    pub fn new(column: &Column) -> Fit<Self> {
+    pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let (data_type, layout) = data_type(field)?;
         let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
         let mut validity = column.validity.clone();
         if let Some(labels) = &labels {
             let codes = column.values.clone();
-            validity = Some(Arc::new(Labelled::new(codes, field.datatype, labels.values.len() as u64, validity)));
+            validity = Some(Arc::new(LabelValidity::new(codes, field.datatype, labels.values.len() as u64, validity)));
         }
         let ordered = labels.as_ref().is_some_and(|labels| labels.ordered);
         let metadata = [("tiledb.datatype".to_owned(), field.datatype.name().to_owned())];
@@ -71,14 +71,15 @@ impl Stored {
             })),
             None => values,
         };
-        Ok(Stored { field: arrow_field, layout, values, offsets: column.offsets.clone(), validity, labels })
+        Ok(ArrowColumn { field: arrow_field, layout, values, offsets: column.offsets.clone(), validity, labels })
     }
 }
 
-fn data_type(field: &Field) -> Fit<(DataType, Layout)> {
+fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
     let datatype = field.datatype;
     let size = datatype.size() as u64;
-    let list_length = |values: u32| i32::try_from(values).map_err(|_| Misfit::new("Arrow has no cells so long"));
+    let list_length =
+        |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells so long"));
     let item = |data_type| Arc::new(ArrowField::new("item", data_type, false));
     if datatype.kind() == Kind::Bytes && size == 1 {
         return Ok(match field.values_per_cell {
@@ -165,20 +166,20 @@ pub fn label_type(labels: &Labels) -> DataType {
 }
 
 /// Whether each code has a label and is not null: what Arrow needs of a dictionary's indices.
-struct Labelled {
+struct LabelValidity {
     codes: Arc<dyn Content>,
     datatype: Datatype,
     labels: u64,
     validity: Option<Arc<dyn Content>>,
 }
 
-impl Labelled {
+impl LabelValidity {
     fn new(codes: Arc<dyn Content>, datatype: Datatype, labels: u64, validity: Option<Arc<dyn Content>>) -> Self {
-        Labelled { codes, datatype, labels, validity }
+        LabelValidity { codes, datatype, labels, validity }
     }
 }
 
-impl Content for Labelled {
+impl Content for LabelValidity {
     fn len(&self) -> u64 {
         self.codes.len() / self.datatype.size() as u64
     }

@@ -40,7 +40,7 @@ mod variables;
 
 use std::sync::Arc;
 
-use super::column::{Columns, Exported, Fit, Misfit};
+use super::column::{Columns, Exported, FormatResult, Unrepresentable};
 use super::compose::{Concat, Repeat};
 use super::content::Content;
 use header::{Header, Placed};
@@ -65,7 +65,7 @@ pub struct NetCdf {
 /// The netCDF file of an array: CDF-2, or CDF-5 where CDF-2 cannot hold it.
 ///
 /// Columns that neither can hold are left out, with the reason.
-pub fn netcdf(columns: &Columns) -> Fit<NetCdf> {
+pub fn netcdf(columns: &Columns) -> FormatResult<NetCdf> {
     let file = match write(columns, Version::Cdf2) {
         Ok(file) => return Ok(NetCdf { version: Version::Cdf2, file }),
         Err(_) => write(columns, Version::Cdf5)?,
@@ -76,7 +76,7 @@ pub fn netcdf(columns: &Columns) -> Fit<NetCdf> {
 /// Variables begin at multiples of this, so that a reader's pages hold whole values.
 const ALIGNMENT: u64 = 64;
 
-fn write(columns: &Columns, version: Version) -> Fit<Exported> {
+fn write(columns: &Columns, version: Version) -> FormatResult<Exported> {
     let mut plan = Plan::of(columns, version)?;
     if version == Version::Cdf2 {
         plan.move_longest_to_the_end()?;
@@ -88,7 +88,7 @@ fn write(columns: &Columns, version: Version) -> Fit<Exported> {
         variables: plan.variables.iter().map(|variable| Placed { variable, begin: 0 }).collect(),
     };
     // The places do not change the header's length.
-    let too_long = || Misfit::new("netCDF has no files over 2^63 bytes");
+    let too_long = || Unrepresentable::new("netCDF has no files over 2^63 bytes");
     let mut end = header.encode().len() as u64;
     let mut parts: Vec<Arc<dyn Content>> = Vec::new();
     for placed in header.variables.iter_mut().filter(|placed| !placed.variable.content.is_empty()) {

@@ -8,7 +8,7 @@ use super::metadata;
 use super::names::Names;
 use super::place::{self, Direction};
 use super::types::{Encoding, NcType, units};
-use crate::export::column::{Column, Columns, Fit, Labels, Metadatum, Misfit};
+use crate::export::column::{Column, Columns, FormatResult, Labels, Metadatum, Unrepresentable};
 use crate::export::compose::Repeat;
 use crate::export::content::Content;
 use crate::export::georeference::Georeference;
@@ -61,12 +61,12 @@ pub struct Plan {
     pub dimensions: Vec<Dimension>,
     pub attributes: Vec<Attribute>,
     pub variables: Vec<Variable>,
-    pub left_out: Vec<(String, Misfit)>,
+    pub left_out: Vec<(String, Unrepresentable)>,
 }
 
 impl Plan {
     /// The plan of an array's file in a version, or why that version cannot hold it.
-    pub fn of(columns: &Columns, version: Version) -> Fit<Self> {
+    pub fn of(columns: &Columns, version: Version) -> FormatResult<Self> {
         let mut builder = Builder::new(version);
         builder.global_attributes(&columns.metadata);
         if columns.sparse {
@@ -78,12 +78,12 @@ impl Plan {
     }
 
     /// CDF-2 allows one variable over 4 GiB, as the last.
-    pub fn move_longest_to_the_end(&mut self) -> Fit<()> {
+    pub fn move_longest_to_the_end(&mut self) -> FormatResult<()> {
         let too_long = |variable: &Variable| variable.content.len() > LONGEST_IN_CDF2;
         match self.variables.iter().filter(|variable| too_long(variable)).count() {
             0 => {}
             1 => self.variables.sort_by_key(too_long),
-            _ => return Err(Misfit::new("CDF-2 has only one variable over 4 GiB")),
+            _ => return Err(Unrepresentable::new("CDF-2 has only one variable over 4 GiB")),
         }
         Ok(())
     }
@@ -104,12 +104,12 @@ impl Builder {
         Builder { version, plan, names: Names::default(), shared: Vec::new() }
     }
 
-    fn dense(&mut self, columns: &Columns) -> Fit<()> {
+    fn dense(&mut self, columns: &Columns) -> FormatResult<()> {
         let mut axes = Vec::new();
         for axis in &columns.dimensions {
             axis.check()?;
             if axis.cells() == 0 {
-                return Err(Misfit::new("netCDF classic has no axis of length 0"));
+                return Err(Unrepresentable::new("netCDF classic has no axis of length 0"));
             }
             let name = self.names.give(&axis.field.name);
             let dimension = self.dimension(name.clone(), axis.cells())?;
@@ -141,14 +141,14 @@ impl Builder {
         for column in &columns.attributes {
             column.check()?;
             if column.shape != lengths {
-                return Err(Misfit::new(format!("{}: its shape is not that of the axes", column.field.name)));
+                return Err(Unrepresentable::new(format!("{}: its shape is not that of the axes", column.field.name)));
             }
             self.column(column, &axes)?;
         }
         Ok(())
     }
 
-    fn sparse(&mut self, columns: &Columns) -> Fit<()> {
+    fn sparse(&mut self, columns: &Columns) -> FormatResult<()> {
         let all = || columns.dimensions.iter().chain(&columns.attributes);
         let cells = all().next().map_or(0, Column::cells);
         let dimension_name = self.names.give("cells");
@@ -156,7 +156,7 @@ impl Builder {
         for column in all() {
             column.check()?;
             if column.cells() != cells {
-                return Err(Misfit::new(format!("{}: not as many rows as the others", column.field.name)));
+                return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
             }
         }
         let before = self.plan.variables.len();
@@ -181,7 +181,7 @@ impl Builder {
     }
 
     /// One attribute, or the coordinates of sparse cells, and the variables that explain it.
-    fn column(&mut self, column: &Column, cell_dimensions: &[usize]) -> Fit<()> {
+    fn column(&mut self, column: &Column, cell_dimensions: &[usize]) -> FormatResult<()> {
         let field = &column.field;
         let encoding = self.encoding(column)?;
         let size = field.datatype.size() as u64;
@@ -194,7 +194,7 @@ impl Builder {
                 dimensions.push(self.dimension(name, u64::from(values))?);
             }
             None if padded.is_none() && column.values.len() < size => {
-                let reason = Misfit::new("it has no values at all, and netCDF classic has no empty dimension");
+                let reason = Unrepresentable::new("it has no values at all, and netCDF classic has no empty dimension");
                 self.plan.left_out.push((field.name.clone(), reason));
                 return Ok(());
             }
@@ -293,13 +293,13 @@ impl Builder {
     }
 
     /// Where the values of each cell begin, and one more.
-    fn offsets(&mut self, name: &str, column: &Column, offsets: &Arc<dyn Content>) -> Fit<()> {
+    fn offsets(&mut self, name: &str, column: &Column, offsets: &Arc<dyn Content>) -> FormatResult<()> {
         let offsets_name = self.names.give(&format!("{name}_offsets"));
         let dimension = self.names.give(&format!("{name}_offset"));
         let dimension = self.dimension(dimension, column.cells().saturating_add(1))?;
         let bounds = Some((0, i128::from(column.values.len())));
         // Signed in CDF-5 too: no length is over 2^63, and it is the commoner type.
-        let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| misfit(column))?;
+        let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
         let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
         let attributes = vec![Attribute::text("long_name", text)];
         self.add(offsets_name, vec![dimension], encoding.nc_type, encoding.apply(offsets.clone()), attributes);
@@ -307,7 +307,7 @@ impl Builder {
     }
 
     /// All labels as a variable: texts padded to the longest, numbers as they are.
-    fn labels(&mut self, name: &str, labels: &Labels) -> Fit<()> {
+    fn labels(&mut self, name: &str, labels: &Labels) -> FormatResult<()> {
         let size = labels.datatype.size();
         let longest = labels.values.iter().map(Vec::len).max().unwrap_or(0).next_multiple_of(size);
         if longest == 0 {
@@ -316,12 +316,12 @@ impl Builder {
         let variable_name = self.names.give(&format!("{name}_labels"));
         if (longest as u64).saturating_mul(labels.values.len() as u64) > MOST_LABEL_BYTES {
             let reason = format!("the labels, padded to the longest, are over {} MiB", MOST_LABEL_BYTES >> 20);
-            self.plan.left_out.push((variable_name, Misfit::new(reason)));
+            self.plan.left_out.push((variable_name, Unrepresentable::new(reason)));
             return Ok(());
         }
         // Only the type matters, and no bounds would allow a narrower one than the values' own.
         let Some(encoding) = Encoding::of(labels.datatype, label_bounds(labels), self.version) else {
-            return Err(Misfit::new("CDF-2 cannot hold the labels"));
+            return Err(Unrepresentable::new("CDF-2 cannot hold the labels"));
         };
         let padded: Vec<u8> = labels
             .values
@@ -381,18 +381,18 @@ impl Builder {
         attributes
     }
 
-    fn encoding(&self, column: &Column) -> Fit<Encoding> {
-        Encoding::of(column.field.datatype, column.bounds, self.version).ok_or_else(|| misfit(column))
+    fn encoding(&self, column: &Column) -> FormatResult<Encoding> {
+        Encoding::of(column.field.datatype, column.bounds, self.version).ok_or_else(|| unrepresentable(column))
     }
 
     /// A dimension of that name, which is legal and unique already.
-    fn dimension(&mut self, name: String, length: u64) -> Fit<usize> {
+    fn dimension(&mut self, name: String, length: u64) -> FormatResult<usize> {
         let longest = match self.version {
             Version::Cdf2 => LONGEST_DIMENSION_OF_CDF2,
             Version::Cdf5 => i64::MAX as u64 - 3,
         };
         if length > longest {
-            return Err(Misfit::new(format!("a dimension of length {length} is too long for netCDF")));
+            return Err(Unrepresentable::new(format!("a dimension of length {length} is too long for netCDF")));
         }
         self.plan.dimensions.push(Dimension { name, length });
         Ok(self.plan.dimensions.len() - 1)
@@ -410,8 +410,8 @@ impl Builder {
     }
 }
 
-fn misfit(column: &Column) -> Misfit {
-    Misfit::new(format!("{}: CDF-2 has no 64-bit integers", column.field.name))
+fn unrepresentable(column: &Column) -> Unrepresentable {
+    Unrepresentable::new(format!("{}: CDF-2 has no 64-bit integers", column.field.name))
 }
 
 /// The length that all values of a text are padded to, unless that takes too much room.

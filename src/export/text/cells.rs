@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Locate, Result};
-use crate::export::column::{Column, Fit, Misfit};
+use crate::export::column::{Column, FormatResult, Unrepresentable};
 use crate::export::content::Content;
 use crate::read::Output;
 
 /// The cells of a column, each some elements: numbers, or bytes of a text.
-pub struct Cells {
+pub struct ColumnCells {
     name: String,
     /// Bytes of an element.
     pub size: u64,
@@ -26,16 +26,16 @@ enum Count {
     Offsets(Arc<dyn Content>),
 }
 
-impl Cells {
+impl ColumnCells {
     /// The cells of a column whose lengths agree.
-    pub fn new(column: &Column) -> Fit<Self> {
+    pub fn new(column: &Column) -> FormatResult<Self> {
         let field = &column.field;
         let count = match (field.values_per_cell, &column.offsets) {
             (Some(values), _) => Count::Each(u64::from(values)),
             (None, Some(offsets)) => Count::Offsets(offsets.clone()),
-            (None, None) => return Err(Misfit::new(format!("{}: it has no offsets", field.name))),
+            (None, None) => return Err(Unrepresentable::new(format!("{}: it has no offsets", field.name))),
         };
-        Ok(Cells {
+        Ok(ColumnCells {
             name: field.name.clone(),
             size: field.datatype.size() as u64,
             count,
@@ -94,7 +94,7 @@ impl Cells {
     /// The number of the first element of a row; behind the last row, of all elements.
     ///
     /// # Errors
-    /// As [`Cells::elements`].
+    /// As [`ColumnCells::elements`].
     pub fn element(&self, row: u64) -> Result<u64> {
         let mut element = Vec::with_capacity(1);
         self.elements(row, 0, &mut element)?;

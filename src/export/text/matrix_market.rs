@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::rows::{Rows, TextColumn};
-use crate::export::column::{Column, Field, Fit, Misfit};
+use crate::export::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::export::content::Content;
 use crate::format::datatype::Kind;
 
@@ -11,7 +11,12 @@ use crate::format::datatype::Kind;
 ///
 /// The rows and columns are the integer coordinates counted from 1 at the `first` of each dimension's
 /// domain; `lengths` are the domain's.
-pub fn matrix_market(rows: &Column, columns: &Column, values: &Column, domain: MatrixDomain) -> Fit<Arc<dyn Content>> {
+pub fn matrix_market(
+    rows: &Column,
+    columns: &Column,
+    values: &Column,
+    domain: MatrixDomain,
+) -> FormatResult<Arc<dyn Content>> {
     check(&rows.field, &columns.field, &values.field)?;
     let number_kind = match values.field.datatype.kind() {
         Kind::Float => "real",
@@ -30,7 +35,7 @@ pub fn matrix_market(rows: &Column, columns: &Column, values: &Column, domain: M
     values.check()?;
     texts.push(TextColumn::new(values, None)?);
     if [rows.cells(), columns.cells()] != [cells; 2] {
-        return Err(Misfit::new("coordinates and values differ in number"));
+        return Err(Unrepresentable::new("coordinates and values differ in number"));
     }
     Ok(Arc::new(Rows::new(header.into_bytes(), texts, cells, b' ', 1)?))
 }
@@ -45,21 +50,23 @@ pub struct MatrixDomain {
 }
 
 /// Whether [`matrix_market`] can hold a field over two dimensions, and if not why.
-pub fn check(rows: &Field, columns: &Field, values: &Field) -> Fit<()> {
+pub fn check(rows: &Field, columns: &Field, values: &Field) -> FormatResult<()> {
     for dimension in [rows, columns] {
         let integers = matches!(dimension.datatype.kind(), Kind::Signed | Kind::Unsigned);
         if !integers || dimension.values_per_cell != Some(1) {
-            return Err(Misfit::new("Matrix Market counts rows and columns, and this dimension is no integer"));
+            return Err(Unrepresentable::new(
+                "Matrix Market counts rows and columns, and this dimension is no integer",
+            ));
         }
     }
     if values.datatype.kind() == Kind::Bytes || values.values_per_cell != Some(1) {
-        return Err(Misfit::new("Matrix Market has one number a cell"));
+        return Err(Unrepresentable::new("Matrix Market has one number a cell"));
     }
     if values.datatype.time_unit().is_some() {
-        return Err(Misfit::new("Matrix Market has no dates"));
+        return Err(Unrepresentable::new("Matrix Market has no dates"));
     }
     if values.nullable {
-        return Err(Misfit::new("Matrix Market has no nulls"));
+        return Err(Unrepresentable::new("Matrix Market has no nulls"));
     }
     Ok(())
 }

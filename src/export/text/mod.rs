@@ -1,10 +1,10 @@
 //! Arrays as text: columns of fixed width and lines of texts, every byte of which is reached by arithmetic, and
 //! tables without padding, whose rows are measured first.
 
-mod batch;
 mod cells;
 pub mod matrix_market;
 mod measured;
+mod row_writer;
 mod rows;
 mod style;
 mod table;
@@ -13,7 +13,7 @@ mod value;
 
 use std::sync::Arc;
 
-use super::column::{Column, Field, Fit, Labels, Misfit};
+use super::column::{Column, Field, FormatResult, Labels, Unrepresentable};
 use super::content::Content;
 use crate::format::datatype::Kind;
 pub use measured::Measured;
@@ -23,9 +23,9 @@ pub use table::Table;
 use table::TableColumn;
 
 /// Whether [`grid`] can hold a field, and if not why.
-pub fn check_grid(field: &Field) -> Fit<()> {
+pub fn check_grid(field: &Field) -> FormatResult<()> {
     if field.values_per_cell.is_none() {
-        return Err(Misfit::new("a grid has cells of one width, and here each cell has its own"));
+        return Err(Unrepresentable::new("a grid has cells of one width, and here each cell has its own"));
     }
     TextColumn::check(field)
 }
@@ -33,11 +33,11 @@ pub fn check_grid(field: &Field) -> Fit<()> {
 /// The values of a column, one row of the array a line: the last axis across, the others down. A column
 /// with one axis is one cell a line.
 ///
-/// Cells are separated by a space. Each value has the width of its type's longest text and is padded on the
+/// ColumnCells are separated by a space. Each value has the width of its type's longest text and is padded on the
 /// left; it reads back to the same value. Several values a cell are one after the other. Enumerations show
 /// labels, in quotes where they have blanks or quotes or nothing in them, as R's `read.table` reads them. Nulls
 /// and codes without label are `NA`, for floats `NaN`, blanks for text.
-pub fn grid(column: &Column) -> Fit<Arc<dyn Content>> {
+pub fn grid(column: &Column) -> FormatResult<Arc<dyn Content>> {
     column.check()?;
     check_grid(&column.field)?;
     let across = if column.shape.len() > 1 { column.shape.last().copied().unwrap_or(1) } else { 1 };
@@ -46,12 +46,12 @@ pub fn grid(column: &Column) -> Fit<Arc<dyn Content>> {
 }
 
 /// Whether [`lines`] can hold a field, and if not why.
-pub fn check_lines(field: &Field) -> Fit<()> {
+pub fn check_lines(field: &Field) -> FormatResult<()> {
     if field.datatype.kind() != Kind::Bytes || field.values_per_cell.is_some() {
-        return Err(Misfit::new("lines are for texts of any length"));
+        return Err(Unrepresentable::new("lines are for texts of any length"));
     }
     if !field.datatype.is_string() && field.datatype != crate::format::datatype::Datatype::GeomWkt {
-        return Err(Misfit::new("blobs are no lines of text"));
+        return Err(Unrepresentable::new("blobs are no lines of text"));
     }
     TextColumn::check(field)
 }
@@ -60,7 +60,7 @@ pub fn check_lines(field: &Field) -> Fit<()> {
 /// byte, so that the size is known: all bytes and one a cell.
 ///
 /// A null is a line of as many blanks as it has stored bytes, which are usually none.
-pub fn lines(column: &Column) -> Fit<Arc<dyn Content>> {
+pub fn lines(column: &Column) -> FormatResult<Arc<dyn Content>> {
     column.check()?;
     check_lines(&column.field)?;
     let text = TextColumn::new(column, None)?;
@@ -69,10 +69,10 @@ pub fn lines(column: &Column) -> Fit<Arc<dyn Content>> {
 
 /// The labels that the codes of a column stand for, one a line, as [`lines`] shows texts. A null or a code without
 /// label is an empty line.
-pub fn label_lines(column: &Column) -> Fit<Arc<Table>> {
+pub fn label_lines(column: &Column) -> FormatResult<Arc<Table>> {
     column.check()?;
     let labels = shown_labels(&column.field, one_line);
-    let labels = labels.ok_or_else(|| Misfit::new("its values are no codes of labels"))?;
+    let labels = labels.ok_or_else(|| Unrepresentable::new("its values are no codes of labels"))?;
     let text = TableColumn::new(column, Style::Tsv, Some(labels))?;
     Ok(Arc::new(Table::new(Vec::new(), vec![text], column.cells(), b'\n')))
 }
@@ -81,7 +81,7 @@ pub fn label_lines(column: &Column) -> Fit<Arc<Table>> {
 pub struct Tabulated {
     pub table: Arc<Table>,
     /// The name of each column left out, and why.
-    pub left_out: Vec<(String, Misfit)>,
+    pub left_out: Vec<(String, Unrepresentable)>,
 }
 
 /// A table of several columns with the same number of cells, one cell a row, under a row of names.
@@ -89,14 +89,14 @@ pub struct Tabulated {
 /// No value is padded or changed. Texts and labels stand in quotes as the [`Style`] says; a null, a code without label
 /// and a time that is none has no character at all, where an empty text is `""`. Blobs are hexadecimal. Several numbers
 /// a cell are separated by spaces, and none at all are `""`.
-pub fn table(columns: &[Column], style: Style) -> Fit<Tabulated> {
+pub fn table(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
     let rows = columns.first().map_or(0, Column::cells);
     let (mut header, mut texts, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for column in columns {
         column.check()?;
         let field = &column.field;
         if column.cells() != rows {
-            return Err(Misfit::new(format!("{}: not as many rows as the others", field.name)));
+            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", field.name)));
         }
         let is_text = field.labels.as_ref().is_some_and(|labels| labels.datatype.kind() == Kind::Bytes);
         let labels = shown_labels(field, |label| {
@@ -119,7 +119,7 @@ pub fn table(columns: &[Column], style: Style) -> Fit<Tabulated> {
     }
     match header.last_mut() {
         Some(last) => *last = b'\n',
-        None => return Err(Misfit::new("no column can be text")),
+        None => return Err(Unrepresentable::new("no column can be text")),
     }
     Ok(Tabulated { table: Arc::new(Table::new(header, texts, rows, style.separator())), left_out })
 }

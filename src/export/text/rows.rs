@@ -7,11 +7,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::batch::Batch;
-use super::cells::Cells;
+use super::cells::ColumnCells;
+use super::row_writer::RowWriter;
 use super::value::Printer;
 use crate::error::{Error, Result};
-use crate::export::column::{Column, Field, Fit, Misfit};
+use crate::export::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::export::content::{Content, check_range, read_head};
 use crate::export::element::Converted;
 use crate::export::number;
@@ -26,7 +26,7 @@ const BATCH_AHEAD: u64 = 16 * BATCH;
 
 /// A column and how its cells become text.
 pub struct TextColumn {
-    pub(super) cells: Cells,
+    pub(super) cells: ColumnCells,
     pub(super) printer: Printer,
     /// Characters of an element's text, a leading space included.
     pub(super) width: u64,
@@ -36,21 +36,21 @@ pub struct TextColumn {
 
 impl TextColumn {
     /// Whether a field has a text form, and if not why.
-    pub fn check(field: &Field) -> Fit<()> {
+    pub fn check(field: &Field) -> FormatResult<()> {
         Printer::new(field, None).map(drop)
     }
 
     /// The column; `labels` are what is shown instead of codes, in the order of these.
-    pub fn new(column: &Column, labels: Option<Vec<Vec<u8>>>) -> Fit<Self> {
+    pub fn new(column: &Column, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?;
         let spaced = !printer.is_run() && column.field.values_per_cell != Some(1);
         let width = printer.width() as u64 + u64::from(spaced);
-        Ok(TextColumn { cells: Cells::new(column)?, printer, width, spaced })
+        Ok(TextColumn { cells: ColumnCells::new(column)?, printer, width, spaced })
     }
 
     /// Integer coordinates as positions, counted from 1 at `first`, as wide as `length` needs. A coordinate
     /// that lies outside is an error when it is read.
-    pub fn counted_from(column: &Column, first: i128, length: u64) -> Fit<Self> {
+    pub fn counted_from(column: &Column, first: i128, length: u64) -> FormatResult<Self> {
         let datatype = column.field.datatype;
         let size = datatype.size();
         let positions = Converted::new(column.values.clone(), size, 8, move |from, to| {
@@ -95,8 +95,14 @@ pub struct Rows {
 
 impl Rows {
     /// All columns have `rows` cells, and `rows` is a multiple of `rows_of_line`.
-    pub fn new(header: Vec<u8>, columns: Vec<TextColumn>, rows: u64, separator: u8, rows_of_line: u64) -> Fit<Self> {
-        let too_long = || Misfit::new("the text would be longer than 2^63 bytes");
+    pub fn new(
+        header: Vec<u8>,
+        columns: Vec<TextColumn>,
+        rows: u64,
+        separator: u8,
+        rows_of_line: u64,
+    ) -> FormatResult<Self> {
+        let too_long = || Unrepresentable::new("the text would be longer than 2^63 bytes");
         let total = columns.iter().try_fold(header.len() as u64, |total, column| {
             // One more for the separator or line break after each cell.
             total.checked_add(column.total(rows)?)?.checked_add(rows)
@@ -175,7 +181,7 @@ impl Content for Rows {
         let last = &self.last[usize::from(is_ahead)];
         let known = *last.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut row, mut place) = self.row_at(offset, known)?;
-        let mut batch = Batch::new(offset, rest);
+        let mut writer = RowWriter::new(offset, rest);
         loop {
             if is_ahead && !self.varies() && (offset..end).contains(&place) {
                 // No place has to be found but the one behind all whole rows.
@@ -191,11 +197,11 @@ impl Content for Rows {
             if count == 0 {
                 return Err(Error::damaged("the offsets of the values end too early"));
             }
-            batch.lay_out(self, row, count, place)?;
-            batch.write(self, row)?;
-            let at_end = batch.reaches_end();
+            writer.lay_out(self, row, count, place)?;
+            writer.write(self, row)?;
+            let at_end = writer.reaches_end();
             // Of the last batch the row that the next read begins in.
-            (row, place) = batch.next(row);
+            (row, place) = writer.next(row);
             if at_end {
                 break;
             }

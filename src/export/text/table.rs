@@ -8,13 +8,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::cells::Cells;
+use super::cells::ColumnCells;
 use super::measured::Measured;
 use super::style::{self, LONG, Style};
 use super::value::Printer;
 use crate::array::sparse::parallel::{for_all, threads};
 use crate::error::Result;
-use crate::export::column::{Column, Fit};
+use crate::export::column::{Column, FormatResult};
 use crate::export::content::Forward;
 use crate::read::Output;
 
@@ -35,7 +35,7 @@ pub struct Table {
 
 /// A column and how its cells become text.
 pub(super) struct TableColumn {
-    cells: Cells,
+    cells: ColumnCells,
     printer: Printer,
     style: Style,
     /// Whether a cell may have several numbers, with spaces between them.
@@ -69,10 +69,10 @@ struct Loaded {
 
 impl TableColumn {
     /// The column in a style; `labels` are what is shown instead of codes, in the order of these.
-    pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> Fit<Self> {
+    pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let printer = Printer::new(&column.field, labels)?;
         let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
-        Ok(TableColumn { cells: Cells::new(column)?, printer, style, is_list })
+        Ok(TableColumn { cells: ColumnCells::new(column)?, printer, style, is_list })
     }
 
     /// Reads the cells of `count` rows from `first` into the buffers; the elements are known already.

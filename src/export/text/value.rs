@@ -4,7 +4,7 @@
 //! Every text reads back to the same value.
 
 use super::time;
-use crate::export::column::{Field, Fit, Misfit};
+use crate::export::column::{Field, FormatResult, Unrepresentable};
 use crate::export::number;
 use crate::format::datatype::{Datatype, Kind};
 
@@ -37,7 +37,7 @@ impl Printer {
     /// The printer of a field's values. `labels` are what is shown instead of codes, in the order of these.
     ///
     /// UTF-16 and UTF-32 text has no printer: its length as UTF-8 is not known without reading it.
-    pub fn new(field: &Field, labels: Option<Vec<Vec<u8>>>) -> Fit<Self> {
+    pub fn new(field: &Field, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
         let datatype = field.datatype;
         let (kind, width) = match (datatype.kind(), datatype.size(), labels) {
             (_, _, Some(labels)) => {
@@ -53,7 +53,9 @@ impl Printer {
             (Kind::Bytes, 1, _) if datatype.is_string() || datatype == Datatype::GeomWkt => (Kinds::Text, 1),
             (Kind::Bytes, 1, _) => (Kinds::Hex, 2),
             (Kind::Bytes, ..) => {
-                return Err(Misfit::new("UTF-16 and UTF-32 text has no UTF-8 form of a length known without reading"));
+                return Err(Unrepresentable::new(
+                    "UTF-16 and UTF-32 text has no UTF-8 form of a length known without reading",
+                ));
             }
         };
         Ok(Printer { kind, datatype, width })

@@ -149,6 +149,12 @@ fn first_day(year: i128, month: i128) -> i128 {
     cycles * DAYS_OF_CYCLE + i128::from(days)
 }
 
+/// The day since 1970 of a date whose month and day count from 1; `None` where there is no such day.
+pub fn day(year: i128, month: i128, day: i128) -> Option<i128> {
+    let first = (1..=12).contains(&month).then(|| first_day(year, month - 1))?;
+    (day >= 1 && first + day <= first_day(year, month)).then(|| first + day - 1)
+}
+
 /// The year and the month (from 0) of a day since 1970.
 fn year_and_month(day: i128) -> (i128, i128) {
     let (cycles, day) = (day.div_euclid(DAYS_OF_CYCLE), day.rem_euclid(DAYS_OF_CYCLE));
@@ -188,10 +194,7 @@ fn date(text: &str) -> Result<Span, String> {
         }
         (year, month, rest.after('-').and_then(Rest::two).ok_or(DATE)?)
     };
-    if !(1..=12).contains(&month) || day == 0 || day > first_day(year, month) - first_day(year, month - 1) {
-        return Err("there is no such day".into());
-    }
-    let day = first_day(year, month - 1) + day - 1;
+    let day = self::day(year, month, day).ok_or("there is no such day")?;
     if rest.is_empty() {
         return Ok(Span::Day(day));
     }
@@ -265,8 +268,8 @@ fn clock(rest: &mut Rest<'_>, hour: i128, colons: bool) -> Option<Result<(Moment
 }
 
 /// What is still to be read of a text.
-struct Rest<'a> {
-    text: &'a str,
+pub struct Rest<'a> {
+    pub text: &'a str,
 }
 
 impl<'a> Rest<'a> {
@@ -274,13 +277,13 @@ impl<'a> Rest<'a> {
         self.text.is_empty()
     }
 
-    fn skip(&mut self, character: char) -> bool {
+    pub fn skip(&mut self, character: char) -> bool {
         let rest = self.text.strip_prefix(character);
         self.text = rest.unwrap_or(self.text);
         rest.is_some()
     }
 
-    fn after(&mut self, character: char) -> Option<&mut Self> {
+    pub fn after(&mut self, character: char) -> Option<&mut Self> {
         self.skip(character).then_some(self)
     }
 
@@ -291,7 +294,7 @@ impl<'a> Rest<'a> {
     }
 
     /// All digits that come next.
-    fn digits(&mut self) -> &'a str {
+    pub fn digits(&mut self) -> &'a str {
         let rest = self.text.trim_start_matches(|c: char| c.is_ascii_digit());
         let digits = &self.text[..self.text.len() - rest.len()];
         self.text = rest;
@@ -299,7 +302,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Two digits.
-    fn two(&mut self) -> Option<i128> {
+    pub fn two(&mut self) -> Option<i128> {
         let (digits, rest) = self.text.split_at_checked(2)?;
         self.text = rest;
         digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| saturating_digits(digits))

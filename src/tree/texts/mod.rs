@@ -17,7 +17,7 @@ pub use description::{AxisShown, CellsShown, Covers, Description, FileFacts, Fil
 pub use filters::{filter_json, filter_text, pipeline_text};
 pub use fragments::{FragmentFacts, fragments_tsv};
 pub use json::schema_json;
-pub use quoting::in_line;
+pub use quoting::{in_line, shell_word};
 pub use readme::readme;
 pub use schema_text::schema_text;
 pub use value::with_large_integers_as_text;

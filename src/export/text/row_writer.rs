@@ -8,7 +8,7 @@ use crate::export::element::by_elements;
 use crate::read::Output;
 
 /// The characters that a read wants, the rows at hand, and buffers that are used again for each batch.
-pub struct Batch<'a> {
+pub struct RowWriter<'a> {
     /// The place in the file of the first character of `out`.
     start: u64,
     out: Output<'a>,
@@ -23,10 +23,10 @@ pub struct Batch<'a> {
     validity: Vec<u8>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> RowWriter<'a> {
     /// For a read of `out` from the place `start`.
     pub fn new(start: u64, out: Output<'a>) -> Self {
-        Batch {
+        RowWriter {
             start,
             out,
             places: Vec::new(),
@@ -82,7 +82,7 @@ impl<'a> Batch<'a> {
         let elements = std::mem::take(&mut self.elements);
         let last = rows.columns.len() - 1;
         for (number, (column, elements)) in rows.columns.iter().zip(&elements).enumerate() {
-            let marks = Marks {
+            let marks = Separators {
                 separator: rows.separator,
                 // Of all columns but the last every cell is followed by a separator.
                 rows_of_line: if number == last { rows.rows_of_line } else { u64::MAX },
@@ -95,7 +95,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes the cells of a column, each with the mark behind it, and moves the places on.
-    fn column(&mut self, column: &TextColumn, elements: &[u64], first: u64, mut marks: Marks) -> Result<()> {
+    fn column(&mut self, column: &TextColumn, elements: &[u64], first: u64, mut marks: Separators) -> Result<()> {
         let count = self.places.len();
         // Of the first and the last cell only what is seen is read: cells may be longer than memory.
         let from = elements[0] + self.seen(column, elements, 0).start;
@@ -169,13 +169,13 @@ fn print(column: &TextColumn, values: &[u8], null: bool, out: &mut [u8]) {
 }
 
 /// What follows each cell of a column.
-struct Marks {
+struct Separators {
     separator: u8,
     rows_of_line: u64,
     row_of_line: u64,
 }
 
-impl Marks {
+impl Separators {
     fn next(&mut self) -> u8 {
         self.row_of_line += 1;
         if self.row_of_line == self.rows_of_line {

@@ -9,10 +9,10 @@ use super::xattrs::ExtendedAttributes;
 use crate::error::Result;
 use crate::export::{Content, Forward};
 
-type Make = Box<dyn Fn() -> Result<Made> + Send + Sync>;
+type Make = Box<dyn Fn() -> Result<Generated> + Send + Sync>;
 
 /// A content, and whether it may be kept.
-struct Made {
+struct Generated {
     content: Arc<dyn Content>,
     lasts: bool,
 }
@@ -24,7 +24,7 @@ type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 
 /// A file whose content is made on first use and kept as long as the node. An error is not kept, so
 /// that a passing fault of the disk passes.
-pub struct MadeFile {
+pub struct LazyFile {
     make: Make,
     /// Held while the content is made: others who want it wait, where they would make it once more.
     making: Mutex<()>,
@@ -36,9 +36,9 @@ pub struct MadeFile {
     describe: Option<Describe>,
 }
 
-impl MadeFile {
+impl LazyFile {
     pub fn new(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> Self {
-        Self::of(modified, Box::new(move || Ok(Made { content: make()?, lasts: true })))
+        Self::of(modified, Box::new(move || Ok(Generated { content: make()?, lasts: true })))
     }
 
     /// The same file, which can be read from its front before its content is made.
@@ -48,7 +48,7 @@ impl MadeFile {
     }
 
     fn of(modified: SystemTime, make: Make) -> Self {
-        MadeFile {
+        LazyFile {
             make,
             making: Mutex::new(()),
             content: OnceLock::new(),
@@ -78,7 +78,7 @@ impl MadeFile {
     ) -> Self {
         let make = move || {
             let (text, lasts) = make()?;
-            Ok(Made { content: Arc::new(text.into_bytes()), lasts })
+            Ok(Generated { content: Arc::new(text.into_bytes()), lasts })
         };
         Self::of(modified, Box::new(make))
     }
@@ -95,7 +95,7 @@ impl MadeFile {
     }
 }
 
-impl File for MadeFile {
+impl File for LazyFile {
     fn len(&self) -> Result<u64> {
         match self.length {
             Some(length) => Ok(length),
@@ -166,7 +166,7 @@ impl FixedFolder {
         });
     }
 
-    pub fn add_file(&mut self, name: impl Into<String>, file: MadeFile) {
+    pub fn add_file(&mut self, name: impl Into<String>, file: LazyFile) {
         self.add(name, Node::File(Arc::new(file)));
     }
 
@@ -212,15 +212,15 @@ impl Folder for FixedFolder {
 }
 
 /// A folder whose nodes are made on first use.
-pub struct MadeFolder<F> {
+pub struct LazyFolder<F> {
     make: F,
     made: OnceLock<Arc<FixedFolder>>,
     modified: SystemTime,
 }
 
-impl<F: Fn() -> Result<FixedFolder> + Send + Sync> MadeFolder<F> {
+impl<F: Fn() -> Result<FixedFolder> + Send + Sync> LazyFolder<F> {
     pub fn new(modified: SystemTime, make: F) -> Self {
-        MadeFolder { make, made: OnceLock::new(), modified }
+        LazyFolder { make, made: OnceLock::new(), modified }
     }
 
     fn made(&self) -> Result<Arc<FixedFolder>> {
@@ -232,7 +232,7 @@ impl<F: Fn() -> Result<FixedFolder> + Send + Sync> MadeFolder<F> {
     }
 }
 
-impl<F: Fn() -> Result<FixedFolder> + Send + Sync> Folder for MadeFolder<F> {
+impl<F: Fn() -> Result<FixedFolder> + Send + Sync> Folder for LazyFolder<F> {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         self.made()?.lookup(name)
     }
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn contents_are_made_once_and_errors_are_not_kept() {
         static CALLS: AtomicUsize = AtomicUsize::new(0);
-        let file = MadeFile::text(SystemTime::UNIX_EPOCH, || match CALLS.fetch_add(1, Ordering::SeqCst) {
+        let file = LazyFile::text(SystemTime::UNIX_EPOCH, || match CALLS.fetch_add(1, Ordering::SeqCst) {
             0 => Err(Error::damaged("the first time")),
             _ => Ok("hello".to_owned()),
         });
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn texts_that_pass_are_made_again() {
         static CALLS: AtomicUsize = AtomicUsize::new(0);
-        let file = MadeFile::passing_text(SystemTime::UNIX_EPOCH, || {
+        let file = LazyFile::passing_text(SystemTime::UNIX_EPOCH, || {
             let call = CALLS.fetch_add(1, Ordering::SeqCst);
             Ok(("x".repeat(call), call == 2))
         });
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn unlisted_names_are_found() {
         let mut folder = FixedFolder::new(SystemTime::UNIX_EPOCH);
-        folder.add_file("a", MadeFile::text(SystemTime::UNIX_EPOCH, || Ok(String::new())));
+        folder.add_file("a", LazyFile::text(SystemTime::UNIX_EPOCH, || Ok(String::new())));
         folder.add_unlisted("b", Node::Folder(Arc::new(FixedFolder::new(SystemTime::UNIX_EPOCH))));
         assert_eq!(folder.list().unwrap().len(), 1);
         assert!(folder.lookup("b").unwrap().is_some());
