@@ -216,7 +216,7 @@ impl Tiles {
                     }
                     expect_size(original as u64, size)?;
                     let (mut offsets, mut bytes) = (self.offsets_of(cells)?, self.room(size)?);
-                    self.decoder.undo_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
+                    self.decoder.decode_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
                     decoded = Some((offsets, bytes));
                     Ok(())
                 })?;
@@ -421,27 +421,29 @@ impl Tiles {
         plausible(stored, size)?;
         let file = self.open_for(chunk.offset, stored)?;
         let mut bytes = self.room(size)?;
-        if self.decoder.is_plain() && chunk.header.metadata == 0 && chunk.header.filtered == chunk.header.original {
+        if self.decoder.is_unfiltered() && chunk.header.metadata == 0 && chunk.header.filtered == chunk.header.original
+        {
             file.read_at(chunk.offset, &mut bytes)?;
         } else {
             WORKSPACE.with_borrow_mut(|workspace| {
                 let Workspace { stored: buffer, scratch } = workspace.for_stored(stored);
                 file.read_at(chunk.offset, buffer)?;
                 let (metadata, data) = buffer.split_at(chunk.header.metadata as usize);
-                self.decoder.undo(metadata, data, &mut bytes, scratch)
+                self.decoder.decode(metadata, data, &mut bytes, scratch)
             })?;
         }
         Ok(Block { start: chunk.start, bytes })
     }
 
     fn decode_whole(&self, tile: u64, size: u64) -> Result<Block> {
-        let order = match &self.sorted {
+        let of_tile = match &self.sorted {
             Some((SortedFile::Coordinates(number), cells)) => {
                 return Ok(Block { start: 0, bytes: cells.coordinates(*number, tile, size, &self.buffers)? });
             }
-            Some((SortedFile::Values { size: value }, cells)) => Some(cells.order(tile, size / *value as u64)?),
+            Some((SortedFile::Values { size: value }, cells)) => Some(cells.decoder(tile, size / *value as u64)?),
             None => None,
         };
+        let decoder = of_tile.as_ref().unwrap_or(&self.decoder);
         let (offset, stored) = self.stored_range(tile)?;
         // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
         plausible(stored, size).at(offset)?;
@@ -457,10 +459,7 @@ impl Tiles {
                     return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
                 };
                 filled = end;
-                match &order {
-                    None => self.decoder.undo(metadata, data, out, scratch),
-                    Some(order) => self.decoder.undo_sorted(order, metadata, data, out, scratch),
-                }
+                decoder.decode(metadata, data, out, scratch)
             })
             .at(offset)?;
             expect_size(filled as u64, size).at(offset)
