@@ -88,18 +88,63 @@ fn undo(bencher: Bencher, name: &str) {
     };
     let decoder = Decoder::new(&Pipeline { max_chunk_size: 65536, filters: chunk.filters }, &context).unwrap();
     let (mut scratch, mut out) = (Scratch::new(), vec![0; chunk.original]);
-    decoder.undo(&chunk.metadata, &chunk.data, &mut out, &mut scratch).unwrap();
+    decoder.decode(&chunk.metadata, &chunk.data, &mut out, &mut scratch).unwrap();
     bencher
         .counter(BytesCount::new(chunk.original))
-        .bench_local(|| decoder.undo(divan::black_box(&chunk.metadata), &chunk.data, &mut out, &mut scratch));
+        .bench_local(|| decoder.decode(divan::black_box(&chunk.metadata), &chunk.data, &mut out, &mut scratch));
+}
+
+/// GZIP as the program decodes it, by libdeflate, beside zlib-rs, which can also stop anywhere.
+mod gzip {
+    use super::*;
+
+    const CHUNKS: [&str; 4] = ["numbers, 64 KiB", "numbers, 1 MiB", "text, 64 KiB", "text, 1 MiB"];
+
+    fn bytes(name: &str) -> Vec<u8> {
+        let length = if name.ends_with("1 MiB") { 1 << 20 } else { 64 << 10 };
+        if name.starts_with("numbers") { samples(length) } else { text(length) }
+    }
+
+    #[divan::bench(args = CHUNKS)]
+    fn libdeflate(bencher: Bencher, name: &str) {
+        let bytes = bytes(name);
+        let data = compress("gzip", &bytes);
+        let context = TileContext {
+            datatype: Datatype::UInt8,
+            cell_size: 1,
+            format_version: 22,
+            writer_version: None,
+            key: None,
+        };
+        let filters = vec![Filter::Gzip { level: -1 }];
+        let decoder = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &context).unwrap();
+        let metadata = le(&[0, 1, bytes.len() as u32, data.len() as u32]);
+        let (mut scratch, mut out) = (Scratch::new(), vec![0; bytes.len()]);
+        decoder.decode(&metadata, &data, &mut out, &mut scratch).unwrap();
+        bencher
+            .counter(BytesCount::new(bytes.len()))
+            .bench_local(|| decoder.decode(&metadata, divan::black_box(&data), &mut out, &mut scratch));
+    }
+
+    #[divan::bench(args = CHUNKS)]
+    fn zlib_rs(bencher: Bencher, name: &str) {
+        let bytes = bytes(name);
+        let data = compress("gzip", &bytes);
+        let mut zlib = flate2::Decompress::new(true);
+        let mut out = vec![0; bytes.len()];
+        bencher.counter(BytesCount::new(bytes.len())).bench_local(|| {
+            zlib.reset(true);
+            zlib.decompress(divan::black_box(&data), &mut out, flate2::FlushDecompress::Finish).unwrap()
+        });
+    }
 }
 
 /// The libraries alone, with a state that is kept where the library can.
 #[divan::bench(args = ["copy", "gzip", "zstd", "lz4", "bzip2", "md5", "sha256", "aes", "shuffled zstd", "shuffled lz4"])]
 fn library(bencher: Bencher, name: &str) {
     let (data, mut out) = match name {
-        "shuffled zstd" => (compress("zstd", &unshuffled(&samples(), 4)), vec![0; CHUNK]),
-        "shuffled lz4" => (compress("lz4", &bits_apart(&samples(), 4)), vec![0; CHUNK]),
+        "shuffled zstd" => (compress("zstd", &unshuffled(&samples(CHUNK), 4)), vec![0; CHUNK]),
+        "shuffled lz4" => (compress("lz4", &bits_apart(&samples(CHUNK), 4)), vec![0; CHUNK]),
         _ => (chunk(name).data, vec![0; CHUNK]),
     };
     let bencher = bencher.counter(BytesCount::new(CHUNK));
@@ -145,7 +190,7 @@ fn le(numbers: &[u32]) -> Vec<u8> {
 }
 
 /// Measurements with some noise: what compressors usually meet.
-fn samples() -> Vec<u8> {
+fn samples(bytes: usize) -> Vec<u8> {
     let mut state = 1u32;
     let mut value = 20_000u32;
     let mut step = || {
@@ -153,7 +198,19 @@ fn samples() -> Vec<u8> {
         value = value.wrapping_add(state >> 28).wrapping_sub(7);
         value.to_le_bytes()
     };
-    (0..CHUNK / 4).flat_map(|_| step()).collect()
+    (0..bytes / 4).flat_map(|_| step()).collect()
+}
+
+/// Lines of words and numbers.
+fn text(bytes: usize) -> Vec<u8> {
+    let words = ["station", "north", "south", "temperature", "ok", "missing", "sensor", "ice", "wind", "depth"];
+    let noise = noise();
+    let line = |at: usize| {
+        let byte = |from: usize| usize::from(noise[(at * 7 + from) % CHUNK]);
+        let word = |from: usize| words[byte(from) % words.len()];
+        format!("{} {} {}.{:02} {}\n", word(0), word(1), byte(2), byte(3) % 100, word(4))
+    };
+    (0..).flat_map(|at| line(at).into_bytes()).take(bytes).collect()
 }
 
 fn noise() -> Vec<u8> {
@@ -234,13 +291,13 @@ fn chunk(name: &str) -> Chunk {
     };
     let starts = |text: &str| name.starts_with(text);
     if COMPRESSORS.contains(&name) {
-        let data = compress(name, &samples());
+        let data = compress(name, &samples(CHUNK));
         return chunk(compressor(name), encoded(&data), data);
     }
     if let Some((shuffle, codec)) = name.split_once(" u32 + ") {
         let (shuffle, shuffled) = match shuffle {
-            "byteshuffle" => (Filter::Byteshuffle, unshuffled(&samples(), 4)),
-            _ => (Filter::Bitshuffle, bits_apart(&samples(), 4)),
+            "byteshuffle" => (Filter::Byteshuffle, unshuffled(&samples(CHUNK), 4)),
+            _ => (Filter::Bitshuffle, bits_apart(&samples(CHUNK), 4)),
         };
         let data = compress(codec, &shuffled);
         let inner = compress(codec, &one_part(&shuffled));
@@ -255,7 +312,7 @@ fn chunk(name: &str) -> Chunk {
         _ if starts("xor") => chunk(Filter::Xor, one_part(&noise()), noise()),
         _ if starts("delta") => {
             let data = [(CHUNK / width).to_le_bytes().to_vec(), noise()].concat();
-            chunk(Filter::Delta { level: -1, reinterpret: None }, encoded(&data), data)
+            chunk(Filter::Delta { level: -1, reinterpret_datatype: None }, encoded(&data), data)
         }
         _ if starts("double delta") => {
             let (bits, count) = (9, CHUNK / width);
@@ -263,7 +320,7 @@ fn chunk(name: &str) -> Chunk {
             let mut data = vec![bits as u8];
             data.extend(count.to_le_bytes());
             data.extend(&noise()[..2 * width + 8 * words]);
-            chunk(Filter::DoubleDelta { level: -1, reinterpret: None }, encoded(&data), data)
+            chunk(Filter::DoubleDelta { level: -1, reinterpret_datatype: None }, encoded(&data), data)
         }
         _ if starts("positive delta") => {
             let mut metadata = le(&[size / 1024]);
@@ -329,7 +386,7 @@ fn chunk(name: &str) -> Chunk {
         "webp lossless" => {
             let mut data = Vec::new();
             let encoder = image_webp::WebPEncoder::new(&mut data);
-            encoder.encode(&samples(), 128, 128, image_webp::ColorType::Rgba8).unwrap();
+            encoder.encode(&samples(CHUNK), 128, 128, image_webp::ColorType::Rgba8).unwrap();
             let filter = Filter::Webp { quality: 100.0, format: WebpFormat::Rgba, lossless: true };
             chunk(filter, one_part(&data), data)
         }

@@ -82,18 +82,21 @@ impl Input {
             key: self.encrypted.then(|| Arc::new(Key::parse(KEY).expect("32 bytes are a key"))),
         };
         let sorts = filters.contains(&Filter::Bitsort);
-        let Ok(decoder) = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &context) else { return };
+        let pipeline = Pipeline { max_chunk_size: 65536, filters };
+        let Ok(decoder) = Decoder::new(&pipeline, &context) else { return };
         let mut scratch = Scratch::new();
         let mut out = vec![0; self.original];
         if sorts && self.cells <= self.data.len() {
             // Coordinates of which some are equal.
             let order = StoredOrder::new(self.cells, |a, b| (a * 7 % 1000).cmp(&(b * 7 % 1000))).expect("few cells");
-            let _ = decoder.undo_sorted(&order, &self.metadata, &self.data, &mut out, &mut Scratch::new());
+            if let Ok(sorted) = Decoder::of_sorted_tile(&pipeline, &context, &Arc::new(order)) {
+                let _ = sorted.decode(&self.metadata, &self.data, &mut out, &mut Scratch::new());
+            }
         }
-        let _ = decoder.undo(&self.metadata, &self.data, &mut out, &mut scratch);
-        if decoder.folds_offsets() {
+        let _ = decoder.decode(&self.metadata, &self.data, &mut out, &mut scratch);
+        if decoder.encodes_offsets() {
             let mut offsets = vec![0; self.cells];
-            let _ = decoder.undo_strings(&self.metadata, &self.data, &mut out, &mut offsets, &mut scratch);
+            let _ = decoder.decode_strings(&self.metadata, &self.data, &mut out, &mut offsets, &mut scratch);
         }
     }
 }
@@ -116,8 +119,8 @@ pub fn choices(target: &str) -> Vec<Filter> {
         }
         "filter_rle" => vec![Filter::Rle { level: -1 }],
         "filter_dictionary" => vec![Filter::Dictionary { level: -1 }],
-        "filter_double_delta" => vec![Filter::DoubleDelta { level: -1, reinterpret: None }],
-        "filter_delta" => vec![Filter::Delta { level: -1, reinterpret: None }],
+        "filter_double_delta" => vec![Filter::DoubleDelta { level: -1, reinterpret_datatype: None }],
+        "filter_delta" => vec![Filter::Delta { level: -1, reinterpret_datatype: None }],
         "filter_bit_width_reduction" => vec![Filter::BitWidthReduction { max_window: 256 }],
         "filter_positive_delta" => vec![Filter::PositiveDelta { max_window: 1024 }],
         "filter_checksums" => vec![Filter::ChecksumMd5, Filter::ChecksumSha256],

@@ -16,9 +16,9 @@ use super::fragment::FieldFile;
 use super::sparse::{AxisColumn, CellOrder, KeyPlan};
 use super::tiles::Tiles;
 use crate::error::{Error, Locate, Result};
-use crate::filter::{Decoder, StoredOrder};
+use crate::filter::{Decoder, StoredOrder, TileContext};
 use crate::format::fragment::Field;
-use crate::format::pipeline::Filter;
+use crate::format::pipeline::{Filter, Pipeline};
 use crate::format::schema::{ArraySchema, Attribute, CellValNum};
 
 /// Which of the files that are in the other order.
@@ -67,9 +67,20 @@ pub(super) struct SortedCells {
     stored: Vec<Tiles>,
     /// The file of the values.
     values: Tiles,
+    /// What undoes its filters, but for the order of a tile.
+    pipeline: Pipeline,
+    context: TileContext,
 }
 
 impl SortedCells {
+    /// What decodes the values of the `cells` cells of a tile.
+    ///
+    /// # Errors
+    /// As [`SortedCells::order`].
+    pub fn decoder(&self, tile: u64, cells: u64) -> Result<Decoder> {
+        Decoder::of_sorted_tile(&self.pipeline, &self.context, &self.order(tile, cells)?)
+    }
+
     /// The order of the `cells` cells of a tile, kept in the cache.
     ///
     /// # Errors
@@ -115,12 +126,15 @@ impl ArrayFolder {
         self.context.indexes.get_or_load(IndexKey::SortedCells(self.first_file(fragment)), || {
             let attribute = sorted_attribute(&outline.schema)?;
             let plan = KeyPlan::new(&outline.schema, CellOrder::Global)?;
-            let tiles = |field: Field| self.tiles_with(fragment, outline, field, FieldFile::Data, Ok(Decoder::plain()));
+            let tiles =
+                |field: Field| self.tiles_with(fragment, outline, field, FieldFile::Data, Ok(Decoder::unfiltered()));
             let dimensions = 0..outline.schema.dimensions.len();
             let stored = dimensions.map(|number| tiles(Field::Dimension(number))).collect::<Result<Vec<Tiles>>>()?;
             let values = tiles(Field::Attribute(attribute))?;
+            let (pipeline, context) =
+                self.tile_context(fragment, outline, Field::Attribute(attribute), FieldFile::Data)?;
             let weight = (stored.len() + 1) * (8 * values.count() as usize + size_of::<Tiles>());
-            Ok((SortedCells { plan, stored, values }, weight))
+            Ok((SortedCells { plan, stored, values, pipeline: pipeline.clone(), context }, weight))
         })
     }
 }

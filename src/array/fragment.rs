@@ -15,16 +15,13 @@ use crate::format::fragment::{
     EarlyField, EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FieldRecord, FragmentFooter, MbrList,
     footer_range, schema_name, sections,
 };
-use crate::format::pipeline::{Filter, Pipeline};
+use crate::format::pipeline::Pipeline;
 use crate::format::schema::{ArraySchema, CellValNum, FIRST_SCHEMA};
 use crate::storage::{StoreKey, is_far};
 
 /// Libraries up to this format version filtered the coordinate files they added to arrays older than
 /// version 5 with the schema's pipeline of coordinates; later ones with none.
 const COORDS_PIPELINE_UNTIL: u32 = 19;
-
-/// Format version since which each filter sees the type that the one before it hands on.
-const TYPES_ARE_CHAINED_SINCE: u32 = 20;
 
 /// Which of a field's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -166,7 +163,7 @@ impl ArrayFolder {
         self.context.indexes.get_or_load(IndexKey::Tiles(number), || {
             let sorted = SortedFile::of(&outline, field, file);
             let decoder = match sorted {
-                Some(SortedFile::Coordinates { .. }) => Ok(Decoder::plain()),
+                Some(SortedFile::Coordinates { .. }) => Ok(Decoder::unfiltered()),
                 _ => self.decoder(fragment, &outline, field, file),
             };
             let mut tiles = self.tiles_with(fragment, &outline, field, file, decoder)?;
@@ -345,15 +342,25 @@ impl ArrayFolder {
 
     /// The pipeline of a file, bound to the type and cell size it filters.
     fn decoder(&self, fragment: usize, outline: &Outline, field: Field, file: FieldFile) -> Result<Decoder> {
-        let (pipeline, datatype, cell_size) = self.filtering(fragment, outline, field, file)?;
-        let format_version = outline.facts.version;
-        let writer_version = match format_version < TYPES_ARE_CHAINED_SINCE && changes_type(pipeline) {
-            true => Some(self.writer_version(fragment)?),
-            false => None,
-        };
-        let key = self.context.key.clone();
-        let context = TileContext { datatype, cell_size, format_version, writer_version, key };
+        let (pipeline, context) = self.tile_context(fragment, outline, field, file)?;
         Decoder::new(pipeline, &context)
+    }
+
+    /// The pipeline of a file, and what it is applied to.
+    pub(super) fn tile_context<'a>(
+        &self,
+        fragment: usize,
+        outline: &'a Outline,
+        field: Field,
+        file: FieldFile,
+    ) -> Result<(&'a Pipeline, TileContext)> {
+        let (pipeline, datatype, cell_size) = self.filtering(fragment, outline, field, file)?;
+        let (format_version, key) = (outline.facts.version, self.context.key.clone());
+        let mut context = TileContext { datatype, cell_size, format_version, writer_version: None, key };
+        if Decoder::depends_on_writer(pipeline, &context) {
+            context.writer_version = Some(self.writer_version(fragment)?);
+        }
+        Ok((pipeline, context))
     }
 
     /// The pipeline of a file, and the type and the size of a cell that it filters.
@@ -422,13 +429,6 @@ impl ArrayFolder {
         }
         Ok(&schema.coords_filters)
     }
-}
-
-/// Whether a filter of the pipeline hands on values of another type than it was given.
-fn changes_type(pipeline: &Pipeline) -> bool {
-    use Filter::{Delta, DoubleDelta, ScaleFloat, Xor};
-    let changes = |filter: &Filter| matches!(filter, ScaleFloat { .. } | Xor | Delta { .. } | DoubleDelta { .. });
-    pipeline.filters.iter().any(changes)
 }
 
 /// Bytes of a list with a number for each tile. Equal numbers compress a thousandfold.

@@ -88,8 +88,8 @@ enum Form {
     RowMajor(Arc<[usize]>, usize),
     /// With the offsets, so many cells.
     VariableSize(Arc<OffsetTiles>, u64),
-    /// Values, or coordinates of so many bytes, that were stored in another order.
-    Sorted(Arc<StoredOrder>),
+    /// Values, decoded to another order, or coordinates of so many bytes, that were stored in it.
+    Sorted(Arc<Decoder>),
     SortedCoordinates(Arc<StoredOrder>, usize),
 }
 
@@ -185,13 +185,13 @@ impl Tiles {
         }
         let unit = |start: u64, size: u64, form: Form| TileUnit { tiles: self.clone(), tile, start, size, form };
         if let Some((file, cells)) = &self.sorted {
-            let order = cells.order(tile, size / file.cell_size().max(1) as u64)?;
+            let count = size / file.cell_size().max(1) as u64;
             units.push(unit(
                 0,
                 size,
                 match file {
-                    SortedFile::Values { .. } => Form::Sorted(order),
-                    SortedFile::Coordinates { size } => Form::SortedCoordinates(order, *size),
+                    SortedFile::Values { .. } => Form::Sorted(Arc::new(cells.decoder(tile, count)?)),
+                    SortedFile::Coordinates { size } => Form::SortedCoordinates(cells.order(tile, count)?, *size),
                 },
             ));
             return Ok(());
@@ -385,7 +385,7 @@ impl Tiles {
         &self,
         stored: &[u8],
         size: u64,
-        order: Option<&StoredOrder>,
+        decoder: &Decoder,
         buffers: &Arc<Buffers>,
         scratch: &mut Scratch,
     ) -> Result<Buffer> {
@@ -397,10 +397,7 @@ impl Tiles {
                 return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
             };
             filled = end;
-            match order {
-                None => self.decoder.undo(metadata, data, out, scratch),
-                Some(order) => self.decoder.undo_sorted(order, metadata, data, out, scratch),
-            }
+            decoder.decode(metadata, data, out, scratch)
         })?;
         expect_size(filled as u64, size)?;
         Ok(bytes)
@@ -423,7 +420,7 @@ impl Tiles {
             }
             expect_size(original as u64, size)?;
             let (mut offsets, mut bytes) = (room_for_offsets(cells)?, self.room(size, buffers)?);
-            self.decoder.undo_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
+            self.decoder.decode_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
             decoded = Some((offsets, bytes));
             Ok(())
         })?;
@@ -451,15 +448,15 @@ impl TileUnit {
     fn decode_at_place(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
         let tiles = &*self.tiles;
         Ok(Decoded::of_bytes(match &self.form {
-            Form::Tile => tiles.decode_chunks(stored, self.size, None, buffers, scratch)?,
-            Form::Sorted(order) => tiles.decode_chunks(stored, self.size, Some(order), buffers, scratch)?,
+            Form::Tile => tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?,
+            Form::Sorted(decoder) => tiles.decode_chunks(stored, self.size, decoder, buffers, scratch)?,
             Form::SortedCoordinates(order, size) => {
                 let mut coordinates = tiles.room(self.size, buffers)?;
                 order.restore(*size, stored, &mut coordinates)?;
                 coordinates
             }
             Form::RowMajor(extents, cell_size) => {
-                let column_major = tiles.decode_chunks(stored, self.size, None, buffers, scratch)?;
+                let column_major = tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?;
                 let mut bytes = tiles.room(self.size, buffers)?;
                 to_row_major(&column_major, extents, *cell_size, &mut bytes);
                 bytes
@@ -467,7 +464,7 @@ impl TileUnit {
             Form::Chunk(_, chunk) => {
                 let mut bytes = tiles.room(self.size, buffers)?;
                 let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
-                tiles.decoder.undo(metadata, data, &mut bytes, scratch)?;
+                tiles.decoder.decode(metadata, data, &mut bytes, scratch)?;
                 bytes
             }
             Form::VariableSize(..) => return self.decode_variable_size(stored, buffers, scratch),
@@ -484,12 +481,13 @@ impl TileUnit {
             Some((file, size)) => {
                 let (_, length) = file.stored_range(self.tile)?;
                 let (stored_offsets, stored) = stored.split_at(length as usize);
-                let decoded = file.decode_chunks(stored_offsets, size, None, buffers, scratch).in_file(&file.path)?;
+                let decoded =
+                    file.decode_chunks(stored_offsets, size, &file.decoder, buffers, scratch).in_file(&file.path)?;
                 let mut offsets = room_for_offsets(0)?;
                 // As many as have just been decoded, and the end.
                 offsets.reserve_exact(decoded.len() / OFFSET as usize + 1);
                 offsets.extend(decoded.as_chunks().0.iter().copied().map(u64::from_le_bytes));
-                (offsets, tiles.decode_chunks(stored, self.size, None, buffers, scratch)?)
+                (offsets, tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?)
             }
         };
         offset_tiles.check_first(self.tile, &offsets)?;
@@ -592,7 +590,7 @@ impl Unit for TileUnit {
     fn is_stored_plain(&self) -> bool {
         match &self.form {
             Form::Chunk(_, StoredChunk { header, .. }) => {
-                self.tiles.decoder.is_plain() && header.metadata == 0 && header.filtered == header.original
+                self.tiles.decoder.is_unfiltered() && header.metadata == 0 && header.filtered == header.original
             }
             _ => false,
         }

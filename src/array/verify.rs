@@ -16,7 +16,6 @@ use super::tiles::Tiles;
 use super::{Array, ArrayFolder, Metadata, TimeWindow};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
-use crate::format::pipeline::Filter;
 use crate::storage::StoreKey;
 
 /// Offsets of variable-size cells are checked in parts of this many.
@@ -349,7 +348,7 @@ impl Verifier<'_> {
             let error = Error::damaged(reason).in_file(tiles.path());
             self.add(fragment.place(error, &field.name), tiles.count() - whole);
         }
-        let has_checksums = fragment.has_checksums(field.field, file);
+        let has_checksums = folder.context.key.is_some() || tiles.decoder().has_checksums();
         Some(OpenFile { tiles, whole, has_checksums })
     }
 
@@ -444,13 +443,6 @@ impl Fragment<'_> {
             bytes = bytes.saturating_add(own);
         }
         Ok(bytes)
-    }
-
-    fn has_checksums(&self, field: Field, file: FieldFile) -> bool {
-        let checks = |filter: &Filter| matches!(filter, Filter::ChecksumMd5 | Filter::ChecksumSha256);
-        let filtering = self.folder().filtering(self.number, &self.outline, field, file);
-        self.folder().context.key.is_some()
-            || filtering.is_ok_and(|(pipeline, _, _)| pipeline.filters.iter().any(checks))
     }
 
     fn folder(&self) -> &ArrayFolder {

@@ -2,32 +2,49 @@
 //! array and in no list of filters.
 //!
 //! ```text
-//! metadata: the frame of [`super::parts`]; per part also the nonce [12] and the tag [16]
+//! metadata: the list of [`super::encoded_parts`]; per part also the nonce [12] and the tag [16]
 //! ```
 
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
 
+use super::encoded_parts::EncodedPart;
 use super::key::Key;
+use super::scratch::States;
+use super::stage::{DecodePart, FilterInput, Stage};
 use crate::error::{Error, Result};
+use crate::format::datatype::Datatype;
 
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 
-/// Bytes that the entry of a part has after its two lengths.
-pub(super) const EXTRA_BYTES: usize = NONCE_BYTES + TAG_BYTES;
+/// The encrypted bytes are of no type.
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    let key = input.key.ok_or_else(|| Error::key("the data is encrypted and no key was given"))?;
+    Ok(input.parts(Cipher::new(key)).with_output(Datatype::Blob))
+}
 
 /// A key made ready for decryption; wiped from memory when dropped.
-pub(super) struct Cipher(Box<Aes256Gcm>);
+struct Cipher(Aes256Gcm);
+
+impl DecodePart for Cipher {
+    fn extra_bytes(&self) -> usize {
+        NONCE_BYTES + TAG_BYTES
+    }
+
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+        self.decrypt(part.extra, part.encoded, part.out)
+    }
+}
 
 impl Cipher {
-    pub fn new(key: &Key) -> Self {
-        Cipher(Box::new(Aes256Gcm::new(key.bytes().into())))
+    fn new(key: &Key) -> Self {
+        Cipher(Aes256Gcm::new(key.bytes().into()))
     }
 
     /// Decrypts one part into `out`, which has its length. `extra` is what follows the lengths in its
     /// entry. Nothing is decrypted unless the tag is right.
-    pub fn decrypt(&self, extra: &[u8], encrypted: &[u8], out: &mut [u8]) -> Result<()> {
+    fn decrypt(&self, extra: &[u8], encrypted: &[u8], out: &mut [u8]) -> Result<()> {
         let bad = || Error::damaged("bad entry of an encrypted part");
         let (nonce, tag) = extra.split_first_chunk::<NONCE_BYTES>().ok_or_else(bad)?;
         let tag: &[u8; TAG_BYTES] = tag.try_into().map_err(|_| bad())?;

@@ -9,23 +9,44 @@
 //! Lengths in the metadata are those of the original values. A window whose `bits` are those of T, or
 //! whose length is no multiple of T, is stored as it was.
 
-use super::element::{Element, Width};
+use super::integer::{Integer, Width, with_integer};
+use super::stage::{FilterInput, Stage, Transform};
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
+use crate::format::datatype::Datatype;
 
-/// Bytes that the filter's output has, by its metadata.
-pub(super) fn decoded_bytes(mut metadata: Cursor<'_>) -> Result<u64> {
-    metadata.u32("bytes in all").map(u64::from)
+/// Values that are no integers of two bytes or more pass through.
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    let reduction = is_signed(input).map(|signed| BitWidthReduction { width: input.width(), signed });
+    Ok(reduction.map_or_else(|| input.pass_through(), |reduction| input.transform(reduction)))
 }
 
-/// Undoes the filter on values of type T, which are `signed` or not; `out` has the length that
-/// [`decoded_bytes`] says.
-pub(super) fn undo<T: Element>(
+/// Whether the values are signed integers of two bytes or more; `None` if they are none.
+pub(super) fn is_signed(input: &FilterInput<'_>) -> Option<bool> {
+    match input.datatype {
+        Datatype::Int16 | Datatype::Int32 | Datatype::Int64 => Some(true),
+        Datatype::UInt16 | Datatype::UInt32 | Datatype::UInt64 => Some(false),
+        other if other.is_datetime() || other.is_time() => input.times_are_integers().then_some(true),
+        _ => None,
+    }
+}
+
+struct BitWidthReduction {
+    width: Width,
     signed: bool,
-    metadata: &mut Cursor<'_>,
-    mut data: &[u8],
-    mut out: &mut [u8],
-) -> Result<()> {
+}
+
+impl Transform for BitWidthReduction {
+    fn decoded_bytes(&self, mut metadata: Cursor<'_>, _: &[u8]) -> Result<u64> {
+        metadata.u32("bytes in all").map(u64::from)
+    }
+
+    fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+        with_integer!(self.width, undo(self.signed, metadata, data, out))
+    }
+}
+
+fn undo<T: Integer>(signed: bool, metadata: &mut Cursor<'_>, mut data: &[u8], mut out: &mut [u8]) -> Result<()> {
     metadata.u32("bytes in all")?;
     let count = metadata.u32("number of windows")?;
     let count = metadata.checked_count(count.into(), T::BYTES + 5, "number of windows")?;
@@ -67,7 +88,7 @@ fn width(bits: u8) -> Result<Width> {
 
 /// Adds `smallest` to integers of N bytes that `extend` extends to 64 bits.
 #[inline(always)]
-fn widen<T: Element, const N: usize>(smallest: T, stored: &[u8], out: &mut [u8], extend: impl Fn([u8; N]) -> u64) {
+fn widen<T: Integer, const N: usize>(smallest: T, stored: &[u8], out: &mut [u8], extend: impl Fn([u8; N]) -> u64) {
     for (&stored, out) in stored.as_chunks::<N>().0.iter().zip(out.chunks_exact_mut(T::BYTES)) {
         smallest.plus(T::truncate(extend(stored))).store(out);
     }
@@ -117,7 +138,8 @@ mod tests {
             let (mut metadata, data) = encode(&values, window);
             metadata.push(77);
             let mut cursor = Cursor::new(&metadata);
-            prop_assert_eq!(decoded_bytes(cursor.clone()).unwrap(), 4 * values.len() as u64);
+            let filter = BitWidthReduction { width: Width::Four, signed: true };
+            prop_assert_eq!(filter.decoded_bytes(cursor.clone(), &data).unwrap(), 4 * values.len() as u64);
             let mut out = vec![0; 4 * values.len()];
             undo::<u32>(true, &mut cursor, &data, &mut out).unwrap();
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -7,13 +7,32 @@
 //! value `i` is bit `i % 8` of byte `i / 8`.
 
 use super::byteshuffle::interleave;
-use super::element::Width;
+use super::integer::Width;
+use super::part_lengths::PartLengths;
 use super::simd;
+use super::stage::{FilterInput, Stage, Transform};
+use crate::error::Result;
+use crate::format::cursor::Cursor;
 
 const BLOCK_BYTES: usize = 8192;
 
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    Ok(input.transform(Bitshuffle(input.width())))
+}
+
+struct Bitshuffle(Width);
+
+impl Transform for Bitshuffle {
+    fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+        PartLengths::parse(metadata, data.len())?.for_each(data, out, |part, out| {
+            undo_part(self.0, part, out);
+            Ok(())
+        })
+    }
+}
+
 /// Undoes one part. `part` and `out` have the same length.
-pub(super) fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
+fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
     if !part.len().is_multiple_of(8) || !part.len().is_multiple_of(width.bytes()) {
         return out.copy_from_slice(part);
     }

@@ -8,9 +8,11 @@
 //! ```
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use super::element::Width;
-use super::shuffle_parts::PartLengths;
+use super::integer::Width;
+use super::part_lengths::PartLengths;
+use super::stage::{FilterInput, Stage, Transform};
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
 
@@ -69,24 +71,34 @@ impl StoredOrder {
     }
 }
 
-/// Undoes the filter on a whole tile. `data` and `out` have the same length.
-pub(super) fn undo(
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    let width = input.width();
+    if input.cell_size != width.bytes() {
+        return Err(input.refusal("on cells of several values"));
+    }
+    Ok(input.transform(Bitsort { width, order: input.stored_order.cloned() }))
+}
+
+struct Bitsort {
     width: Width,
-    metadata: &mut Cursor<'_>,
-    order: Option<&StoredOrder>,
-    data: &[u8],
-    out: &mut [u8],
-) -> Result<()> {
-    let parts = PartLengths::parse(metadata, data.len())?.count();
-    if parts != 1 {
-        return Err(Error::damaged(format!("{parts} sorted parts in one tile")));
+    /// `None` where nothing tells the order.
+    order: Option<Arc<StoredOrder>>,
+}
+
+impl Transform for Bitsort {
+    /// The data is that of a whole tile.
+    fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+        let parts = PartLengths::parse(metadata, data.len())?.count();
+        if parts != 1 {
+            return Err(Error::damaged(format!("{parts} sorted parts in one tile")));
+        }
+        let number = |value: &[u8]| value.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        if !data.chunks_exact(self.width.bytes()).is_sorted_by_key(number) {
+            return Err(Error::damaged("the values do not ascend"));
+        }
+        let missing = || Error::unsupported("filter BITSORT where no coordinates tell the order");
+        self.order.as_ref().ok_or_else(missing)?.restore(self.width.bytes(), data, out)
     }
-    let number = |value: &[u8]| value.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
-    if !data.chunks_exact(width.bytes()).is_sorted_by_key(number) {
-        return Err(Error::damaged("the values do not ascend"));
-    }
-    let order = order.ok_or_else(|| Error::unsupported("filter BITSORT where no coordinates tell the order"))?;
-    order.restore(width.bytes(), data, out)
 }
 
 #[cfg(test)]
@@ -99,15 +111,19 @@ mod tests {
         values.iter().flat_map(|value| value.to_le_bytes()).collect()
     }
 
+    fn filter(order: StoredOrder) -> Bitsort {
+        Bitsort { width: Width::Two, order: Some(Arc::new(order)) }
+    }
+
     /// Undoes the filter on values whose cells have these coordinates.
     fn undo_with(coordinates: &[i32], sorted: &[u16]) -> Result<Vec<u8>> {
-        let order = StoredOrder::new(coordinates.len(), |a, b| coordinates[a].cmp(&coordinates[b])).unwrap();
+        let filter = filter(StoredOrder::new(coordinates.len(), |a, b| coordinates[a].cmp(&coordinates[b])).unwrap());
         let mut metadata = vec![1, 0, 0, 0];
         metadata.extend((2 * sorted.len() as u32).to_le_bytes());
         metadata.push(77);
         let mut cursor = Cursor::new(&metadata);
         let mut out = vec![0; 2 * sorted.len()];
-        undo(Width::Two, &mut cursor, Some(&order), &bytes(sorted), &mut out)?;
+        filter.undo(&mut cursor, &bytes(sorted), &mut out)?;
         assert_eq!(cursor.remaining(), 1);
         Ok(out)
     }
@@ -141,9 +157,10 @@ mod tests {
         assert!(matches!(undo_with(&[2, 1], &[5, 7, 8]), Err(Error::Damaged { .. })));
         assert!(matches!(undo_with(&[2, 1, 3, 4], &[5, 7, 8]), Err(Error::Damaged { .. })));
         let one = [1, 0, 0, 0, 2, 0, 0, 0];
-        assert!(undo(Width::Two, &mut Cursor::new(&one), None, &[0; 2], &mut [0; 2]).is_err());
+        let without = Bitsort { width: Width::Two, order: None };
+        assert!(without.undo(&mut Cursor::new(&one), &[0; 2], &mut [0; 2]).is_err());
         let two = [2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0];
-        let order = StoredOrder::new(2, |a, b| a.cmp(&b)).unwrap();
-        assert!(undo(Width::Two, &mut Cursor::new(&two), Some(&order), &[0; 4], &mut [0; 4]).is_err());
+        let filter = filter(StoredOrder::new(2, |a, b| a.cmp(&b)).unwrap());
+        assert!(filter.undo(&mut Cursor::new(&two), &[0; 4], &mut [0; 4]).is_err());
     }
 }

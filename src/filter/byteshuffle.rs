@@ -1,11 +1,30 @@
 //! BYTESHUFFLE: each part holds the first bytes of all values, then all second bytes, and so on; what
 //! is left over of a value at the end is as it was.
 
-use super::element::Width;
+use super::integer::Width;
+use super::part_lengths::PartLengths;
 use super::simd;
+use super::stage::{FilterInput, Stage, Transform};
+use crate::error::Result;
+use crate::format::cursor::Cursor;
+
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    Ok(input.transform(Byteshuffle(input.width())))
+}
+
+struct Byteshuffle(Width);
+
+impl Transform for Byteshuffle {
+    fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+        PartLengths::parse(metadata, data.len())?.for_each(data, out, |part, out| {
+            undo_part(self.0, part, out);
+            Ok(())
+        })
+    }
+}
 
 /// Undoes one part. `part` and `out` have the same length.
-pub(super) fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
+fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
     let whole = part.len() - part.len() % width.bytes();
     let (planes, tail) = part.split_at(whole);
     let (values, rest) = out.split_at_mut(whole);

@@ -10,8 +10,13 @@ use md5::Md5;
 use sha2::Sha256;
 use sha2::digest::{Digest, Output};
 
+use super::stage::{FilterInput, Stage};
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
+
+pub(super) fn bind(input: &FilterInput<'_>, checksum: Checksum) -> Result<Stage> {
+    Ok(input.checksum(checksum))
+}
 
 /// Which digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

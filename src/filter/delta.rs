@@ -1,11 +1,39 @@
 //! DELTA: a count u64, the first value, and then differences of neighbours; all of one integer type.
 
-use super::element::Element;
+use super::encoded_parts::EncodedPart;
+use super::integer::{Integer, Width, with_integer};
+use super::scratch::States;
+use super::stage::{DecodePart, FilterInput, Stage};
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
+use crate::format::datatype::Datatype;
+
+/// With a type that values are to be taken for instead of their own.
+pub(super) fn bind(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Result<Stage> {
+    let (width, output) = differenced(input, reinterpret)?;
+    Ok(input.parts(Delta(width)).with_output(output))
+}
+
+/// Width and type of the values that DELTA and DOUBLE_DELTA take for integers: all text is bytes.
+pub(super) fn differenced(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Result<(Width, Datatype)> {
+    let datatype = reinterpret.unwrap_or(input.datatype);
+    match datatype {
+        Datatype::Float32 | Datatype::Float64 => Err(input.refusal_of_type(datatype)),
+        _ if datatype.is_string() => Ok((Width::One, datatype)),
+        _ => Ok((Width::of(datatype), datatype)),
+    }
+}
+
+struct Delta(Width);
+
+impl DecodePart for Delta {
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+        with_integer!(self.0, decode(part.encoded, part.out))
+    }
+}
 
 /// Decodes one part into exactly `out.len()` bytes.
-pub(super) fn decode<T: Element>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
+fn decode<T: Integer>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
     let mut encoded = Cursor::new(encoded);
     check_count::<T>(encoded.u64("number of values")?, out)?;
     if out.is_empty() {
@@ -19,7 +47,7 @@ pub(super) fn decode<T: Element>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
 
 /// Checks the count of values that DELTA and DOUBLE_DELTA store against the length of the output.
 /// (An empty part is followed by one value of rubbish.)
-pub(super) fn check_count<T: Element>(count: u64, out: &[u8]) -> Result<()> {
+pub(super) fn check_count<T: Integer>(count: u64, out: &[u8]) -> Result<()> {
     if count.checked_mul(T::BYTES as u64) == Some(out.len() as u64) {
         return Ok(());
     }
@@ -27,7 +55,7 @@ pub(super) fn check_count<T: Element>(count: u64, out: &[u8]) -> Result<()> {
 }
 
 /// Running sums that start from `base`. Both slices have one length, a multiple of the value's width.
-pub(super) fn sum<T: Element>(base: T, deltas: &[u8], out: &mut [u8]) {
+pub(super) fn sum<T: Integer>(base: T, deltas: &[u8], out: &mut [u8]) {
     let mut value = base;
     for (delta, out) in deltas.chunks_exact(T::BYTES).zip(out.chunks_exact_mut(T::BYTES)) {
         value = value.plus(T::load(delta));

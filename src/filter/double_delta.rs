@@ -7,13 +7,31 @@
 //!       words that are filled from the highest bit down
 //! ```
 
-use super::delta::check_count;
-use super::element::Element;
+use super::delta::{check_count, differenced};
+use super::encoded_parts::EncodedPart;
+use super::integer::{Integer, Width, with_integer};
+use super::scratch::States;
+use super::stage::{DecodePart, FilterInput, Stage};
 use crate::error::Result;
 use crate::format::cursor::Cursor;
+use crate::format::datatype::Datatype;
+
+/// With a type that values are to be taken for instead of their own.
+pub(super) fn bind(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Result<Stage> {
+    let (width, output) = differenced(input, reinterpret)?;
+    Ok(input.parts(DoubleDelta(width)).with_output(output))
+}
+
+struct DoubleDelta(Width);
+
+impl DecodePart for DoubleDelta {
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+        with_integer!(self.0, decode(part.encoded, part.out))
+    }
+}
 
 /// Decodes one part into exactly `out.len()` bytes.
-pub(super) fn decode<T: Element>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
+fn decode<T: Integer>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
     let mut encoded = Cursor::new(encoded);
     let bits = u32::from(encoded.u8("bits")?);
     let count = encoded.u64("number of values")?;
@@ -41,7 +59,7 @@ pub(super) fn decode<T: Element>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 /// Continues after the values `before` and `last`.
-fn sum_twice<T: Element>(before: T, last: T, mut words: Words<'_>, out: &mut [u8]) {
+fn sum_twice<T: Integer>(before: T, last: T, mut words: Words<'_>, out: &mut [u8]) {
     let mut value = last;
     let mut delta = last.minus(before);
     for out in out.chunks_exact_mut(T::BYTES) {
@@ -120,7 +138,7 @@ mod tests {
         encoded
     }
 
-    fn check<T: Element>(values: &[i64]) {
+    fn check<T: Integer>(values: &[i64]) {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()[..T::BYTES].to_vec()).collect();
         let mut out = vec![0; bytes.len()];
         decode::<T>(&encode(values, T::BYTES), &mut out).unwrap();

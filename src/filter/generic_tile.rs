@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::chunks::Chunks;
+use super::decoder::{Decoder, TileContext};
 use super::key::Key;
-use super::pipeline::{Decoder, TileContext};
 use super::scratch::Scratch;
 use crate::error::{Error, Result};
 use crate::format::datatype::Datatype;
@@ -41,9 +41,9 @@ pub fn decode_generic_tile(
 /// Decodes one chunk of a generic tile into `out`, which has the chunk's original length.
 ///
 /// # Errors
-/// As [`Decoder::undo`].
+/// As [`Decoder::decode`].
 pub fn decode_generic_chunk(decoder: &Decoder, metadata: &[u8], data: &[u8], out: &mut [u8]) -> Result<()> {
-    SCRATCH.with_borrow_mut(|scratch| decoder.undo(metadata, data, out, scratch))
+    SCRATCH.with_borrow_mut(|scratch| decoder.decode(metadata, data, out, scratch))
 }
 
 /// What undoes the filters of a generic tile.
@@ -80,7 +80,7 @@ fn decode_chunks(decoder: &Decoder, tile_size: u64, persisted: &[u8], scratch: &
             return Err(Error::damaged(format!("a chunk of {length} bytes in a generic tile of {tile_size}")));
         }
         tile.resize(end as usize, 0);
-        decoder.undo(chunk.metadata, chunk.data, &mut tile[start..], scratch)?;
+        decoder.decode(chunk.metadata, chunk.data, &mut tile[start..], scratch)?;
     }
     if tile.len() as u64 == tile_size {
         return Ok(tile);

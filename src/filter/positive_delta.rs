@@ -5,13 +5,34 @@
 //! data    : per window its differences, as wide as the values
 //! ```
 
+use super::bit_width_reduction::is_signed;
 use super::delta::sum;
-use super::element::Element;
+use super::integer::{Integer, Width, with_integer};
+use super::stage::{FilterInput, Stage, Transform};
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
+use crate::format::datatype::Datatype;
+
+/// Values that are no integers pass through; bytes of any kind are integers.
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    let is_integer = match input.datatype {
+        Datatype::Int8 | Datatype::UInt8 | Datatype::Blob | Datatype::Bool => true,
+        Datatype::GeomWkb | Datatype::GeomWkt => true,
+        _ => is_signed(input).is_some(),
+    };
+    Ok(if is_integer { input.transform(PositiveDelta(input.width())) } else { input.pass_through() })
+}
+
+struct PositiveDelta(Width);
+
+impl Transform for PositiveDelta {
+    fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+        with_integer!(self.0, undo(metadata, data, out))
+    }
+}
 
 /// Undoes the filter. `data` and `out` have the same length.
-pub(super) fn undo<T: Element>(metadata: &mut Cursor<'_>, mut data: &[u8], mut out: &mut [u8]) -> Result<()> {
+fn undo<T: Integer>(metadata: &mut Cursor<'_>, mut data: &[u8], mut out: &mut [u8]) -> Result<()> {
     let count = metadata.u32("number of windows")?;
     let count = metadata.checked_count(count.into(), T::BYTES + 4, "number of windows")?;
     for _ in 0..count {

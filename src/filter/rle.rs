@@ -1,13 +1,37 @@
 //! RLE of cells of one size: `value[cell], run u16 BE`, repeated. (Var-length strings have a form of
 //! their own, see [`super::string_rle`].)
 
+use super::encoded_parts::EncodedPart;
+use super::scratch::States;
+use super::stage::{DecodePart, FilterInput, Stage};
+use super::string_metadata::is_text;
+use super::string_rle;
 use crate::error::{Error, Result};
+
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    if input.cell_size == 0 {
+        return Err(input.refusal("on cells of no bytes"));
+    }
+    let stage = input.parts(Rle { cell: input.cell_size });
+    Ok(if is_text(input.datatype) { stage.with_strings(string_rle::decode) } else { stage })
+}
+
+struct Rle {
+    /// Bytes of a cell.
+    cell: usize,
+}
+
+impl DecodePart for Rle {
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+        decode(self.cell, part.encoded, part.out)
+    }
+}
 
 /// Bytes of a run length; unlike everything else it is stored big-endian.
 const RUN_BYTES: usize = 2;
 
 /// Expands `encoded` into exactly `out.len()` bytes. `cell` is the tile's cell size and not 0.
-pub(super) fn decode(cell: usize, encoded: &[u8], out: &mut [u8]) -> Result<()> {
+fn decode(cell: usize, encoded: &[u8], out: &mut [u8]) -> Result<()> {
     match cell {
         1 => decode_cells::<1>(encoded, out),
         2 => decode_cells::<2>(encoded, out),

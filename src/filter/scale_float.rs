@@ -1,27 +1,46 @@
 //! SCALE_FLOAT: floats as integers, `scale * integer + offset`.
 
-use super::element::Width;
+use super::integer::Width;
+use super::part_lengths::PartLengths;
+use super::stage::{FilterInput, Stage, Transform};
 use crate::error::{Error, Result};
+use crate::format::cursor::Cursor;
 
-/// The options of the filter, and the floats it was given.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct ScaleFloat {
-    pub scale: f64,
-    pub offset: f64,
+/// With the options of the filter; `byte_width` is that of the stored integers.
+pub(super) fn bind(input: &FilterInput<'_>, scale: f64, offset: f64, byte_width: u64) -> Result<Stage> {
+    let Some(stored) = Width::of_bytes(byte_width) else {
+        return Err(input.refusal(&format!("with integers of {byte_width} bytes")));
+    };
+    let float = input.width();
+    if !matches!(float, Width::Four | Width::Eight) {
+        return Err(input.refusal_of_type(input.datatype));
+    }
+    Ok(input.transform(ScaleFloat { scale, offset, stored, float }).with_output(stored.signed()))
+}
+
+#[derive(Clone, Copy)]
+struct ScaleFloat {
+    scale: f64,
+    offset: f64,
     /// Width of the stored integers.
-    pub stored: Width,
+    stored: Width,
     /// Width of the floats, `Four` or `Eight`.
-    pub float: Width,
+    float: Width,
+}
+
+impl Transform for ScaleFloat {
+    fn decoded_bytes(&self, _: Cursor<'_>, data: &[u8]) -> Result<u64> {
+        Ok((data.len() / self.stored.bytes()) as u64 * self.float.bytes() as u64)
+    }
+
+    fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+        PartLengths::parse(metadata, data.len())?;
+        self.scale(data, out)
+    }
 }
 
 impl ScaleFloat {
-    /// Bytes that `data_bytes` bytes of integers decode to.
-    pub fn decoded_bytes(&self, data_bytes: usize) -> u64 {
-        (data_bytes / self.stored.bytes()) as u64 * self.float.bytes() as u64
-    }
-
-    /// Undoes the filter; `out` has the length that [`ScaleFloat::decoded_bytes`] says.
-    pub fn undo(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
+    fn scale(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         if !data.len().is_multiple_of(self.stored.bytes()) {
             return Err(Error::damaged(format!("{} bytes are no whole number of integers", data.len())));
         }
@@ -60,10 +79,10 @@ mod tests {
         let filter = ScaleFloat { scale: 1.0, offset: 0.0, stored: Width::Eight, float: Width::Four };
         let mut out = [0; 4];
         // 2^24 + 1 and 1 - 2^24 are no f32 values; through f64 the sum with the offset would differ.
-        filter.undo(&16_777_217i64.to_le_bytes(), &mut out).unwrap();
+        filter.scale(&16_777_217i64.to_le_bytes(), &mut out).unwrap();
         assert_eq!(f32::from_le_bytes(out), 16_777_216.0);
         let shifted = ScaleFloat { offset: -16_777_216.0, ..filter };
-        shifted.undo(&16_777_217i64.to_le_bytes(), &mut out).unwrap();
+        shifted.scale(&16_777_217i64.to_le_bytes(), &mut out).unwrap();
         assert_eq!(f32::from_le_bytes(out), 0.0);
     }
 
@@ -73,9 +92,10 @@ mod tests {
         for stored in [Width::One, Width::Two, Width::Four, Width::Eight] {
             for float in [Width::Four, Width::Eight] {
                 let filter = ScaleFloat { scale: 0.5, offset: 3.0, stored, float };
-                assert_eq!(filter.decoded_bytes(stored.bytes()), float.bytes() as u64);
+                let integer = &bytes[..stored.bytes()];
+                assert_eq!(filter.decoded_bytes(Cursor::new(&[]), integer).unwrap(), float.bytes() as u64);
                 let mut out = [0; 8];
-                filter.undo(&bytes[..stored.bytes()], &mut out[..float.bytes()]).unwrap();
+                filter.scale(integer, &mut out[..float.bytes()]).unwrap();
                 if float == Width::Four {
                     assert_eq!(out[..4], (-35.5f32).to_le_bytes());
                 } else {
@@ -84,6 +104,6 @@ mod tests {
             }
         }
         let filter = ScaleFloat { scale: 0.5, offset: 3.0, stored: Width::Two, float: Width::Four };
-        assert!(filter.undo(&[0; 3], &mut [0; 4]).is_err());
+        assert!(filter.scale(&[0; 3], &mut [0; 4]).is_err());
     }
 }

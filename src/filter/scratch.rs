@@ -1,8 +1,9 @@
 //! What one thread keeps between chunks so that decoding allocates nothing: buffers for what passes
 //! from filter to filter, and the states of the codecs.
 
-use super::codec::Codecs;
-use super::string_dictionary::Entries;
+use super::dictionary::Index;
+use super::libdeflate;
+use super::zstd;
 
 /// Buffers above this many bytes are given back after the chunk that needed them.
 const KEPT_BYTES: usize = 4 << 20;
@@ -17,8 +18,15 @@ const STEP_BYTES: usize = 64 << 10;
 pub struct Scratch {
     pub(super) data: [Vec<u8>; 2],
     pub(super) metadata: [Vec<u8>; 2],
-    pub(super) codecs: Codecs,
-    pub(super) entries: Entries,
+    pub(super) states: States,
+}
+
+/// What single filters keep from part to part.
+#[derive(Default)]
+pub(super) struct States {
+    pub zlib: libdeflate::Decompressor,
+    pub zstd: zstd::Decompressor,
+    pub dictionary: Index,
 }
 
 impl Scratch {
@@ -33,7 +41,7 @@ impl Scratch {
                 *buffer = Vec::new();
             }
         }
-        self.entries.trim(KEPT_BYTES);
+        self.states.dictionary.trim(KEPT_BYTES);
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) use x86::{interleave, interleave_bits};
 mod x86 {
     use std::arch::x86_64::*;
 
-    use crate::filter::element::Width;
+    use crate::filter::integer::Width;
 
     /// Makes values of their bytes: `planes` holds all first bytes, then all second bytes, and so on.
     /// Both slices have one length, a multiple of the width. Gives how many values it has made; the
@@ -167,7 +167,7 @@ mod x86 {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod none {
-    use crate::filter::element::Width;
+    use crate::filter::integer::Width;
 
     /// Makes no values.
     pub fn interleave(_: Width, _: &[u8], _: &mut [u8]) -> usize {
@@ -185,7 +185,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::filter::element::Width;
+    use crate::filter::integer::Width;
     use crate::filter::{bitshuffle, byteshuffle};
 
     const WIDTHS: [Width; 4] = [Width::One, Width::Two, Width::Four, Width::Eight];

@@ -1,24 +1,31 @@
 //! RLE of var-length strings: `run length, string length, string`, repeated; the numbers are
-//! big-endian and as wide as the frame says.
+//! big-endian and as wide as the metadata says.
 //!
 //! A known fault of writers: the width of string lengths is chosen without regard to the string of the
 //! last run. If that is the longest, its stored length has lost its high bytes, while the string
 //! itself is complete. As it must end where the data ends, its length is known all the same.
 
-use super::string_frame::{StringFrame, take_number};
+use super::scratch::States;
+use super::string_metadata::{StringMetadata, take_number};
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
 
 /// Decodes the strings into exactly `out.len()` bytes and the start of each into `offsets`.
-pub(super) fn undo(metadata: &mut Cursor<'_>, mut encoded: &[u8], out: &mut [u8], offsets: &mut [u64]) -> Result<()> {
-    let frame = StringFrame::parse(metadata, encoded, out, offsets)?;
+pub(super) fn decode(
+    metadata: &mut Cursor<'_>,
+    mut encoded: &[u8],
+    out: &mut [u8],
+    offsets: &mut [u64],
+    _: &mut States,
+) -> Result<()> {
+    let widths = StringMetadata::parse(metadata, encoded, out, offsets)?;
     let mut strings = Strings { out, written: 0, offsets };
     while !encoded.is_empty() {
-        let numbers = take_number(&mut encoded, frame.number_bytes)
-            .and_then(|run| Some((run, take_number(&mut encoded, frame.length_bytes)?)));
+        let numbers = take_number(&mut encoded, widths.number_bytes)
+            .and_then(|run| Some((run, take_number(&mut encoded, widths.length_bytes)?)));
         let Some((run, stored_length)) = numbers else { return Err(Error::damaged("the last run is cut off")) };
         let length = if run == strings.offsets.len() as u64 && run > 0 {
-            last_length(stored_length, frame.length_bytes, encoded.len())?
+            last_length(stored_length, widths.length_bytes, encoded.len())?
         } else {
             stored_length
         };
@@ -115,9 +122,9 @@ mod tests {
         (metadata(strings, encoded.len(), cells.len(), [run_bytes, length_bytes]), encoded)
     }
 
-    fn decode(metadata: &[u8], encoded: &[u8], bytes: usize, cells: usize) -> Result<(Vec<u8>, Vec<u64>)> {
+    fn decoded(metadata: &[u8], encoded: &[u8], bytes: usize, cells: usize) -> Result<(Vec<u8>, Vec<u64>)> {
         let (mut out, mut offsets) = (vec![0; bytes], vec![0; cells]);
-        undo(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets)?;
+        decode(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets, &mut States::default())?;
         Ok((out, offsets))
     }
 
@@ -131,8 +138,8 @@ mod tests {
                 Some(*end - cell.len() as u64)
             })
             .collect();
-        let decoded = decode(&metadata, &encoded, bytes.len(), cells.len()).unwrap();
-        assert_eq!(decoded, (bytes, starts));
+        let found = decoded(&metadata, &encoded, bytes.len(), cells.len()).unwrap();
+        assert_eq!(found, (bytes, starts));
     }
 
     proptest! {
@@ -151,7 +158,7 @@ mod tests {
         #[test]
         fn never_panics(widths: [u8; 2], encoded: Vec<u8>, bytes in 0usize..200, cells in 0usize..20) {
             let metadata = metadata(bytes, encoded.len(), cells, widths.map(usize::from));
-            let _ = decode(&metadata, &encoded, bytes, cells);
+            let _ = decoded(&metadata, &encoded, bytes, cells);
         }
     }
 
@@ -165,26 +172,26 @@ mod tests {
         // What is left after the last length must agree with what is stored of it.
         let (metadata, mut encoded) = encode(&cells);
         encoded[4] = 45;
-        assert!(decode(&metadata, &encoded, 301, 2).is_err());
+        assert!(decoded(&metadata, &encoded, 301, 2).is_err());
     }
 
     #[test]
     fn claims_that_do_not_hold_are_errors() {
         let cells = [b"ab".to_vec(), b"ab".to_vec(), b"c".to_vec()];
         let (good, encoded) = encode(&cells);
-        decode(&good, &encoded, 5, 3).unwrap();
-        assert!(decode(&good, &encoded, 4, 3).is_err());
-        assert!(decode(&good, &encoded, 5, 2).is_err());
-        assert!(decode(&good, &encoded[..6], 5, 3).is_err());
+        decoded(&good, &encoded, 5, 3).unwrap();
+        assert!(decoded(&good, &encoded, 4, 3).is_err());
+        assert!(decoded(&good, &encoded, 5, 2).is_err());
+        assert!(decoded(&good, &encoded[..6], 5, 3).is_err());
         for (claimed, cells) in [((4, 3), 3), ((6, 3), 3), ((5, 2), 2), ((5, 4), 4)] {
             let metadata = metadata(claimed.0, encoded.len(), claimed.1, [1, 1]);
-            assert!(decode(&metadata, &encoded, claimed.0, cells).is_err(), "{claimed:?}");
+            assert!(decoded(&metadata, &encoded, claimed.0, cells).is_err(), "{claimed:?}");
         }
         // A run of 2^64 - 1 strings, and a string of 2^64 - 1 bytes.
         let metadata = metadata(5, 17, 3, [8, 8]);
         let run = [&[0xff; 8][..], &[0, 0, 0, 0, 0, 0, 0, 1, b'x']].concat();
-        assert!(decode(&metadata, &run, 5, 3).is_err());
+        assert!(decoded(&metadata, &run, 5, 3).is_err());
         let length = [&[0, 0, 0, 0, 0, 0, 0, 1][..], &[0xff; 8], b"x"].concat();
-        assert!(decode(&metadata, &length, 5, 3).is_err());
+        assert!(decoded(&metadata, &length, 5, 3).is_err());
     }
 }

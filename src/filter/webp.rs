@@ -7,13 +7,23 @@
 //! ```
 
 use super::libwebp;
-use super::shuffle_parts::PartLengths;
+use super::part_lengths::PartLengths;
+use super::stage::{FilterInput, Stage, Transform};
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
+use crate::format::datatype::Datatype;
 use crate::format::pipeline::WebpFormat;
 
+pub(super) fn bind(input: &FilterInput<'_>, format: WebpFormat) -> Result<Stage> {
+    if input.datatype != Datatype::UInt8 {
+        return Err(input.refusal_of_type(input.datatype));
+    }
+    let Some(depth) = depth(format) else { return Err(input.refusal("without a pixel format")) };
+    Ok(input.transform(Webp { format, depth }))
+}
+
 /// Bytes per pixel, `None` where the pipeline does not say the format.
-pub(super) fn depth(format: WebpFormat) -> Option<usize> {
+fn depth(format: WebpFormat) -> Option<usize> {
     match format {
         WebpFormat::Unspecified => None,
         WebpFormat::Rgb | WebpFormat::Bgr => Some(3),
@@ -21,27 +31,35 @@ pub(super) fn depth(format: WebpFormat) -> Option<usize> {
     }
 }
 
-/// Bytes that the filter's output has, by the image's own header; under 2^30.
-pub(super) fn decoded_bytes(format: WebpFormat, image: &[u8]) -> Result<u64> {
-    let (stride, height) = shape(format, image)?;
-    Ok(stride as u64 * u64::from(height))
+struct Webp {
+    format: WebpFormat,
+    /// Bytes of a pixel.
+    depth: usize,
 }
 
-/// Undoes the filter into `out`, which has the length that [`decoded_bytes`] says.
-pub(super) fn undo(format: WebpFormat, metadata: &mut Cursor<'_>, image: &[u8], out: &mut [u8]) -> Result<()> {
-    let parts = PartLengths::parse(metadata, image.len())?.count();
-    if parts != 1 {
-        return Err(Error::damaged(format!("{parts} images in one tile")));
+impl Transform for Webp {
+    /// Under 2^30, by the image's own header.
+    fn decoded_bytes(&self, _: Cursor<'_>, image: &[u8]) -> Result<u64> {
+        let (stride, height) = self.shape(image)?;
+        Ok(stride as u64 * u64::from(height))
     }
-    let (stride, _) = shape(format, image)?;
-    libwebp::decode(format, image, out, stride).ok_or_else(|| Error::damaged("the WebP image is damaged"))
+
+    fn undo(&self, metadata: &mut Cursor<'_>, image: &[u8], out: &mut [u8]) -> Result<()> {
+        let parts = PartLengths::parse(metadata, image.len())?.count();
+        if parts != 1 {
+            return Err(Error::damaged(format!("{parts} images in one tile")));
+        }
+        let (stride, _) = self.shape(image)?;
+        libwebp::decode(self.format, image, out, stride).ok_or_else(|| Error::damaged("the WebP image is damaged"))
+    }
 }
 
-/// Bytes of a row, and the number of rows.
-fn shape(format: WebpFormat, image: &[u8]) -> Result<(usize, u32)> {
-    let depth = depth(format).ok_or_else(|| Error::unsupported("WebP images of unknown pixel format"))?;
-    let (width, height) = libwebp::dimensions(image).ok_or_else(|| Error::damaged("no WebP image"))?;
-    Ok((width as usize * depth, height))
+impl Webp {
+    /// Bytes of a row, and the number of rows.
+    fn shape(&self, image: &[u8]) -> Result<(usize, u32)> {
+        let (width, height) = libwebp::dimensions(image).ok_or_else(|| Error::damaged("no WebP image"))?;
+        Ok((width as usize * self.depth, height))
+    }
 }
 
 #[cfg(test)]
@@ -53,23 +71,25 @@ mod tests {
         let pixels: Vec<u8> = (0..30).collect();
         let mut image = Vec::new();
         image_webp::WebPEncoder::new(&mut image).encode(&pixels, 5, 2, image_webp::ColorType::Rgb8).unwrap();
-        assert_eq!(decoded_bytes(WebpFormat::Rgb, &image).unwrap(), 30);
-        assert_eq!(decoded_bytes(WebpFormat::Bgra, &image).unwrap(), 40);
+        let rgb = Webp { format: WebpFormat::Rgb, depth: 3 };
+        let bgra = Webp { format: WebpFormat::Bgra, depth: 4 };
+        assert_eq!(rgb.decoded_bytes(Cursor::new(&[]), &image).unwrap(), 30);
+        assert_eq!(bgra.decoded_bytes(Cursor::new(&[]), &image).unwrap(), 40);
 
         let mut metadata = vec![1, 0, 0, 0];
         metadata.extend((image.len() as u32).to_le_bytes());
         metadata.push(9);
         let mut out = vec![0; 30];
         let mut cursor = Cursor::new(&metadata);
-        undo(WebpFormat::Rgb, &mut cursor, &image, &mut out).unwrap();
+        rgb.undo(&mut cursor, &image, &mut out).unwrap();
         assert_eq!(out, pixels);
         assert_eq!(cursor.remaining(), 1);
 
         let mut twice = metadata.clone();
         twice[0] = 2;
         twice.splice(8..8, [0; 4]);
-        assert!(undo(WebpFormat::Rgb, &mut Cursor::new(&twice), &image, &mut out).is_err());
-        assert!(undo(WebpFormat::Rgb, &mut Cursor::new(&metadata), &image[1..], &mut out).is_err());
-        assert!(decoded_bytes(WebpFormat::Rgb, &image[1..]).is_err());
+        assert!(rgb.undo(&mut Cursor::new(&twice), &image, &mut out).is_err());
+        assert!(rgb.undo(&mut Cursor::new(&metadata), &image[1..], &mut out).is_err());
+        assert!(rgb.decoded_bytes(Cursor::new(&[]), &image[1..]).is_err());
     }
 }

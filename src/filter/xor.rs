@@ -1,10 +1,27 @@
 //! XOR: every value of a part but the first is stored as its exclusive or with the one before.
 
-use super::element::Element;
+use super::integer::{Integer, Width, with_integer};
+use super::part_lengths::PartLengths;
+use super::stage::{FilterInput, Stage, Transform};
 use crate::error::{Error, Result};
+use crate::format::cursor::Cursor;
+
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    let width = input.width();
+    Ok(input.transform(Xor(width)).with_output(width.signed()))
+}
+
+struct Xor(Width);
+
+impl Transform for Xor {
+    fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+        let parts = PartLengths::parse(metadata, data.len())?;
+        parts.for_each(data, out, |part, out| with_integer!(self.0, undo_part(part, out)))
+    }
+}
 
 /// Undoes one part. `part` and `out` have the same length.
-pub(super) fn undo_part<T: Element>(part: &[u8], out: &mut [u8]) -> Result<()> {
+fn undo_part<T: Integer>(part: &[u8], out: &mut [u8]) -> Result<()> {
     if !part.len().is_multiple_of(T::BYTES) {
         return Err(Error::damaged(format!("a part of {} bytes is no whole number of values", part.len())));
     }

@@ -18,66 +18,107 @@ pub struct Pipeline {
     pub filters: Vec<Filter>,
 }
 
-/// One filter with its options.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Filter {
-    Noop,
-    Gzip {
-        level: i32,
-    },
-    Zstd {
-        level: i32,
-    },
-    Lz4 {
-        level: i32,
-    },
-    Rle {
-        level: i32,
-    },
-    Bzip2 {
-        level: i32,
-    },
-    /// `reinterpret` is the type whose values are differenced; `None` means the incoming type.
-    DoubleDelta {
-        level: i32,
-        reinterpret: Option<Datatype>,
-    },
-    BitWidthReduction {
-        max_window: u32,
-    },
-    Bitshuffle,
-    Byteshuffle,
-    PositiveDelta {
-        max_window: u32,
-    },
-    Aes256Gcm,
-    ChecksumMd5,
-    ChecksumSha256,
-    Dictionary {
-        level: i32,
-    },
-    ScaleFloat {
-        scale: f64,
-        offset: f64,
-        byte_width: u64,
-    },
-    Xor,
-    Bitsort,
-    Webp {
-        quality: f32,
-        format: WebpFormat,
-        lossless: bool,
-    },
-    Delta {
-        level: i32,
-        reinterpret: Option<Datatype>,
-    },
-    /// One that is not known, or has an option that is not. What went through it cannot be read; all else of an array
-    /// can, so it is no reason to refuse a schema.
-    Unknown {
-        /// The number of the filter's type in the format.
-        number: u8,
-    },
+/// Declares [`Filter`] from a row for each: its number in the format, the variant, its name in TileDB's C API
+/// without the prefix, and its options in the order in which they are stored. Rows of the compressor family
+/// have two numbers: that of the filter and that of the compressor.
+macro_rules! filters {
+    (
+        filters { $($number:literal $variant:ident $name:literal $({ $($option:ident: $type:ty),* })?;)* }
+        compressors { $($codec_number:literal: $compressor:literal $codec:ident $codec_name:literal { $($codec_option:ident: $codec_type:ty),* };)* }
+    ) => {
+        /// One filter with its options.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub enum Filter {
+            $($variant $({ $($option: $type),* })?,)*
+            $($codec { $($codec_option: $codec_type),* },)*
+            /// One that is not known, or has an option that is not. What went through it cannot be read; all
+            /// else of an array can, so it is no reason to refuse a schema.
+            Unknown {
+                /// The number of the filter's type in the format.
+                number: u8,
+            },
+        }
+
+        impl Filter {
+            /// Its name in TileDB's C API, without the prefix; `type 99` for one that is not known.
+            pub fn name(&self) -> Cow<'static, str> {
+                match self {
+                    $(Filter::$variant { .. } => Cow::Borrowed($name),)*
+                    $(Filter::$codec { .. } => Cow::Borrowed($codec_name),)*
+                    Filter::Unknown { number } => Cow::Owned(format!("type {number}")),
+                }
+            }
+
+            /// Its options by name, in the order in which they are stored, without those that are left open.
+            pub fn options(&self) -> Vec<(&'static str, OptionValue)> {
+                let options: &[(&'static str, Option<OptionValue>)] = match *self {
+                    $(Filter::$variant $({ $($option),* })? => &[$($((stringify!($option), $option.value())),*)?],)*
+                    $(Filter::$codec { $($codec_option),* } => {
+                        &[$((stringify!($codec_option), $codec_option.value())),*]
+                    })*
+                    Filter::Unknown { .. } => &[],
+                };
+                options.iter().filter_map(|&(name, value)| Some((name, value?))).collect()
+            }
+
+            /// Whether it is of the compressor family.
+            pub fn is_compressor(&self) -> bool {
+                match self {
+                    $(Filter::$variant { .. } => false,)*
+                    $(Filter::$codec { .. } => true,)*
+                    Filter::Unknown { .. } => false,
+                }
+            }
+
+            /// The filter of this number, with what `options` holds.
+            fn with_options(number: u8, options: &mut Cursor<'_>) -> Result<Self> {
+                match number {
+                    $($number => Ok(Filter::$variant $({ $($option: FilterOption::parse(options, stringify!($option))?),* })?),)*
+                    $($codec_number => Filter::compressor(options),)*
+                    other => Err(Error::unsupported(format!("filter type {other}"))),
+                }
+            }
+
+            /// A filter of the compressor family, whatever its own number: that of the compressor, in front of
+            /// the options, is what counts; 0 makes the filter a no-op.
+            fn compressor(options: &mut Cursor<'_>) -> Result<Self> {
+                match options.u8("compressor")? {
+                    0 => Ok(Filter::Noop),
+                    $($compressor => Ok(Filter::$codec {
+                        $($codec_option: FilterOption::parse(options, stringify!($codec_option))?),*
+                    }),)*
+                    other => Err(Error::unsupported(format!("compressor {other}"))),
+                }
+            }
+        }
+    };
+}
+
+filters! {
+    filters {
+        0 Noop "NOOP";
+        7 BitWidthReduction "BIT_WIDTH_REDUCTION" { max_window: u32 };
+        8 Bitshuffle "BITSHUFFLE";
+        9 Byteshuffle "BYTESHUFFLE";
+        10 PositiveDelta "POSITIVE_DELTA" { max_window: u32 };
+        11 Aes256Gcm "AES_256_GCM";
+        12 ChecksumMd5 "CHECKSUM_MD5";
+        13 ChecksumSha256 "CHECKSUM_SHA256";
+        15 ScaleFloat "SCALE_FLOAT" { scale: f64, offset: f64, byte_width: u64 };
+        16 Xor "XOR";
+        17 Bitsort "BITSORT";
+        18 Webp "WEBP" { quality: f32, format: WebpFormat, lossless: bool };
+    }
+    compressors {
+        1: 1 Gzip "GZIP" { level: i32 };
+        2: 2 Zstd "ZSTD" { level: i32 };
+        3: 3 Lz4 "LZ4" { level: i32 };
+        4: 4 Rle "RLE" { level: i32 };
+        5: 5 Bzip2 "BZIP2" { level: i32 };
+        6: 6 DoubleDelta "DOUBLE_DELTA" { level: i32, reinterpret_datatype: Option<Datatype> };
+        14: 7 Dictionary "DICTIONARY" { level: i32 };
+        19: 8 Delta "DELTA" { level: i32, reinterpret_datatype: Option<Datatype> };
+    }
 }
 
 /// How the WebP filter lays out the pixels it decodes.
@@ -90,32 +131,92 @@ pub enum WebpFormat {
     Bgra,
 }
 
-impl Filter {
-    /// Its name in TileDB's C API, without the prefix; `type 99` for one that is not known.
-    pub fn name(&self) -> Cow<'static, str> {
-        Cow::Borrowed(match self {
-            Filter::Noop => "NOOP",
-            Filter::Gzip { .. } => "GZIP",
-            Filter::Zstd { .. } => "ZSTD",
-            Filter::Lz4 { .. } => "LZ4",
-            Filter::Rle { .. } => "RLE",
-            Filter::Bzip2 { .. } => "BZIP2",
-            Filter::DoubleDelta { .. } => "DOUBLE_DELTA",
-            Filter::BitWidthReduction { .. } => "BIT_WIDTH_REDUCTION",
-            Filter::Bitshuffle => "BITSHUFFLE",
-            Filter::Byteshuffle => "BYTESHUFFLE",
-            Filter::PositiveDelta { .. } => "POSITIVE_DELTA",
-            Filter::Aes256Gcm => "AES_256_GCM",
-            Filter::ChecksumMd5 => "CHECKSUM_MD5",
-            Filter::ChecksumSha256 => "CHECKSUM_SHA256",
-            Filter::Dictionary { .. } => "DICTIONARY",
-            Filter::ScaleFloat { .. } => "SCALE_FLOAT",
-            Filter::Xor => "XOR",
-            Filter::Bitsort => "BITSORT",
-            Filter::Webp { .. } => "WEBP",
-            Filter::Delta { .. } => "DELTA",
-            Filter::Unknown { number } => return Cow::Owned(format!("type {number}")),
-        })
+/// The value of an option, to be shown.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum OptionValue {
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Flag(bool),
+    Name(&'static str),
+}
+
+/// A type that an option of a filter can have.
+trait FilterOption: Sized {
+    fn parse(options: &mut Cursor<'_>, name: &'static str) -> Result<Self>;
+
+    /// `None` for an option that is left open.
+    fn value(self) -> Option<OptionValue>;
+}
+
+macro_rules! numbers {
+    ($($number:ident $value:ident;)*) => {$(
+        impl FilterOption for $number {
+            fn parse(options: &mut Cursor<'_>, name: &'static str) -> Result<Self> {
+                options.$number(name)
+            }
+
+            fn value(self) -> Option<OptionValue> {
+                Some(OptionValue::$value(self.into()))
+            }
+        }
+    )*};
+}
+
+numbers! {
+    i32 Signed;
+    u32 Unsigned;
+    u64 Unsigned;
+    f32 Float;
+    f64 Float;
+}
+
+impl FilterOption for bool {
+    fn parse(options: &mut Cursor<'_>, name: &'static str) -> Result<Self> {
+        Ok(options.u8(name)? != 0)
+    }
+
+    fn value(self) -> Option<OptionValue> {
+        Some(OptionValue::Flag(self))
+    }
+}
+
+/// The type for which the filter takes values instead of their own. It is left open by `ANY`, and by
+/// writers of versions that did not store it.
+impl FilterOption for Option<Datatype> {
+    fn parse(options: &mut Cursor<'_>, name: &'static str) -> Result<Self> {
+        if options.is_at_end() {
+            return Ok(None);
+        }
+        let datatype = Datatype::from_number(options.u8(name)?)?;
+        Ok(Some(datatype).filter(|&datatype| datatype != Datatype::Any))
+    }
+
+    fn value(self) -> Option<OptionValue> {
+        self.map(|datatype| OptionValue::Name(datatype.name()))
+    }
+}
+
+impl FilterOption for WebpFormat {
+    fn parse(options: &mut Cursor<'_>, name: &'static str) -> Result<Self> {
+        match options.u8(name)? {
+            0 => Ok(WebpFormat::Unspecified),
+            1 => Ok(WebpFormat::Rgb),
+            2 => Ok(WebpFormat::Bgr),
+            3 => Ok(WebpFormat::Rgba),
+            4 => Ok(WebpFormat::Bgra),
+            other => Err(Error::unsupported(format!("WebP input format {other}"))),
+        }
+    }
+
+    fn value(self) -> Option<OptionValue> {
+        Some(OptionValue::Name(match self {
+            WebpFormat::Unspecified => "unspecified",
+            WebpFormat::Rgb => "RGB",
+            WebpFormat::Bgr => "BGR",
+            WebpFormat::Rgba => "RGBA",
+            WebpFormat::Bgra => "BGRA",
+        }))
     }
 }
 
@@ -143,71 +244,10 @@ fn parse_filter(cursor: &mut Cursor<'_>) -> Result<Filter> {
     let start = cursor.position() as u64;
     let number = cursor.u8("filter type")?;
     let options = cursor.str32("filter options")?;
-    match filter_with_options(number, &mut Cursor::new(options)) {
+    match Filter::with_options(number, &mut Cursor::new(options)) {
         Err(Error::Unsupported { .. }) => Ok(Filter::Unknown { number }),
         filter => filter.in_field("filter options").at(start),
     }
-}
-
-fn filter_with_options(number: u8, options: &mut Cursor<'_>) -> Result<Filter> {
-    Ok(match number {
-        0 => Filter::Noop,
-        1..=6 | 14 | 19 => return compressor(number, options),
-        7 => Filter::BitWidthReduction { max_window: options.u32("max window size")? },
-        8 => Filter::Bitshuffle,
-        9 => Filter::Byteshuffle,
-        10 => Filter::PositiveDelta { max_window: options.u32("max window size")? },
-        11 => Filter::Aes256Gcm,
-        12 => Filter::ChecksumMd5,
-        13 => Filter::ChecksumSha256,
-        15 => Filter::ScaleFloat {
-            scale: options.f64("scale")?,
-            offset: options.f64("offset")?,
-            byte_width: options.u64("byte width")?,
-        },
-        16 => Filter::Xor,
-        17 => Filter::Bitsort,
-        18 => {
-            let quality = options.f32("quality")?;
-            let format = match options.u8("WebP input format")? {
-                0 => WebpFormat::Unspecified,
-                1 => WebpFormat::Rgb,
-                2 => WebpFormat::Bgr,
-                3 => WebpFormat::Rgba,
-                4 => WebpFormat::Bgra,
-                other => return Err(Error::unsupported(format!("WebP input format {other}"))),
-            };
-            let lossless = options.u8("lossless")? != 0;
-            Filter::Webp { quality, format, lossless }
-        }
-        other => return Err(Error::unsupported(format!("filter type {other}"))),
-    })
-}
-
-/// A filter of the compressor family. The `Compressor` byte inside the options has an enumeration of
-/// its own (7 dictionary, 8 delta) and is what counts; 0 there makes the filter a no-op.
-fn compressor(number: u8, options: &mut Cursor<'_>) -> Result<Filter> {
-    let compressor = options.u8("compressor")?;
-    let level = options.i32("compression level")?;
-    let reinterpret = if options.is_at_end() {
-        None
-    } else {
-        Some(Datatype::from_number(options.u8("reinterpret datatype")?)?).filter(|&datatype| datatype != Datatype::Any)
-    };
-    Ok(match compressor {
-        0 => Filter::Noop,
-        1 => Filter::Gzip { level },
-        2 => Filter::Zstd { level },
-        3 => Filter::Lz4 { level },
-        4 => Filter::Rle { level },
-        5 => Filter::Bzip2 { level },
-        6 => Filter::DoubleDelta { level, reinterpret },
-        7 => Filter::Dictionary { level },
-        8 => Filter::Delta { level, reinterpret },
-        other => {
-            return Err(Error::unsupported(format!("compressor {other} of filter type {number}")));
-        }
-    })
 }
 
 #[cfg(test)]
@@ -232,11 +272,14 @@ mod tests {
     #[test]
     fn reinterpret_type_is_optional_and_any_means_none() {
         let plain = [0, 0, 1, 0, 1, 0, 0, 0, 6, 5, 0, 0, 0, 6, 255, 255, 255, 255];
-        assert_eq!(parse(&plain).unwrap().filters, [Filter::DoubleDelta { level: -1, reinterpret: None }]);
+        assert_eq!(parse(&plain).unwrap().filters, [Filter::DoubleDelta { level: -1, reinterpret_datatype: None }]);
         let any = [0, 0, 1, 0, 1, 0, 0, 0, 19, 6, 0, 0, 0, 8, 255, 255, 255, 255, 17];
-        assert_eq!(parse(&any).unwrap().filters, [Filter::Delta { level: -1, reinterpret: None }]);
+        assert_eq!(parse(&any).unwrap().filters, [Filter::Delta { level: -1, reinterpret_datatype: None }]);
         let int32 = [0, 0, 1, 0, 1, 0, 0, 0, 19, 6, 0, 0, 0, 8, 255, 255, 255, 255, 0];
-        assert_eq!(parse(&int32).unwrap().filters, [Filter::Delta { level: -1, reinterpret: Some(Datatype::Int32) }]);
+        assert_eq!(
+            parse(&int32).unwrap().filters,
+            [Filter::Delta { level: -1, reinterpret_datatype: Some(Datatype::Int32) }]
+        );
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub fn decode_into(
         let out = out.split_off_mut(..chunk.original_bytes as usize);
         let out = out.ok_or_else(|| Error::damaged("the chunks are longer than the tile"))?;
         match &mut offsets {
-            Some(offsets) => decoder.undo_strings(chunk.metadata, chunk.data, out, offsets, scratch)?,
-            None => decoder.undo(chunk.metadata, chunk.data, out, scratch)?,
+            Some(offsets) => decoder.decode_strings(chunk.metadata, chunk.data, out, offsets, scratch)?,
+            None => decoder.decode(chunk.metadata, chunk.data, out, scratch)?,
         }
     }
     if out.is_empty() { Ok(()) } else { Err(Error::damaged("the chunks are shorter than the tile")) }

@@ -202,7 +202,8 @@ fn filter(filter: &Filter) -> Value {
         Filter::Gzip { level } | Filter::Zstd { level } | Filter::Lz4 { level } | Filter::Bzip2 { level } => {
             entry["compression_level"] = json!(level);
         }
-        Filter::DoubleDelta { reinterpret: datatype, .. } | Filter::Delta { reinterpret: datatype, .. } => {
+        Filter::DoubleDelta { reinterpret_datatype: datatype, .. }
+        | Filter::Delta { reinterpret_datatype: datatype, .. } => {
             entry["compression_reinterpret_datatype"] = reinterpret(datatype);
         }
         Filter::BitWidthReduction { max_window } => entry["bit_width_max_window"] = json!(max_window),

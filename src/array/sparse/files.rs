@@ -76,7 +76,8 @@ impl FixedFile {
         }
         let tiles = array.folder().tiles(number, Field::Coordinates, FieldFile::Data)?;
         // Version 1 split the coordinates only for the sake of a compressor.
-        let interleaved = outline.facts.version == 1 && !outline.schema.coords_filters.filters.iter().any(compresses);
+        let interleaved =
+            outline.facts.version == 1 && !outline.schema.coords_filters.filters.iter().any(Filter::is_compressor);
         let dimensions = outline.schema.dimensions.len();
         Ok(FixedFile::Zipped { tiles, cell_size, dimension, dimensions, interleaved })
     }
@@ -220,20 +221,6 @@ impl FixedFile {
             FixedFile::Fill(_) => 0,
         }
     }
-}
-
-fn compresses(filter: &Filter) -> bool {
-    matches!(
-        filter,
-        Filter::Gzip { .. }
-            | Filter::Zstd { .. }
-            | Filter::Lz4 { .. }
-            | Filter::Rle { .. }
-            | Filter::Bzip2 { .. }
-            | Filter::DoubleDelta { .. }
-            | Filter::Dictionary { .. }
-            | Filter::Delta { .. }
-    )
 }
 
 /// One column's cells in a fragment, each of its own size.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::format::pipeline::{Filter, Pipeline, WebpFormat};
+use crate::format::pipeline::{Filter, OptionValue, Pipeline};
 
 /// `ZSTD(level=7)`, `BYTESHUFFLE`.
 pub fn filter_text(filter: &Filter) -> String {
@@ -42,44 +42,14 @@ pub fn pipeline_json(pipeline: &Pipeline) -> Value {
 }
 
 fn options(filter: &Filter) -> Vec<(&'static str, Value)> {
-    match *filter {
-        Filter::Noop
-        | Filter::Bitshuffle
-        | Filter::Byteshuffle
-        | Filter::Aes256Gcm
-        | Filter::ChecksumMd5
-        | Filter::ChecksumSha256
-        | Filter::Xor
-        | Filter::Bitsort
-        | Filter::Unknown { .. } => Vec::new(),
-        Filter::Gzip { level }
-        | Filter::Zstd { level }
-        | Filter::Lz4 { level }
-        | Filter::Rle { level }
-        | Filter::Bzip2 { level }
-        | Filter::Dictionary { level } => vec![("level", level.into())],
-        Filter::DoubleDelta { level, reinterpret } | Filter::Delta { level, reinterpret } => {
-            let mut options = vec![("level", level.into())];
-            options.extend(reinterpret.map(|datatype| ("reinterpret_datatype", datatype.name().into())));
-            options
-        }
-        Filter::BitWidthReduction { max_window } | Filter::PositiveDelta { max_window } => {
-            vec![("max_window", max_window.into())]
-        }
-        Filter::ScaleFloat { scale, offset, byte_width } => {
-            vec![("scale", number(scale)), ("offset", number(offset)), ("byte_width", byte_width.into())]
-        }
-        Filter::Webp { quality, format, lossless } => {
-            let format = match format {
-                WebpFormat::Unspecified => "unspecified",
-                WebpFormat::Rgb => "RGB",
-                WebpFormat::Bgr => "BGR",
-                WebpFormat::Rgba => "RGBA",
-                WebpFormat::Bgra => "BGRA",
-            };
-            vec![("quality", number(quality.into())), ("format", format.into()), ("lossless", lossless.into())]
-        }
-    }
+    let value = |value| match value {
+        OptionValue::Signed(value) => value.into(),
+        OptionValue::Unsigned(value) => value.into(),
+        OptionValue::Float(value) => number(value),
+        OptionValue::Flag(value) => value.into(),
+        OptionValue::Name(name) => name.into(),
+    };
+    filter.options().into_iter().map(|(name, option)| (name, value(option))).collect()
 }
 
 /// JSON has no word for what is not finite.
@@ -91,6 +61,7 @@ fn number(value: f64) -> Value {
 mod tests {
     use super::*;
     use crate::format::datatype::Datatype;
+    use crate::format::pipeline::WebpFormat;
 
     #[test]
     fn options_are_named() {
@@ -99,7 +70,7 @@ mod tests {
             (Filter::Unknown { number: 20 }, "type 20", r#"{"name":"type 20"}"#),
             (Filter::Zstd { level: -1 }, "ZSTD(level=-1)", r#"{"name":"ZSTD","level":-1}"#),
             (
-                Filter::Delta { level: -1, reinterpret: Some(Datatype::Int32) },
+                Filter::Delta { level: -1, reinterpret_datatype: Some(Datatype::Int32) },
                 "DELTA(level=-1, reinterpret_datatype=INT32)",
                 r#"{"name":"DELTA","level":-1,"reinterpret_datatype":"INT32"}"#,
             ),

@@ -1,15 +1,34 @@
 //! DICTIONARY of var-length strings: the distinct strings in the metadata, `length, string` each, and
-//! in the data one id per cell. All numbers are big-endian and as wide as the frame says.
+//! in the data one id per cell. All numbers are big-endian and as wide as the metadata says.
 
-use super::string_frame::{StringFrame, take_number};
+use super::encoded_parts::EncodedPart;
+use super::scratch::States;
+use super::stage::{DecodePart, FilterInput, Stage};
+use super::string_metadata::{StringMetadata, is_text, take_number};
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
 
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    if !is_text(input.datatype) {
+        return Err(input.refusal_of_type(input.datatype));
+    }
+    Ok(input.parts(WithoutOffsets).with_strings(decode))
+}
+
+/// There is no dictionary of anything else but strings with their offsets.
+struct WithoutOffsets;
+
+impl DecodePart for WithoutOffsets {
+    fn decode(&self, _: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+        Err(Error::damaged("strings whose offsets tile does not say that they hold their offsets"))
+    }
+}
+
 /// Where the strings of a dictionary lie in its bytes; kept to reuse its memory.
 #[derive(Default)]
-pub(super) struct Entries(Vec<(u32, u32)>);
+pub(super) struct Index(Vec<(u32, u32)>);
 
-impl Entries {
+impl Index {
     /// Gives the memory back if it is more than `kept_bytes`.
     pub fn trim(&mut self, kept_bytes: usize) {
         if self.0.capacity() * size_of::<(u32, u32)>() > kept_bytes {
@@ -35,25 +54,26 @@ impl Entries {
 }
 
 /// Decodes the strings into exactly `out.len()` bytes and the start of each into `offsets`.
-pub(super) fn undo(
+fn decode(
     metadata: &mut Cursor<'_>,
     mut encoded: &[u8],
     mut out: &mut [u8],
     offsets: &mut [u64],
-    entries: &mut Entries,
+    states: &mut States,
 ) -> Result<()> {
-    let frame = StringFrame::parse(metadata, encoded, out, offsets)?;
+    let index = &mut states.dictionary;
+    let widths = StringMetadata::parse(metadata, encoded, out, offsets)?;
     let dictionary = metadata.str32("dictionary")?;
-    entries.read(dictionary, frame.length_bytes)?;
-    if encoded.len() as u64 != frame.number_bytes as u64 * offsets.len() as u64 {
+    index.read(dictionary, widths.length_bytes)?;
+    if encoded.len() as u64 != widths.number_bytes as u64 * offsets.len() as u64 {
         return Err(Error::damaged(format!("{} bytes of ids for {} cells", encoded.len(), offsets.len())));
     }
     let mut written = 0;
     for offset in offsets {
         *offset = written;
-        let id = take_number(&mut encoded, frame.number_bytes).and_then(|id| usize::try_from(id).ok());
-        let Some(&(start, length)) = id.and_then(|id| entries.0.get(id)) else {
-            return Err(Error::damaged(format!("an id beyond the {} strings of the dictionary", entries.0.len())));
+        let id = take_number(&mut encoded, widths.number_bytes).and_then(|id| usize::try_from(id).ok());
+        let Some(&(start, length)) = id.and_then(|id| index.0.get(id)) else {
+            return Err(Error::damaged(format!("an id beyond the {} strings of the dictionary", index.0.len())));
         };
         let string = &dictionary[start as usize..][..length as usize];
         let Some(slot) = out.split_off_mut(..string.len()) else {
@@ -100,9 +120,9 @@ mod tests {
         (metadata(strings, encoded.len(), cells.len(), widths, &dictionary), encoded)
     }
 
-    fn decode(metadata: &[u8], encoded: &[u8], bytes: usize, cells: usize) -> Result<(Vec<u8>, Vec<u64>)> {
+    fn decoded(metadata: &[u8], encoded: &[u8], bytes: usize, cells: usize) -> Result<(Vec<u8>, Vec<u64>)> {
         let (mut out, mut offsets) = (vec![0; bytes], vec![0; cells]);
-        undo(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets, &mut Entries::default())?;
+        decode(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets, &mut States::default())?;
         Ok((out, offsets))
     }
 
@@ -115,7 +135,7 @@ mod tests {
         ) {
             let (metadata, encoded) = encode(&cells, [id_bytes, length_bytes]);
             let bytes = cells.concat();
-            let (out, offsets) = decode(&metadata, &encoded, bytes.len(), cells.len()).unwrap();
+            let (out, offsets) = decoded(&metadata, &encoded, bytes.len(), cells.len()).unwrap();
             prop_assert_eq!(out, bytes);
             let mut end = 0;
             for (offset, cell) in offsets.into_iter().zip(&cells) {
@@ -128,7 +148,7 @@ mod tests {
         fn never_panics(widths: [u8; 2], dictionary: Vec<u8>, encoded: Vec<u8>, bytes in 0usize..200) {
             let cells = encoded.len() / usize::from(widths[0].clamp(1, 8));
             let metadata = metadata(bytes, encoded.len(), cells, widths, &dictionary);
-            let _ = decode(&metadata, &encoded, bytes, cells);
+            let _ = decoded(&metadata, &encoded, bytes, cells);
         }
     }
 
@@ -136,14 +156,14 @@ mod tests {
     fn claims_that_do_not_hold_are_errors() {
         let cells = [b"ab".to_vec(), b"c".to_vec(), b"ab".to_vec()];
         let (good, encoded) = encode(&cells, [1, 1]);
-        decode(&good, &encoded, 5, 3).unwrap();
+        decoded(&good, &encoded, 5, 3).unwrap();
         for bytes in [4, 6] {
             let metadata = metadata(bytes, 3, 3, [1, 1], b"\x02ab\x01c");
-            assert!(decode(&metadata, &encoded, bytes, 3).is_err(), "{bytes} bytes");
+            assert!(decoded(&metadata, &encoded, bytes, 3).is_err(), "{bytes} bytes");
         }
-        assert!(decode(&good, &[0, 1, 2], 5, 3).is_err(), "no such id");
-        assert!(decode(&good[..good.len() - 1], &encoded, 5, 3).is_err(), "a dictionary cut off");
+        assert!(decoded(&good, &[0, 1, 2], 5, 3).is_err(), "no such id");
+        assert!(decoded(&good[..good.len() - 1], &encoded, 5, 3).is_err(), "a dictionary cut off");
         let metadata = metadata(5, 3, 3, [1, 1], b"\x02ab\x02c");
-        assert!(decode(&metadata, &encoded, 5, 3).is_err(), "a string cut off");
+        assert!(decoded(&metadata, &encoded, 5, 3).is_err(), "a string cut off");
     }
 }

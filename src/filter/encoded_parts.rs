@@ -1,5 +1,5 @@
-//! The frame that compressors and the encryption share: they swallow the metadata of the filters
-//! before them, encode its parts and the data's parts one by one, and list the lengths.
+//! What compressors and the encryption share: they encode the metadata of the filters before them along
+//! with the data, part by part, and list the lengths.
 //!
 //! ```text
 //! metadata: number of metadata parts u32, number of data parts u32,
@@ -10,26 +10,30 @@
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
 
-/// The parsed frame of one chunk.
+/// Bytes of the two lengths of a part.
+const LENGTHS_BYTES: usize = 8;
+
+/// The parts of one chunk.
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
-    /// One entry of `entry_bytes` per part.
+pub(super) struct EncodedParts<'a> {
+    /// One entry of `entry_bytes` for each part.
     entries: &'a [u8],
     entry_bytes: usize,
     metadata_parts: usize,
 }
 
 /// One part: where to read it, where to write it, and what else its entry says.
-pub(super) struct Part<'a, 'o> {
+pub(super) struct EncodedPart<'a, 'o> {
     /// The entry after the two lengths.
     pub extra: &'a [u8],
     pub encoded: &'a [u8],
     pub out: &'o mut [u8],
 }
 
-impl<'a> Parts<'a> {
-    /// Reads a frame that fills the whole metadata.
-    pub fn parse(metadata: &'a [u8], entry_bytes: usize) -> Result<Self> {
+impl<'a> EncodedParts<'a> {
+    /// Reads a list of parts that fills the whole metadata. Each entry has `extra_bytes` behind its lengths.
+    pub fn parse(metadata: &'a [u8], extra_bytes: usize) -> Result<Self> {
+        let entry_bytes = LENGTHS_BYTES + extra_bytes;
         let mut cursor = Cursor::new(metadata);
         let metadata_parts = cursor.u32("number of metadata parts")?;
         let data_parts = cursor.u32("number of data parts")?;
@@ -40,7 +44,7 @@ impl<'a> Parts<'a> {
             return Err(cursor.error("parts", "metadata follows the last part"));
         }
         // Not more than `count`, which is a usize.
-        Ok(Parts { entries, entry_bytes, metadata_parts: metadata_parts as usize })
+        Ok(EncodedParts { entries, entry_bytes, metadata_parts: metadata_parts as usize })
     }
 
     /// Bytes that all metadata parts decode to, and all data parts.
@@ -51,13 +55,13 @@ impl<'a> Parts<'a> {
     }
 
     /// Decodes every part with `decode` into `metadata` and `out`, which have the lengths that
-    /// [`Parts::decoded_bytes`] says.
+    /// [`EncodedParts::decoded_bytes`] says.
     pub fn decode_all<'o>(
         &self,
         mut data: &[u8],
         mut metadata: &'o mut [u8],
         mut out: &'o mut [u8],
-        mut decode: impl FnMut(Part<'_, '_>) -> Result<()>,
+        mut decode: impl FnMut(EncodedPart<'_, '_>) -> Result<()>,
     ) -> Result<()> {
         for (index, entry) in self.entries.chunks_exact(self.entry_bytes).enumerate() {
             let encoded_bytes = length(&entry[4..]) as usize;
@@ -69,13 +73,29 @@ impl<'a> Parts<'a> {
             let Some(part) = side.split_off_mut(..length(entry) as usize) else {
                 return Err(Error::damaged(format!("part {index} is longer than the room for it")));
             };
-            decode(Part { extra: &entry[8..], encoded, out: part })?;
+            decode(EncodedPart { extra: &entry[LENGTHS_BYTES..], encoded, out: part })?;
         }
         if !data.is_empty() {
             return Err(Error::damaged(format!("{} bytes follow the last part", data.len())));
         }
         Ok(())
     }
+}
+
+/// Checks that a codec has filled the output of a part.
+pub(super) fn check_filled(written: u64, out: &[u8]) -> Result<()> {
+    if written == out.len() as u64 {
+        return Ok(());
+    }
+    Err(Error::damaged(format!("decodes to {written} bytes instead of {}", out.len())))
+}
+
+/// Checks that a codec has read a part to its end.
+pub(super) fn check_read(read: u64, encoded: &[u8]) -> Result<()> {
+    if read == encoded.len() as u64 {
+        return Ok(());
+    }
+    Err(Error::damaged(format!("the stream ends after {read} of {} bytes", encoded.len())))
 }
 
 /// The `u32` at the start of an entry.
@@ -94,7 +114,7 @@ mod tests {
     #[test]
     fn metadata_parts_come_first_on_both_sides() {
         let metadata = frame([1, 2], &[1, 2, 3, 1, 0, 0]);
-        let parts = Parts::parse(&metadata, 8).unwrap();
+        let parts = EncodedParts::parse(&metadata, 0).unwrap();
         assert_eq!(parts.decoded_bytes(), (1, 3));
         let (mut left, mut right) = ([0; 1], [0; 3]);
         let mut seen = Vec::new();
@@ -109,11 +129,11 @@ mod tests {
 
     #[test]
     fn counts_and_lengths_are_bounded_by_the_bytes() {
-        assert!(Parts::parse(&frame([u32::MAX, u32::MAX], &[]), 8).is_err());
-        assert!(Parts::parse(&frame([0, 1], &[1]), 8).is_err());
-        assert!(Parts::parse(&frame([0, 1], &[1, 1, 1]), 8).is_err());
+        assert!(EncodedParts::parse(&frame([u32::MAX, u32::MAX], &[]), 0).is_err());
+        assert!(EncodedParts::parse(&frame([0, 1], &[1]), 0).is_err());
+        assert!(EncodedParts::parse(&frame([0, 1], &[1, 1, 1]), 0).is_err());
         let metadata = frame([0, 1], &[1, 5]);
-        let parts = Parts::parse(&metadata, 8).unwrap();
+        let parts = EncodedParts::parse(&metadata, 0).unwrap();
         assert!(parts.decode_all(b"1234", &mut [], &mut [0], |_| Ok(())).is_err());
         assert!(parts.decode_all(b"123456", &mut [], &mut [0], |_| Ok(())).is_err());
         assert!(parts.decode_all(b"12345", &mut [], &mut [], |_| Ok(())).is_err());

@@ -22,6 +22,27 @@ impl Width {
         }
     }
 
+    /// The width of so many bytes.
+    pub fn of_bytes(bytes: u64) -> Option<Self> {
+        match bytes {
+            1 => Some(Width::One),
+            2 => Some(Width::Two),
+            4 => Some(Width::Four),
+            8 => Some(Width::Eight),
+            _ => None,
+        }
+    }
+
+    /// The type of signed integers of this width.
+    pub fn signed(self) -> Datatype {
+        match self {
+            Width::One => Datatype::Int8,
+            Width::Two => Datatype::Int16,
+            Width::Four => Datatype::Int32,
+            Width::Eight => Datatype::Int64,
+        }
+    }
+
     pub fn bytes(self) -> usize {
         match self {
             Width::One => 1,
@@ -32,21 +53,21 @@ impl Width {
     }
 }
 
-/// Calls a function that is generic over [`Element`] with the integer of a [`Width`].
-macro_rules! with_element {
+/// Calls a function that is generic over [`Integer`] with the integer of a [`Width`].
+macro_rules! with_integer {
     ($width:expr, $($function:ident)::+($($argument:expr),* $(,)?)) => {
         match $width {
-            $crate::filter::element::Width::One => $($function)::+::<u8>($($argument),*),
-            $crate::filter::element::Width::Two => $($function)::+::<u16>($($argument),*),
-            $crate::filter::element::Width::Four => $($function)::+::<u32>($($argument),*),
-            $crate::filter::element::Width::Eight => $($function)::+::<u64>($($argument),*),
+            $crate::filter::integer::Width::One => $($function)::+::<u8>($($argument),*),
+            $crate::filter::integer::Width::Two => $($function)::+::<u16>($($argument),*),
+            $crate::filter::integer::Width::Four => $($function)::+::<u32>($($argument),*),
+            $crate::filter::integer::Width::Eight => $($function)::+::<u64>($($argument),*),
         }
     };
 }
-pub(super) use with_element;
+pub(super) use with_integer;
 
 /// An integer that is stored little-endian, at any alignment.
-pub(super) trait Element: Copy {
+pub(super) trait Integer: Copy {
     const BYTES: usize;
 
     /// The value in the first `BYTES` bytes of a slice that is at least that long.
@@ -60,9 +81,9 @@ pub(super) trait Element: Copy {
     fn truncate(value: u64) -> Self;
 }
 
-macro_rules! element {
+macro_rules! integer {
     ($($integer:ty)*) => {$(
-        impl Element for $integer {
+        impl Integer for $integer {
             const BYTES: usize = size_of::<$integer>();
 
             #[inline(always)]
@@ -99,4 +120,4 @@ macro_rules! element {
         }
     )*};
 }
-element!(u8 u16 u32 u64);
+integer!(u8 u16 u32 u64);

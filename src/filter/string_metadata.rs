@@ -9,18 +9,24 @@
 
 use crate::error::{Error, Result};
 use crate::format::cursor::Cursor;
+use crate::format::datatype::Datatype;
 
-/// What both filters need of the frame.
+/// Whether strings of a type may be stored so.
+pub(super) fn is_text(datatype: Datatype) -> bool {
+    matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8)
+}
+
+/// What both filters need of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct StringFrame {
+pub(super) struct StringMetadata {
     /// Width of run lengths (RLE) or of ids (DICTIONARY): 1, 2, 4 or 8 bytes.
     pub number_bytes: usize,
     /// Width of string lengths: 1, 2, 4 or 8 bytes.
     pub length_bytes: usize,
 }
 
-impl StringFrame {
-    /// Reads the frame and checks its lengths against those of what is at hand.
+impl StringMetadata {
+    /// Reads the metadata and checks its lengths against those of what is at hand.
     pub fn parse(metadata: &mut Cursor<'_>, encoded: &[u8], out: &[u8], offsets: &[u64]) -> Result<Self> {
         let parts = (metadata.u32("number of metadata parts")?, metadata.u32("number of data parts")?);
         if parts != (0, 1) {
@@ -37,7 +43,7 @@ impl StringFrame {
         agree("offsets", metadata.u32("bytes of offsets")?, 8 * offsets.len() as u64)?;
         let number_bytes = width(metadata.u8("width of numbers")?);
         let length_bytes = width(metadata.u8("width of string lengths")?);
-        Ok(StringFrame { number_bytes, length_bytes })
+        Ok(StringMetadata { number_bytes, length_bytes })
     }
 }
 

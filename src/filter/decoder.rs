@@ -3,14 +3,12 @@
 
 use std::sync::Arc;
 
-use super::aes::Cipher;
 use super::bitsort::StoredOrder;
-use super::checksum::Checksum;
+use super::chunk_buffers::ChunkBuffers;
 use super::key::Key;
-use super::passage::{Outside, Passage};
 use super::scratch::Scratch;
-use super::step::{Step, holds_folded_strings, output_type};
-use crate::error::{Error, Locate, Result};
+use super::stage::{self, FilterInput, Stage, Undo};
+use crate::error::{Error, Result};
 use crate::format::datatype::Datatype;
 use crate::format::pipeline::{Filter, Pipeline};
 
@@ -39,11 +37,9 @@ pub struct TileContext {
 
 /// A pipeline bound to one kind of tile.
 pub struct Decoder {
-    program: Program,
+    stages: Stages,
     /// What the pipeline is under the other rule of types, where nothing says which one applies.
-    alternative: Option<Program>,
-    cipher: Option<Cipher>,
-    folds_offsets: bool,
+    alternative: Option<Stages>,
 }
 
 impl Decoder {
@@ -53,41 +49,69 @@ impl Decoder {
     /// [`Error::Unsupported`] names a filter that cannot be undone or not on this type; [`Error::Key`]
     /// when the pipeline encrypts and there is no key.
     pub fn new(pipeline: &Pipeline, context: &TileContext) -> Result<Self> {
-        let mut filters: Vec<Filter> = pipeline.filters.iter().copied().filter(|f| *f != Filter::Noop).collect();
-        let lists_encryption = filters.contains(&Filter::Aes256Gcm);
-        let cipher = context.key.as_deref().map(Cipher::new);
-        // Whatever the list says, what was written last under a key is encrypted.
-        if cipher.is_some() && filters.last() != Some(&Filter::Aes256Gcm) {
-            filters.push(Filter::Aes256Gcm);
-        }
-        if lists_encryption && cipher.is_none() {
-            return Err(Error::key("the data is encrypted and no key was given"));
-        }
-        if filters.iter().filter(|filter| **filter == Filter::Bitsort).count() > 1 {
+        Self::bind(pipeline, context, None)
+    }
+
+    /// As [`Decoder::new`], for a tile of one chunk whose values the filter BITSORT stored in this order. (A
+    /// decoder without the order refuses every chunk of it.)
+    ///
+    /// # Errors
+    /// As there, and [`Error::Unsupported`] if the pipeline sorts twice.
+    pub fn of_sorted_tile(pipeline: &Pipeline, context: &TileContext, order: &Arc<StoredOrder>) -> Result<Self> {
+        if pipeline.filters.iter().filter(|filter| **filter == Filter::Bitsort).count() > 1 {
             return Err(Error::unsupported("filter BITSORT twice in one pipeline"));
         }
-        let (program, alternative) = programs(&filters, context)?;
-        let first = matches!(filters.first(), Some(Filter::Rle { .. } | Filter::Dictionary { .. }));
-        let folds_offsets = first && holds_folded_strings(context.datatype);
-        Ok(Decoder { program, alternative, cipher, folds_offsets })
+        Self::bind(pipeline, context, Some(order))
+    }
+
+    fn bind(pipeline: &Pipeline, context: &TileContext, order: Option<&Arc<StoredOrder>>) -> Result<Self> {
+        let filters = filters(pipeline, context);
+        let bind = |chained| Stages::bind(&filters, context, order, chained);
+        let (stages, alternative) = match context.types_are_chained() {
+            Some(chained) => (bind(chained)?, None),
+            None => match (bind(false), bind(true)) {
+                (Ok(old), Ok(new)) if old.inputs != new.inputs => (old, Some(new)),
+                (Ok(stages), _) | (_, Ok(stages)) => (stages, None),
+                (Err(error), Err(_)) => return Err(error),
+            },
+        };
+        Ok(Decoder { stages, alternative })
     }
 
     /// Of no filters, and no encryption either.
-    pub fn plain() -> Self {
-        let program = Program { checks: Vec::new(), steps: Vec::new() };
-        Decoder { program, alternative: None, cipher: None, folds_offsets: false }
+    pub fn unfiltered() -> Self {
+        Decoder { stages: Stages::default(), alternative: None }
+    }
+
+    /// Whether the release that wrote a tile decides how its pipeline is undone, so that
+    /// [`TileContext::writer_version`] should be known.
+    pub fn depends_on_writer(pipeline: &Pipeline, context: &TileContext) -> bool {
+        let filters = filters(pipeline, context);
+        let bind = |chained| Stages::bind(&filters, context, None, chained);
+        context.format_version < TYPES_ARE_CHAINED
+            && match (bind(false), bind(true)) {
+                (Ok(old), Ok(new)) => old.inputs != new.inputs,
+                (Err(_), Err(_)) => false,
+                _ => true,
+            }
     }
 
     /// Whether the pipeline does nothing, so that a chunk's data is the chunk.
-    pub fn is_plain(&self) -> bool {
-        self.program.steps.is_empty() && self.program.checks.is_empty()
+    pub fn is_unfiltered(&self) -> bool {
+        self.stages.filters.is_empty() && self.stages.checks.is_empty()
     }
 
-    /// Whether the pipeline can hold the offsets of var-length strings along with the strings. It does
+    /// Whether the pipeline has checksums, so that what decodes is what was written.
+    pub fn has_checksums(&self) -> bool {
+        let checks = |stage: &Stage| matches!(stage.undo, Undo::Check(_));
+        !self.stages.checks.is_empty() || self.stages.filters.iter().any(checks)
+    }
+
+    /// Whether the pipeline can store the offsets of var-length strings along with the strings. It did
     /// so if the offsets tile has no chunks though the tile has cells; the values then are one chunk
-    /// for [`Decoder::undo_strings`].
-    pub fn folds_offsets(&self) -> bool {
-        self.folds_offsets
+    /// for [`Decoder::decode_strings`].
+    pub fn encodes_offsets(&self) -> bool {
+        self.stages.encodes_offsets
     }
 
     /// Decodes one chunk into `out`, which has the chunk's original length and is filled.
@@ -95,25 +119,16 @@ impl Decoder {
     /// # Errors
     /// [`Error::Damaged`] if the chunk does not decode to exactly that, [`Error::Key`] if the key does
     /// not fit; `out` then holds nothing of use.
-    pub fn undo(&self, metadata: &[u8], data: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
-        self.run(None, metadata, data, out, None, scratch)
+    pub fn decode(&self, metadata: &[u8], data: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
+        self.run(metadata, data, out, None, scratch)
     }
 
-    /// As [`Decoder::undo`], for a tile of one chunk whose cells were stored in another order.
-    pub fn undo_sorted(
-        &self,
-        order: &StoredOrder,
-        metadata: &[u8],
-        data: &[u8],
-        out: &mut [u8],
-        scratch: &mut Scratch,
-    ) -> Result<()> {
-        self.run(Some(order), metadata, data, out, None, scratch)
-    }
-
-    /// As [`Decoder::undo`], for strings stored along with their offsets: fills also `offsets`, one per
+    /// As [`Decoder::decode`], for strings stored along with their offsets: fills also `offsets`, one per
     /// cell, with the start of each string in `out`.
-    pub fn undo_strings(
+    ///
+    /// # Errors
+    /// As there.
+    pub fn decode_strings(
         &self,
         metadata: &[u8],
         data: &[u8],
@@ -121,25 +136,23 @@ impl Decoder {
         offsets: &mut [u64],
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if !self.folds_offsets {
+        if !self.encodes_offsets() {
             return Err(Error::damaged("the offsets of the strings are missing"));
         }
-        self.run(None, metadata, data, out, Some(offsets), scratch)
+        self.run(metadata, data, out, Some(offsets), scratch)
     }
 
     fn run(
         &self,
-        order: Option<&StoredOrder>,
         metadata: &[u8],
         data: &[u8],
         out: &mut [u8],
         mut offsets: Option<&mut [u64]>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let outside = Outside { cipher: self.cipher.as_ref(), order };
-        let mut result = self.program.run(outside, metadata, data, out, offsets.as_deref_mut(), scratch);
+        let mut result = self.stages.undo(metadata, data, out, offsets.as_deref_mut(), scratch);
         if let (Err(_), Some(alternative)) = (&result, &self.alternative)
-            && alternative.run(outside, metadata, data, out, offsets, scratch).is_ok()
+            && alternative.undo(metadata, data, out, offsets, scratch).is_ok()
         {
             result = Ok(());
         }
@@ -148,74 +161,99 @@ impl Decoder {
     }
 }
 
-/// The program of a list of filters, and another one if it depends on a rule that is not known.
-fn programs(filters: &[Filter], context: &TileContext) -> Result<(Program, Option<Program>)> {
-    let chained = || Program::new(filters, context, true);
-    let unchained = || Program::new(filters, context, false);
-    match context.writer_version {
-        _ if context.format_version >= TYPES_ARE_CHAINED => Ok((chained()?, None)),
-        Some(writer) if writer >= TYPES_ARE_CHAINED => Ok((chained()?, None)),
-        Some(_) => Ok((unchained()?, None)),
-        None => match (unchained(), chained()) {
-            (Ok(old), Ok(new)) if old != new => Ok((old, Some(new))),
-            (Ok(program), _) | (_, Ok(program)) => Ok((program, None)),
-            (Err(error), Err(_)) => Err(error),
-        },
+impl TileContext {
+    /// Which of the two rules of types applies, as far as that is known.
+    fn types_are_chained(&self) -> Option<bool> {
+        match self.writer_version {
+            _ if self.format_version >= TYPES_ARE_CHAINED => Some(true),
+            Some(writer) => Some(writer >= TYPES_ARE_CHAINED),
+            None => None,
+        }
     }
 }
 
-/// The filters that do something, in the order of the list.
-#[derive(Debug, PartialEq)]
-struct Program {
-    /// Checksums in front of the first filter that changes data. They are checked on the final output.
-    checks: Vec<Checksum>,
-    /// The first filter that changes data, which therefore writes the output, and all after it.
-    steps: Vec<Step>,
+/// The filters of a tile: those of the list, and whatever that says, what was written last under a key is
+/// encrypted.
+fn filters(pipeline: &Pipeline, context: &TileContext) -> Vec<Filter> {
+    let mut filters: Vec<Filter> = pipeline.filters.iter().copied().filter(|f| *f != Filter::Noop).collect();
+    if context.key.is_some() && filters.last() != Some(&Filter::Aes256Gcm) {
+        filters.push(Filter::Aes256Gcm);
+    }
+    filters
 }
 
-impl Program {
-    fn new(filters: &[Filter], context: &TileContext, chained: bool) -> Result<Self> {
-        let mut program = Program { checks: Vec::new(), steps: Vec::new() };
+/// The stages that do something, in the order of the list.
+#[derive(Default)]
+struct Stages {
+    /// Checksums in front of the first filter that changes data. They are checked on the final output.
+    checks: Vec<Stage>,
+    /// The first filter that changes data, which therefore writes the output, and all after it.
+    filters: Vec<Stage>,
+    /// The types that all filters were given.
+    inputs: Vec<Datatype>,
+    encodes_offsets: bool,
+}
+
+impl Stages {
+    fn bind(
+        filters: &[Filter],
+        context: &TileContext,
+        stored_order: Option<&Arc<StoredOrder>>,
+        chained: bool,
+    ) -> Result<Self> {
+        let mut stages = Stages::default();
         let mut datatype = context.datatype;
         for filter in filters {
-            let seen = if chained { datatype } else { context.datatype };
-            datatype = output_type(filter, datatype);
-            match Step::new(filter, seen, context.cell_size, context.format_version)? {
-                None => {}
-                Some(Step::Checksum(checksum)) if program.steps.is_empty() => program.checks.push(checksum),
-                Some(step) => program.steps.push(step),
+            let stage = stage::bind(
+                filter,
+                &FilterInput {
+                    name: filter.name(),
+                    datatype,
+                    cell_size: context.cell_size,
+                    format_version: context.format_version,
+                    key: context.key.as_deref(),
+                    stored_order,
+                },
+            )?;
+            if chained {
+                datatype = stage.output;
+            }
+            stages.encodes_offsets |= stages.inputs.is_empty() && stage.strings.is_some();
+            stages.inputs.push(stage.input);
+            match stage.undo {
+                Undo::Nothing => {}
+                Undo::Check(_) if stages.filters.is_empty() => stages.checks.push(stage),
+                _ => stages.filters.push(stage),
             }
         }
-        Ok(program)
+        Ok(stages)
     }
 
-    fn run(
+    fn undo(
         &self,
-        outside: Outside<'_>,
         metadata: &[u8],
         data: &[u8],
         out: &mut [u8],
         offsets: Option<&mut [u64]>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let mut passage = Passage::new(metadata, data, out.len(), outside, scratch);
-        match self.steps.split_first() {
+        let mut chunk = ChunkBuffers::new(metadata, data, out.len(), scratch);
+        match self.filters.split_first() {
             None => copy(data, out)?,
             Some((last, others)) => {
-                for &step in others.iter().rev() {
-                    passage.undo(step, None).map_err(|error| in_filter(error, step))?;
+                for stage in others.iter().rev() {
+                    chunk.undo(stage, None)?;
                 }
-                let result = match offsets {
-                    Some(offsets) => passage.undo_strings(*last, out, offsets),
-                    None => passage.undo(*last, Some(out)),
-                };
-                result.map_err(|error| in_filter(error, *last))?;
+                match offsets {
+                    Some(offsets) => chunk.undo_strings(last, out, offsets)?,
+                    None => chunk.undo(last, Some(out))?,
+                }
             }
         }
-        for &checksum in self.checks.iter().rev() {
-            passage.check(checksum, out).map_err(|error| in_filter(error, Step::Checksum(checksum)))?;
+        for stage in self.checks.iter().rev() {
+            chunk.undo(stage, Some(out))?;
         }
-        passage.finish()
+        chunk.finish()
     }
 }
 
@@ -225,15 +263,6 @@ fn copy(data: &[u8], out: &mut [u8]) -> Result<()> {
     }
     out.copy_from_slice(data);
     Ok(())
-}
-
-/// Names the filter in which decoding failed. Offsets within its metadata say nothing to anyone.
-fn in_filter(error: Error, step: Step) -> Error {
-    error.locate(|place| {
-        place.offset = None;
-        let field = place.field.take().unwrap_or_default();
-        place.field = Some(format!("{} {field}", step.name()).trim_end().to_owned());
-    })
 }
 
 #[cfg(test)]
@@ -277,7 +306,7 @@ mod tests {
             let (metadata, data) = scaled_and_shuffled(width);
             let mut out = vec![0; 32];
             let decoder = decoder(&filters, &context).unwrap();
-            decoder.undo(&metadata, &data, &mut out, &mut Scratch::new()).unwrap();
+            decoder.decode(&metadata, &data, &mut out, &mut Scratch::new()).unwrap();
             assert_eq!(out, floats(), "version {format_version} by {writer_version:?}");
         }
     }
@@ -293,10 +322,10 @@ mod tests {
         new.0.extend(le(&[16, 1, 16]));
         for (metadata, data) in [old, new] {
             let mut out = vec![0; 32];
-            decoder.undo(&metadata, &data, &mut out, &mut Scratch::new()).unwrap();
+            decoder.decode(&metadata, &data, &mut out, &mut Scratch::new()).unwrap();
             assert_eq!(out, floats());
         }
-        assert!(decoder.undo(&le(&[9, 9]), &[0; 16], &mut [0; 32], &mut Scratch::new()).is_err());
+        assert!(decoder.decode(&le(&[9, 9]), &[0; 16], &mut [0; 32], &mut Scratch::new()).is_err());
     }
 
     #[test]
@@ -306,8 +335,8 @@ mod tests {
             _ => panic!("{filter:?} on {datatype:?} is not refused"),
         };
         refused(Filter::Unknown { number: 20 }, Datatype::Int32);
-        refused(Filter::DoubleDelta { level: 1, reinterpret: None }, Datatype::Float32);
-        refused(Filter::Delta { level: 1, reinterpret: Some(Datatype::Float64) }, Datatype::Int64);
+        refused(Filter::DoubleDelta { level: 1, reinterpret_datatype: None }, Datatype::Float32);
+        refused(Filter::Delta { level: 1, reinterpret_datatype: Some(Datatype::Float64) }, Datatype::Int64);
         refused(Filter::Dictionary { level: 1 }, Datatype::Int32);
         refused(Filter::ScaleFloat { scale: 1.0, offset: 0.0, byte_width: 3 }, Datatype::Float32);
         refused(HALVES, Datatype::Int16);
@@ -325,11 +354,14 @@ mod tests {
         let context = TileContext { key, ..context(Datatype::UInt8, 22) };
         for filters in [&[][..], &[Filter::Aes256Gcm], &[Filter::Aes256Gcm, Filter::Noop], &[Filter::ChecksumMd5]] {
             let decoder = decoder(filters, &context).unwrap();
-            assert!(!decoder.is_plain());
+            assert!(!decoder.is_unfiltered());
             // As it is without encryption, and as parts of which none is encrypted.
             for metadata in [le(&[]), le(&[0, 0]), le(&[0, 1, 4, 4])] {
                 let mut out = [0; 4];
-                assert!(decoder.undo(&metadata, &[1, 2, 3, 4], &mut out, &mut Scratch::new()).is_err(), "{filters:?}");
+                assert!(
+                    decoder.decode(&metadata, &[1, 2, 3, 4], &mut out, &mut Scratch::new()).is_err(),
+                    "{filters:?}"
+                );
             }
         }
     }
@@ -337,7 +369,7 @@ mod tests {
     #[test]
     fn filters_that_pass_everything_leave_a_plain_pipeline() {
         let bwr = Filter::BitWidthReduction { max_window: 256 };
-        let plain = |filters: &[Filter], context: &TileContext| decoder(filters, context).unwrap().is_plain();
+        let plain = |filters: &[Filter], context: &TileContext| decoder(filters, context).unwrap().is_unfiltered();
         assert!(plain(&[], &context(Datatype::Int32, 22)));
         assert!(plain(&[Filter::Noop, Filter::Noop], &context(Datatype::Int32, 22)));
         assert!(plain(&[bwr, Filter::PositiveDelta { max_window: 1024 }], &context(Datatype::Float32, 22)));
@@ -350,14 +382,14 @@ mod tests {
 
     #[test]
     fn only_strings_fold_their_offsets() {
-        let folds = |filters: &[Filter], datatype| decoder(filters, &context(datatype, 22)).unwrap().folds_offsets();
+        let folds = |filters: &[Filter], datatype| decoder(filters, &context(datatype, 22)).unwrap().encodes_offsets();
         let (rle, dictionary) = (Filter::Rle { level: 1 }, Filter::Dictionary { level: 1 });
         assert!(folds(&[rle], Datatype::StringAscii));
         assert!(folds(&[Filter::Noop, dictionary, ZSTD], Datatype::StringUtf8));
         assert!(!folds(&[rle], Datatype::Char));
         assert!(!folds(&[ZSTD, rle], Datatype::StringAscii));
         let decoder = decoder(&[ZSTD], &context(Datatype::StringAscii, 22)).unwrap();
-        assert!(decoder.undo_strings(&[], &[], &mut [], &mut [], &mut Scratch::new()).is_err());
+        assert!(decoder.decode_strings(&[], &[], &mut [], &mut [], &mut Scratch::new()).is_err());
     }
 
     /// Whatever a chunk claims, nothing grows past a small multiple of what it must decode to.
@@ -371,8 +403,8 @@ mod tests {
             Filter::Lz4 { level: 1 },
             Filter::Bzip2 { level: 1 },
             Filter::Rle { level: 1 },
-            Filter::DoubleDelta { level: 1, reinterpret: None },
-            Filter::Delta { level: 1, reinterpret: None },
+            Filter::DoubleDelta { level: 1, reinterpret_datatype: None },
+            Filter::Delta { level: 1, reinterpret_datatype: None },
         ];
         let mut cases: Vec<(Vec<Filter>, Vec<u8>)> = Vec::new();
         for encoder in encoders {
@@ -403,7 +435,7 @@ mod tests {
         let mut scratch = Scratch::new();
         let mut undo = |filters: &[Filter], metadata: &[u8], data: &[u8]| {
             let decoder = decoder(filters, &context(Datatype::UInt32, 22)).unwrap();
-            let result = decoder.undo(metadata, data, &mut [0; 64], &mut scratch);
+            let result = decoder.decode(metadata, data, &mut [0; 64], &mut scratch);
             assert!(result.is_err(), "{filters:?} {metadata:?}");
             let held: usize = scratch.data.iter().chain(&scratch.metadata).map(Vec::capacity).sum();
             assert!(held < 1 << 20, "{filters:?} {metadata:?} hold {held} bytes");
@@ -418,7 +450,7 @@ mod tests {
     #[test]
     fn errors_name_the_filter() {
         let decoder = decoder(&[Filter::Byteshuffle, ZSTD], &context(Datatype::Int32, 22)).unwrap();
-        let error = decoder.undo(&[0; 3], &[], &mut [0; 4], &mut Scratch::new()).unwrap_err();
+        let error = decoder.decode(&[0; 3], &[], &mut [0; 4], &mut Scratch::new()).unwrap_err();
         let place = error.place().unwrap();
         assert_eq!(place.field.as_deref(), Some("ZSTD number of metadata parts"));
         assert_eq!(place.offset, None);
@@ -428,9 +460,9 @@ mod tests {
     fn metadata_must_be_used_up() {
         let plain = decoder(&[], &context(Datatype::Int32, 22)).unwrap();
         let mut out = [0; 4];
-        plain.undo(&[], &[1, 2, 3, 4], &mut out, &mut Scratch::new()).unwrap();
+        plain.decode(&[], &[1, 2, 3, 4], &mut out, &mut Scratch::new()).unwrap();
         assert_eq!(out, [1, 2, 3, 4]);
-        assert!(plain.undo(&[0], &[1, 2, 3, 4], &mut out, &mut Scratch::new()).is_err());
-        assert!(plain.undo(&[], &[1, 2, 3], &mut out, &mut Scratch::new()).is_err());
+        assert!(plain.decode(&[0], &[1, 2, 3, 4], &mut out, &mut Scratch::new()).is_err());
+        assert!(plain.decode(&[], &[1, 2, 3], &mut out, &mut Scratch::new()).is_err());
     }
 }

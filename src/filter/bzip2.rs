@@ -1,0 +1,35 @@
+//! BZIP2: each part is a bzip2 stream.
+
+use super::encoded_parts::{EncodedPart, check_filled, check_read};
+use super::scratch::States;
+use super::stage::{DecodePart, FilterInput, Stage};
+use crate::error::{Error, Result};
+
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    Ok(input.parts(Bzip2))
+}
+
+pub(super) struct Bzip2;
+
+impl DecodePart for Bzip2 {
+    /// The library cannot reuse its state and allocates it, 4 MB at most, for every stream.
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+        let EncodedPart { encoded, out, .. } = part;
+        let mut bzip2 = ::bzip2::Decompress::new(false);
+        loop {
+            let (read, written) = (bzip2.total_in(), bzip2.total_out());
+            // Neither total exceeds its slice.
+            let status = bzip2.decompress(&encoded[read as usize..], &mut out[written as usize..]);
+            match status.map_err(|error| Error::refused("bad bzip2 stream", error))? {
+                ::bzip2::Status::StreamEnd => break,
+                _ if (read, written) == (bzip2.total_in(), bzip2.total_out()) => {
+                    let end = if read == encoded.len() as u64 { "is cut off" } else { "holds more than it claims" };
+                    return Err(Error::damaged(format!("the bzip2 stream {end}")));
+                }
+                _ => {}
+            }
+        }
+        check_read(bzip2.total_in(), encoded)?;
+        check_filled(bzip2.total_out(), out)
+    }
+}

@@ -1,0 +1,29 @@
+//! ZSTD: each part is a zstd frame.
+
+use super::encoded_parts::{EncodedPart, check_filled};
+use super::scratch::States;
+use super::stage::{DecodePart, FilterInput, Stage};
+use crate::error::{Error, Result};
+
+/// The state of the library, once it was needed.
+#[derive(Default)]
+pub(super) struct Decompressor(Option<::zstd::bulk::Decompressor<'static>>);
+
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    Ok(input.parts(Zstd))
+}
+
+pub(super) struct Zstd;
+
+impl DecodePart for Zstd {
+    /// Decoding stops at the end of the output, whatever size or window the frame claims.
+    fn decode(&self, part: EncodedPart<'_, '_>, states: &mut States) -> Result<()> {
+        let zstd = match &mut states.zstd.0 {
+            Some(zstd) => zstd,
+            none => none.insert(::zstd::bulk::Decompressor::new().map_err(Error::io)?),
+        };
+        let written = zstd.decompress_to_buffer(part.encoded, part.out);
+        let written = written.map_err(|error| Error::refused("bad zstd frame", error))?;
+        check_filled(written as u64, part.out)
+    }
+}
