@@ -13,7 +13,10 @@
 //! * [`format`]: what the stored bytes mean
 //! * [`storage`]: where the stored bytes are
 //! * [`error`]: what can go wrong, and where
+//!
+//! [`address_space`] is for those who start threads and choose budgets.
 
+pub mod address_space;
 pub mod array;
 pub mod cache;
 pub mod error;

@@ -18,7 +18,7 @@ fn fixture(name: &str) -> Arc<dyn Folder> {
 }
 
 fn find(root: &Arc<dyn Folder>, path: &str) -> Option<Node> {
-    path.split('/').try_fold(Node::Folder(root.clone()), |node, name| match node {
+    path.split('/').filter(|name| *name != ".").try_fold(Node::Folder(root.clone()), |node, name| match node {
         Node::Folder(folder) => folder.lookup(name).unwrap(),
         Node::File(_) => None,
     })
@@ -145,6 +145,72 @@ fn files_of_two_to_the_forty_cells_have_their_size_and_take_no_memory() {
     }
     let grown = resident().saturating_sub(before);
     assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
+}
+
+/// 2^62 cells, of which the files show 6 ..= 15: what is written, 6 ..= 9 and 13 ..= 15, and what lies between.
+#[test]
+fn a_slice_is_of_the_domain_and_not_of_what_files_show() {
+    const HALF: i64 = 1 << 61;
+    let enormous = fixture("enormous");
+    let is_written = |i: i64| (6..=9).contains(&i) || (13..=15).contains(&i);
+    let check = |path: &str, expected: &[i64]| {
+        let shown = folder(&enormous, path);
+        let value = |i: i64| if is_written(i) { i as i32 } else { -1 };
+        let name = |i: i64| if is_written(i) { format!("#{i}") } else { "none".to_owned() };
+        let values: Vec<u8> = expected.iter().flat_map(|&i| value(i).to_le_bytes()).collect();
+        assert_eq!(bytes(&shown, "v.i32"), values, "{path}");
+        assert_eq!(bytes(&shown, "npy/v.npy")[128..], values, "{path}");
+        let names: Vec<String> = expected.iter().map(|&i| name(i)).collect();
+        assert_eq!(bytes(&shown, "name.bytes"), names.concat().into_bytes(), "{path}");
+        let ends = names.iter().scan(0, |end, name| {
+            *end += name.len() as u64;
+            Some(*end)
+        });
+        let offsets: Vec<u8> = [0].into_iter().chain(ends).flat_map(u64::to_le_bytes).collect();
+        assert_eq!(bytes(&shown, "name.offsets.u64"), offsets, "{path}");
+        let coordinates: Vec<u8> = expected.iter().flat_map(|i| i.to_le_bytes()).collect();
+        assert_eq!(bytes(&shown, "dims/i.i64"), coordinates, "{path}");
+        let table = String::from_utf8(bytes(&shown, "text/cells.tsv")).unwrap();
+        let rows: Vec<Vec<String>> = table
+            .lines()
+            .skip(1)
+            .map(|row| row.split('\t').map(|one| one.trim_matches([' ', '"']).to_owned()).collect())
+            .collect();
+        let expected: Vec<Vec<String>> =
+            expected.iter().map(|&i| vec![i.to_string(), value(i).to_string(), name(i)]).collect();
+        assert_eq!(rows, expected, "{path}");
+        assert!(read_everything(&shown) > 10, "{path}");
+    };
+    let all = |first: i64, last: i64| (first..=last).collect::<Vec<_>>();
+    check(".", &all(6, 15));
+    check("nonempty", &all(6, 15));
+    for root in ["", "nonempty/"] {
+        // Past what is shown on both sides, on one, and beside it.
+        check(&format!("{root}slice/4..17"), &all(4, 17));
+        check(&format!("{root}slice/-2..7"), &all(-2, 7));
+        check(&format!("{root}slice/15..21"), &all(15, 21));
+        check(&format!("{root}slice/1000000000000..1000000000002"), &all(1_000_000_000_000, 1_000_000_000_002));
+        check(&format!("{root}slice/1:20:6"), &[1, 7, 13, 19]);
+        check(&format!("{root}slice/20+5..6+13+20"), &[20, 5, 6, 13, 20]);
+        // The ends of the domain, to which ranges are clipped.
+        check(&format!("{root}slice/{}..{}", -HALF - 5, 1 - HALF), &[-HALF, 1 - HALF]);
+        check(&format!("{root}slice/{}..{}", HALF - 2, i64::MAX), &[HALF - 2, HALF - 1]);
+        // What has no coordinate of its own is of what is shown.
+        for (name, expected) in [("first", all(6, 6)), ("last", all(15, 15)), ("..7", all(6, 7)), ("14..", all(14, 15))]
+        {
+            check(&format!("{root}slice/{name}"), &expected);
+        }
+        check(&format!("{root}islice/0:4"), &all(6, 9));
+        check(&format!("{root}islice/-1"), &[15]);
+        for missing in [format!("slice/{HALF}"), format!("slice/{}", -HALF - 1), "islice/10".to_owned()] {
+            assert!(find(&enormous, &format!("{root}{missing}")).is_none(), "{root}{missing}");
+        }
+    }
+    // A file of 2^60 values: too large to be read, and each of them is there.
+    let quarter = content(&enormous, &format!("slice/0..{}/v.i32", HALF / 2 - 1));
+    assert_eq!(quarter.len(), 2 * HALF as u64);
+    assert_eq!(part::<12>(&*quarter, 4 * 5), [-1, 6, 7].map(i32::to_le_bytes).concat()[..]);
+    assert_eq!(part::<4>(&*quarter, quarter.len() - 4), (-1i32).to_le_bytes());
 }
 
 #[test]

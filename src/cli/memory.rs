@@ -1,7 +1,9 @@
-//! How much memory this process may use: the machine's, or less where a control group limits it.
+//! How much memory this process may use: the machine's, or less where a control group or `ulimit -v` limits it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use tilefs::address_space;
 
 /// The default budget is never more than this.
 const MOST: u64 = 1 << 30;
@@ -17,7 +19,8 @@ pub fn default_cache_size() -> u64 {
 fn available_memory() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    [machine, group_limit(&groups, Path::new("/sys/fs/cgroup"))].into_iter().flatten().min().unwrap_or(UNKNOWN)
+    let group = group_limit(&groups, Path::new("/sys/fs/cgroup"));
+    [machine, group, address_space::limit()].into_iter().flatten().min().unwrap_or(UNKNOWN)
 }
 
 /// The line `MemTotal:  24683416 kB`.

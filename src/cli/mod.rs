@@ -34,6 +34,7 @@ use clap::{Parser, Subcommand};
 
 use arguments::Arguments;
 use failure::Failure;
+use tilefs::address_space;
 use tilefs::fuse::{background, reason_of_panic};
 
 const EXAMPLES: &str = "\
@@ -71,6 +72,7 @@ enum Command {
 
 /// Runs the command of these arguments, the first of which is the name of the program.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    address_space::use_sparingly();
     report_panics_in_the_log();
     match parse(arguments).and_then(|command| match command {
         None => Ok(()),

@@ -129,6 +129,7 @@ impl Mount {
         };
         mounting.direct_io = self.direct_io;
         mounting.only_others = true;
+        mounting.cache_size = options.cache_size;
         mounting.read_ahead_workers = options.threads;
         mounting.read_ahead_window = mounting.read_ahead_window.min(options.cache_size / READERS);
         signals.wait();

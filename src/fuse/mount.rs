@@ -15,8 +15,9 @@ use super::detach::{self, Detach, Refusal};
 use super::filesystem::TreeFilesystem;
 use super::inodes::Inodes;
 use super::requests::Requests;
-use super::start::possible_threads;
+use super::start::{Needs, possible_threads};
 use super::{mount_table, mountpoint};
+use crate::address_space;
 use crate::error::{Error, Result};
 use crate::read_ahead::{self, ReadAhead};
 use crate::tree::Folder;
@@ -26,7 +27,7 @@ use crate::tree::Folder;
 /// the kernel then fetches this much as well.
 const KERNEL_READ_AHEAD_KIB: u64 = 512;
 
-/// Threads of a session that serve no requests: one waits for those that do, one for the end, one has names forgotten.
+/// Threads of a session that take no requests: one waits for those that do, one for the end, one has names forgotten.
 const OTHER_THREADS: usize = 3;
 
 /// One that takes requests and one that does what they need.
@@ -49,6 +50,8 @@ pub struct MountOptions {
     pub only_others: bool,
     /// How many requests are served at the same time; fewer where the system does not let us have the threads.
     pub threads: usize,
+    /// The budget of the tree's cache in bytes, which must fit into a limited address space beside the threads.
+    pub cache_size: u64,
     /// How many pieces are read ahead at the same time.
     pub read_ahead_workers: usize,
     /// How many bytes all open files together are read ahead; well below the budget of the cache.
@@ -65,6 +68,7 @@ impl MountOptions {
             direct_io: false,
             only_others: false,
             threads: default_threads(cores),
+            cache_size: 0,
             read_ahead_workers: cores.min(16),
             read_ahead_window: read_ahead::MAX_WINDOW,
         }
@@ -87,6 +91,37 @@ fn forget_names(inodes: &Inodes, notifier: &Notifier, told: &mpsc::Receiver<()>)
 /// few slow reads leave threads for requests that need no work, but not many more: they get in each other's way.
 fn default_threads(cores: usize) -> usize {
     (2 * cores).clamp(4, 32)
+}
+
+/// How many threads shall take requests: as many as wanted, or as the limits of this process allow.
+///
+/// # Errors
+/// In one line, where there can be too few.
+fn threads_for(options: &MountOptions) -> std::result::Result<usize, String> {
+    // One of them only takes requests; see there.
+    let wanted = options.threads.max(1) + 1;
+    let needs = Needs { other_threads: OTHER_THREADS + options.read_ahead_workers, cache_size: options.cache_size };
+    let left = address_space::left().unwrap_or(u64::MAX);
+    let affordable = needs.affordable_threads(wanted, left);
+    if affordable < LEAST_THREADS {
+        return Err(format!(
+            "serving needs {} MiB of address space, {} of it for the cache, and {} are left; raise the limit \
+             (`ulimit -v`) or give a smaller --cache-size",
+            needs.with_threads(LEAST_THREADS).div_ceil(1 << 20),
+            options.cache_size >> 20,
+            left >> 20
+        ));
+    }
+    let threads = possible_threads(affordable + OTHER_THREADS).saturating_sub(OTHER_THREADS);
+    if threads < LEAST_THREADS {
+        let reason = "the system does not let this process have enough threads; raise its limit of processes \
+                      (`ulimit -u`)";
+        return Err(reason.to_owned());
+    }
+    if threads < wanted {
+        log::warn!("only {} threads instead of {} can be started", threads - 1, wanted - 1);
+    }
+    Ok(threads)
 }
 
 /// A mounted tree. Dropping it unmounts, lazily where it is in use.
@@ -116,17 +151,7 @@ impl Mount {
     pub fn new(root: Arc<dyn Folder>, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
         let path = mountpoint::check(mountpoint, &options.source)?;
         let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
-        // One of them only takes requests; see there.
-        let wanted = options.threads.max(1) + 1;
-        let threads = possible_threads(wanted + OTHER_THREADS).saturating_sub(OTHER_THREADS);
-        if threads < LEAST_THREADS {
-            let reason = "the system does not let this process have enough threads; raise its limits of processes \
-                          (`ulimit -u`) and of address space (`ulimit -v`)";
-            return Err(fail(reason.to_owned()));
-        }
-        if threads < wanted {
-            log::warn!("only {} threads instead of {} can be started", threads - 1, wanted - 1);
-        }
+        let threads = threads_for(options).map_err(fail)?;
         let device = attach::attach(&path, &source_name(&options.source), options.access).map_err(fail)?;
         // From here on every way out unmounts: by the drop of this.
         let number = mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device);

@@ -1,36 +1,52 @@
 //! Starting threads where the system may not let us have as many as wanted.
 
-use std::hint::black_box;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// The address space that a thread of a session needs: its stack, and the buffer into which the protocol library reads
-/// requests.
-const THREAD_SPACE: usize = (2 << 20) + (17 << 20);
+/// The address space of a thread's stack.
+const STACK: u64 = 2 << 20;
 
-/// How many of `wanted` threads can be there at the same time: limits of processes and of address space are met when
-/// a thread starts, and a session whose threads start only in part cannot be ended.
+/// That of a thread which takes requests: its stack, the 16 MiB into which the protocol library reads them, and the
+/// reply that it makes.
+const TAKING_REQUESTS: u64 = STACK + (16 << 20) + (1 << 20);
+
+/// What serving needs beyond the cache: names, handles, and the stored bytes of what is being decoded.
+const BESIDE_THE_CACHE: u64 = 64 << 20;
+
+/// What serves a mount, and needs a part of the address space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// Threads beside those that take requests.
+    pub other_threads: usize,
+    /// The budget of what was decoded, in bytes.
+    pub cache_size: u64,
+}
+
+impl Needs {
+    /// The address space in bytes that so many threads which take requests need, and all else.
+    pub fn with_threads(self, threads: usize) -> u64 {
+        let stacks = (self.other_threads as u64).saturating_mul(STACK);
+        let taking_requests = (threads as u64).saturating_mul(TAKING_REQUESTS);
+        self.cache_size.saturating_add(BESIDE_THE_CACHE).saturating_add(stacks).saturating_add(taking_requests)
+    }
+
+    /// How many of `wanted` threads that take requests fit into so many bytes of address space.
+    pub fn affordable_threads(self, wanted: usize, left: u64) -> usize {
+        let affordable = left.saturating_sub(self.with_threads(0)) / TAKING_REQUESTS;
+        wanted.min(usize::try_from(affordable).unwrap_or(usize::MAX))
+    }
+}
+
+/// How many of `wanted` threads can be there at the same time: a limit of processes is met when a thread starts, and a
+/// session whose threads start only in part cannot be ended.
 pub fn possible_threads(wanted: usize) -> usize {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
     let mut threads = Vec::with_capacity(wanted);
-    let (sender, allocated) = mpsc::channel();
     for _ in 0..wanted {
-        let (gate, has_allocated) = (Arc::clone(&gate), sender.clone());
-        let wait = move || {
-            // The allocator gives every thread that allocates a large range of addresses of its own.
-            let some = black_box(vec![0_u8; 100]);
-            // Somebody listens for as long as the gate is closed.
-            let _ = has_allocated.send(());
-            drop(gate.lock());
-            drop(some);
-        };
-        match thread::Builder::new().stack_size(THREAD_SPACE).spawn(wait) {
-            Ok(thread) => {
-                threads.push(thread);
-                // So that the next one finds what is left.
-                let _ = allocated.recv();
-            }
+        let gate = Arc::clone(&gate);
+        match thread::Builder::new().spawn(move || drop(gate.lock())) {
+            Ok(thread) => threads.push(thread),
             Err(_) => break,
         }
     }
@@ -49,5 +65,17 @@ mod tests {
     fn a_few_threads_are_possible() {
         assert_eq!(possible_threads(0), 0);
         assert_eq!(possible_threads(5), 5);
+    }
+
+    #[test]
+    fn affordable_threads_fit() {
+        let needs = Needs { other_threads: 6, cache_size: 16 << 20 };
+        assert_eq!(needs.affordable_threads(5, u64::MAX), 5);
+        assert_eq!(needs.affordable_threads(5, needs.with_threads(5)), 5);
+        assert_eq!(needs.affordable_threads(5, needs.with_threads(5) - 1), 4);
+        assert_eq!(needs.affordable_threads(5, needs.with_threads(0)), 0);
+        assert_eq!(needs.affordable_threads(5, 0), 0);
+        let endless = Needs { cache_size: u64::MAX, ..needs };
+        assert_eq!(endless.affordable_threads(5, 1 << 40), 0);
     }
 }
