@@ -55,6 +55,8 @@ pub enum IndexKey {
     SortedCells(u64),
     /// The order of the values of a tile of such a fragment.
     StoredOrder(u64, u64),
+    /// A decoded tile that is too large to be kept in memory.
+    Spilled(u64, u64),
     /// The bytes before each tile of a segment of the rows of a column.
     TileStarts(u64, u64),
     /// A chunk of a generic tile, decoded.

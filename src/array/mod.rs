@@ -19,6 +19,7 @@ mod once;
 mod open_files;
 mod reorder;
 pub mod sparse;
+mod spilled;
 pub mod tiles;
 pub mod timed_files;
 mod undecodable;

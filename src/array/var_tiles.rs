@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use super::Array;
 use super::folder::ArrayFolder;
+use super::context::IndexKey;
 use super::fragment::FieldFile;
+use super::spilled::SpilledTile;
 use super::tiles::{OFFSET, OffsetTiles, TileCursor, TileUnit, Tiles};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
@@ -17,6 +19,9 @@ use crate::read::Decoded;
 
 /// Tiles whose offsets and values take at most this many bytes are one unit of the cache.
 const WHOLE_TILE: u64 = 4 << 20;
+
+/// A tile on disk weighs as much as this part of it in memory: bounds the disk to so many times the budget of indexes.
+const DISK_TO_MEMORY: u64 = 64;
 
 /// The tiles of a variable-size field of a fragment: its two files.
 pub struct VarTiles {
@@ -81,7 +86,9 @@ impl VarTiles {
     /// Where there is no such tile.
     pub fn offset_units(&self, tile: u64, cells: u64, first: u64, count: u64, units: &mut Vec<TileUnit>) -> Result<()> {
         if self.is_whole(tile, cells)? {
-            units.push(self.whole_unit(tile, cells)?);
+            if !self.is_spilled(tile, cells)? {
+                units.push(self.whole_unit(tile, cells)?);
+            }
             return Ok(());
         }
         let end = first.saturating_add(count).saturating_add(1).min(cells);
@@ -95,7 +102,9 @@ impl VarTiles {
     /// Where there is no such tile, or it has no such bytes.
     pub fn value_units(&self, tile: u64, cells: u64, bytes: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
         if self.is_whole(tile, cells)? {
-            units.push(self.whole_unit(tile, cells)?);
+            if !self.is_spilled(tile, cells)? {
+                units.push(self.whole_unit(tile, cells)?);
+            }
             return Ok(());
         }
         self.values.units(tile, self.size(tile)?, bytes, units)
@@ -128,7 +137,9 @@ impl VarTiles {
     /// Any damage in a tile that is one unit.
     pub fn reader(&self, tile: u64, cells: u64) -> Result<VarReader<'_>> {
         let size = self.size(tile)?;
-        let state = if self.is_whole(tile, cells)? {
+        let state = if self.is_spilled(tile, cells)? {
+            State::Spilled(self.spilled(tile, cells)?)
+        } else if self.is_whole(tile, cells)? {
             State::Whole(self.tile(tile, cells)?)
         } else {
             State::Chunks {
@@ -137,6 +148,23 @@ impl VarTiles {
             }
         };
         Ok(VarReader { tiles: self, cells, size, state })
+    }
+
+    /// Whether a tile that is one unit is too large to be kept in memory.
+    fn is_spilled(&self, tile: u64, cells: u64) -> Result<bool> {
+        let total = cells.saturating_mul(OFFSET).saturating_add(self.size(tile)?);
+        let most = self.values.context()?.fetcher.cache().most_kept() as u64;
+        Ok(total > most && self.is_whole(tile, cells)?)
+    }
+
+    /// Such a tile, decoded when it is first wanted.
+    fn spilled(&self, tile: u64, cells: u64) -> Result<Arc<SpilledTile>> {
+        let context = self.values.context()?;
+        context.indexes.get_or_load(IndexKey::Spilled(self.values.file(), tile), || {
+            let spilled = context.fetcher.with_large(&self.whole_unit(tile, cells)?, |decoded| SpilledTile::write(&decoded))?;
+            let weight = spilled.disk() / DISK_TO_MEMORY;
+            Ok((spilled, weight as usize))
+        })
     }
 
     /// An offsets tile without chunks, of a tile that has cells, says that the offsets are in the values.
@@ -159,6 +187,7 @@ pub struct VarReader<'a> {
 
 enum State {
     Whole(Arc<Decoded>),
+    Spilled(Arc<SpilledTile>),
     Chunks { offsets: TileCursor, values: TileCursor },
 }
 
@@ -176,6 +205,7 @@ impl VarReader<'_> {
                 out.copy_from_slice(tile.offsets.get(first as usize..end as usize).ok_or_else(past)?);
                 Ok(())
             }
+            State::Spilled(tile) => tile.offsets(first, out),
             State::Chunks { offsets, .. } => {
                 let stored = end.min(self.cells).saturating_sub(first) as usize;
                 let mut bytes = [0; 512 * OFFSET as usize];
@@ -208,6 +238,7 @@ impl VarReader<'_> {
                 out.copy_from_slice(bytes.ok_or_else(|| Error::damaged("values past the end of the tile"))?);
                 Ok(())
             }
+            State::Spilled(tile) => tile.copy(start, out),
             State::Chunks { values, .. } => values.copy(start, out),
         }
     }
@@ -240,7 +271,18 @@ mod tests {
 
     /// Tiles 0 (one cell) and 1 (the given one) in two files, and what must live as long as they are read.
     fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> (VarTiles, Arc<Context>) {
-        let context = Arc::new(Context::new(Arc::new(LocalStorage::default()), 64 << 20, 1, None));
+        stored_with(folder, offsets, values, value_size, 64 << 20)
+    }
+
+    /// The same, read with so much memory.
+    fn stored_with(
+        folder: &TempDir,
+        offsets: &[u64],
+        values: &[u8],
+        value_size: usize,
+        budget: usize,
+    ) -> (VarTiles, Arc<Context>) {
+        let context = Arc::new(Context::new(Arc::new(LocalStorage::default()), budget, 1, None));
         let file = |name: &str, datatype: Datatype, first: &[u8], second: &[u8]| {
             let path = folder.path().join(name);
             let (first, second) = (framed(first), framed(second));
@@ -317,6 +359,30 @@ mod tests {
             tiles.reader(1, cells).unwrap().copy(3 * first, &mut values).unwrap();
             assert_eq!(misses(), before, "values of {cells} cells");
         }
+    }
+
+    #[test]
+    fn what_is_too_large_to_be_kept_is_decoded_once() {
+        let folder = TempDir::new().unwrap();
+        let cells = 200_000;
+        let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
+        let offsets: Vec<u64> = (0..cells as u64).map(|cell| 3 * cell).collect();
+        let (tiles, context) = stored_with(&folder, &offsets, &values, 1, 1 << 20);
+        assert!(tiles.is_spilled(1, cells as u64).unwrap());
+        let mut all = vec![0; values.len()];
+        for (part, out) in all.chunks_mut(10_001).enumerate() {
+            // A reader of its own for each, as for each request.
+            let mut reader = tiles.reader(1, cells as u64).unwrap();
+            reader.copy(part as u64 * 10_001, out).unwrap();
+            let mut some = [0; 5];
+            reader.offsets(part as u64 * 3000, &mut some).unwrap();
+            assert_eq!(some, offsets[part * 3000..][..5]);
+        }
+        assert_eq!(all, values);
+        assert_eq!(context.fetcher.cache().statistics().misses, 0, "not by way of the cache");
+        let file = tiles.spilled(1, cells as u64).unwrap();
+        assert!(Arc::ptr_eq(&file, &tiles.spilled(1, cells as u64).unwrap()));
+        assert!(file.copy(3 * cells as u64 - 1, &mut [0; 2]).is_err() && file.offsets(cells as u64, &mut [0; 2]).is_err());
     }
 
     #[test]

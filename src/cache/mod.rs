@@ -144,6 +144,11 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.recent.budget + self.kept.budget
     }
 
+    /// The most bytes that a value may have to be kept.
+    pub fn most_kept(&self) -> usize {
+        self.recent.budget.max(self.kept.budget).saturating_sub(ENTRY_OVERHEAD)
+    }
+
     /// What the cache has done so far.
     pub fn statistics(&self) -> Statistics {
         Statistics {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
@@ -33,12 +33,15 @@ thread_local! {
 
 /// Gets decoded units for all readers of one mount.
 ///
-/// Memory: the cache's budget; for each reader a batch, and the stored bytes of that batch while it is decoded.
+/// Memory: the cache's budget; for each reader a batch, and the stored bytes of that batch while it is decoded; and one
+/// unit that is too large to be kept.
 pub struct Fetcher {
     storage: Arc<dyn Storage>,
     cache: Cache<UnitKey, Decoded>,
     buffers: Arc<Buffers>,
     permits: Permits,
+    /// Held by who has a unit that is too large to be kept.
+    large: Mutex<()>,
     batch_bytes: u64,
     next_file: AtomicU64,
 }
@@ -56,6 +59,7 @@ impl Fetcher {
             cache: Cache::new(budget),
             buffers: Arc::default(),
             permits: Permits::new(threads),
+            large: Mutex::default(),
             batch_bytes,
             next_file: AtomicU64::new(0),
         }
@@ -111,6 +115,16 @@ impl Fetcher {
             fetched[number] = Some(flight.wait());
         }
         fetched.into_iter().map(|one| one.unwrap_or_else(|| Err(Error::internal("a unit was not fetched")))).collect()
+    }
+
+    /// A unit that is too large to be kept, for `work` to do something with. One of these is in memory at a time.
+    ///
+    /// # Errors
+    /// Those of the unit, and of `work`.
+    pub fn with_large<U: Unit, T>(&self, unit: &U, work: impl FnOnce(Decoded) -> Result<T>) -> Result<T> {
+        let _alone = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = self.read_one(unit)?;
+        work(self.decode(unit, stored)?)
     }
 
     /// Reads the stored bytes of all, and decodes each.
