@@ -31,7 +31,7 @@ impl Codecs {
     pub fn zstd(&mut self, encoded: &[u8], out: &mut [u8]) -> Result<()> {
         let zstd = match &mut self.zstd {
             Some(zstd) => zstd,
-            none => none.insert(zstd::bulk::Decompressor::new().map_err(|error| Error::io(error))?),
+            none => none.insert(zstd::bulk::Decompressor::new().map_err(Error::io)?),
         };
         let written = zstd.decompress_to_buffer(encoded, out);
         filled(written.map_err(|error| Error::refused("bad zstd frame", error))? as u64, out)
