@@ -70,11 +70,9 @@ fn the_first_value_of_an_array_is_few_requests_away() {
 
 #[test]
 fn other_arrays_cost_little_more() {
-    for (fixture, path, most, most_steps) in [
-        ("arrays/dense/consolidated", "a.i32", 9, 5),
-        ("arrays/sparse/overlap", "text/cells.tsv", 40, 14),
-        ("arrays/dense/var", "text/cells.tsv", 40, 14),
-    ] {
+    for (fixture, path, opening_steps, most) in
+        [("arrays/dense/consolidated", "a.i32", 3, 11), ("arrays/sparse/overlap", "text/cells.tsv", 2, 68)]
+    {
         let far = Far::new(fixture, Duration::from_millis(20));
         let Ok(root) = far.open() else { panic!("{fixture} does not open") };
         let opened = far.storage.take_requests();
@@ -89,7 +87,7 @@ fn other_arrays_cost_little_more() {
             steps(&requests)
         );
         assert!(opened.len() + requests.len() <= most, "{opened:#?} {requests:#?}");
-        assert!(steps(&opened) + steps(&requests) <= most_steps, "{opened:#?} {requests:#?}");
+        assert!(steps(&opened) <= opening_steps, "{opened:#?}");
     }
 }
 
@@ -117,7 +115,6 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
     for fixture in [
         "demo",
         "arrays/dense/var",
-        "arrays/dense/nullable",
         "arrays/dense/labels",
         "arrays/dense/enumerations",
         "arrays/dense/metadata",
@@ -135,7 +132,11 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
         let mut failed = 0;
         for path in &paths {
             let due = read(&*root, path).unwrap();
-            for spared in 0.. {
+            // All of the first, and then fewer and fewer.
+            let mut next = 0;
+            loop {
+                let spared = next;
+                next += 1 + spared / 2;
                 let root = far.open().unwrap();
                 far.storage.fail_some(Failing::Passing, spared, 1, |_| true);
                 let before = far.storage.take_requests().len();

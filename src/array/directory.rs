@@ -175,12 +175,14 @@ impl Directory {
         let folders = FragmentFolders { top: &top, inner: directory.names(storage, FRAGMENTS)? };
         let (commits, commits_folder) = (directory.names(storage, COMMITS)?, directory.root.join(COMMITS));
         let commits = commits_of(&commits)?;
-        let consolidated = Consolidated::read(storage, &commits_folder, &commits, &folders)?;
+        let mut root_commits = commits_of(&top)?;
+        root_commits.retain(|(_, kind, _)| *kind == CommitFile::Vacuum);
+        let texts = CommitTexts::read(storage, [(&directory.root, &root_commits), (&commits_folder, &commits)])?;
+        let consolidated = Consolidated::read(&texts, &folders)?;
         directory.find_root_fragments(storage, &top, &consolidated)?;
         let ignored = directory.find_committed(&commits, consolidated)?;
         directory.fragments.shrink_to_fit();
-        directory.find_vacuums(storage, &directory.root.clone(), &commits_of(&top)?)?;
-        directory.find_vacuums(storage, &commits_folder, &commits)?;
+        directory.find_vacuums(&texts)?;
         directory.find_unnamed(storage, &folders, &ignored)?;
         Ok(directory)
     }
@@ -386,9 +388,9 @@ impl Directory {
         Ok(())
     }
 
-    fn find_vacuums(&mut self, storage: &dyn Storage, folder: &StoreKey, commits: &[Commit<'_>]) -> Result<()> {
-        for (times, file, text) in read_files(storage, folder, commits, CommitFile::Vacuum)? {
-            self.vacuums.push(Vacuum { times, replaced: parse_vacuum(&text).in_file(&file)? });
+    fn find_vacuums(&mut self, texts: &CommitTexts) -> Result<()> {
+        for (times, file, text) in texts.of_kind(CommitFile::Vacuum) {
+            self.vacuums.push(Vacuum { times, replaced: parse_vacuum(text).in_file(file)? });
         }
         Ok(())
     }
@@ -455,19 +457,28 @@ fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
     commits.collect()
 }
 
-/// The files of commits of one kind: their times, keys and bytes.
-fn read_files(
-    storage: &dyn Storage,
-    folder: &StoreKey,
-    commits: &[Commit<'_>],
-    wanted: CommitFile,
-) -> Result<Vec<(TimestampedName, StoreKey, Vec<u8>)>> {
-    let files = commits.iter().filter(|(_, kind, _)| *kind == wanted).collect();
-    let read = |&(name, _, times): &Commit<'_>| {
-        let file = folder.join(name);
-        storage.read(&file, MOST_COMMIT_FILE).map(|bytes| (times, file, bytes))
-    };
-    together(storage, files, read).into_iter().collect()
+/// The files of commits that are lists, each as a whole.
+struct CommitTexts(Vec<(CommitFile, TimestampedName, StoreKey, Vec<u8>)>);
+
+impl CommitTexts {
+    /// Reads those of some folders together.
+    fn read(storage: &dyn Storage, folders: [(&StoreKey, &[Commit<'_>]); 2]) -> Result<Self> {
+        let is_list = |kind| matches!(kind, CommitFile::Vacuum | CommitFile::Ignored | CommitFile::Consolidated);
+        let files = folders.into_iter().flat_map(|(folder, commits)| {
+            let lists = commits.iter().filter(|(_, kind, _)| is_list(*kind));
+            lists.map(move |&(name, kind, times)| (kind, times, folder.join(name)))
+        });
+        let read = |(kind, times, file): (CommitFile, TimestampedName, StoreKey)| {
+            storage.read(&file, MOST_COMMIT_FILE).map(|text| (kind, times, file, text))
+        };
+        together(storage, files.collect(), read).into_iter().collect::<Result<_>>().map(CommitTexts)
+    }
+
+    /// The times, keys and bytes of those of a kind.
+    fn of_kind(&self, wanted: CommitFile) -> impl Iterator<Item = (TimestampedName, &StoreKey, &[u8])> {
+        let texts = self.0.iter().filter(move |(kind, ..)| *kind == wanted);
+        texts.map(|(_, times, file, text)| (*times, file, text.as_slice()))
+    }
 }
 
 /// What all files of consolidated commits say together, without what the ignore files take back.
@@ -482,36 +493,30 @@ struct Consolidated {
 }
 
 impl Consolidated {
-    fn read(
-        storage: &dyn Storage,
-        folder: &StoreKey,
-        commits: &[Commit<'_>],
-        folders: &FragmentFolders<'_>,
-    ) -> Result<Self> {
-        let of_kind = |wanted: CommitFile| read_files(storage, folder, commits, wanted);
+    fn read(texts: &CommitTexts, folders: &FragmentFolders<'_>) -> Result<Self> {
         let mut all = Consolidated::default();
-        for (_, file, text) in of_kind(CommitFile::Ignored)? {
+        for (_, file, text) in texts.of_kind(CommitFile::Ignored) {
             // What is taken back besides fragments are deletes, and libtiledb applies its copies of them all the same.
-            all.ignored.extend(parse_ignored_commits(&text).in_file(&file)?.into_iter().filter_map(fragment_of_mark));
+            all.ignored.extend(parse_ignored_commits(text).in_file(file)?.into_iter().filter_map(fragment_of_mark));
         }
-        for (_, file, bytes) in of_kind(CommitFile::Consolidated)? {
-            for commit in parse_consolidated_commits(&bytes).in_file(&file)? {
+        for (_, file, bytes) in texts.of_kind(CommitFile::Consolidated) {
+            for commit in parse_consolidated_commits(bytes).in_file(file)? {
                 match commit.delete {
                     Some(delete) => {
-                        check_delete(commit.mark).in_file(&file)?;
+                        check_delete(commit.mark).in_file(file)?;
                         all.deletes.push((commit.mark.to_owned(), delete.to_owned()));
                     }
                     None => {
                         let path = fragment_of_mark(commit.mark);
                         let path = path.filter(|path| matches!(TimestampedName::parse(path), Ok(Some(_))));
-                        let path = path.ok_or_else(|| names_nothing(commit.mark)).in_file(&file)?;
+                        let path = path.ok_or_else(|| names_nothing(commit.mark)).in_file(file)?;
                         if all.ignored.contains(&path) {
                             continue;
                         }
                         // Whatever its time: the name may be damaged, and then the time is too.
                         if !folders.has(&path) {
                             let reason = format!("it commits {path:?}, which is not there");
-                            return Err(Error::damaged(reason).in_file(&file));
+                            return Err(Error::damaged(reason).in_file(file));
                         }
                         all.fragments.insert(path);
                     }

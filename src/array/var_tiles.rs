@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Array;
-use super::folder::ArrayFolder;
 use super::context::IndexKey;
+use super::folder::ArrayFolder;
 use super::fragment::FieldFile;
 use super::spilled::SpilledTile;
 use super::tiles::{OFFSET, OffsetTiles, TileCursor, TileUnit, Tiles};
@@ -161,7 +161,8 @@ impl VarTiles {
     fn spilled(&self, tile: u64, cells: u64) -> Result<Arc<SpilledTile>> {
         let context = self.values.context()?;
         context.indexes.get_or_load(IndexKey::Spilled(self.values.file(), tile), || {
-            let spilled = context.fetcher.with_large(&self.whole_unit(tile, cells)?, |decoded| SpilledTile::write(&decoded))?;
+            let spilled =
+                context.fetcher.with_large(&self.whole_unit(tile, cells)?, |decoded| SpilledTile::write(&decoded))?;
             let weight = spilled.disk() / DISK_TO_MEMORY;
             Ok((spilled, weight as usize))
         })
@@ -382,7 +383,9 @@ mod tests {
         assert_eq!(context.fetcher.cache().statistics().misses, 0, "not by way of the cache");
         let file = tiles.spilled(1, cells as u64).unwrap();
         assert!(Arc::ptr_eq(&file, &tiles.spilled(1, cells as u64).unwrap()));
-        assert!(file.copy(3 * cells as u64 - 1, &mut [0; 2]).is_err() && file.offsets(cells as u64, &mut [0; 2]).is_err());
+        assert!(
+            file.copy(3 * cells as u64 - 1, &mut [0; 2]).is_err() && file.offsets(cells as u64, &mut [0; 2]).is_err()
+        );
     }
 
     #[test]

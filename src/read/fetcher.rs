@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 

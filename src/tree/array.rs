@@ -53,7 +53,7 @@ pub fn array_folder(array: Arc<Array>, options: Arc<OpenOptions>) -> Result<Fixe
     let names = Arc::new(FieldNames::of(array.schema()));
     let mut folder = match array.schema().array_type {
         ArrayType::Dense => dense_folder(array.clone(), names, modified, &options)?,
-        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options),
+        ArrayType::Sparse => sparse_folder(&array, &names, modified, &options)?,
     };
     folder.add_unlisted(HISTORY, Node::Folder(Arc::new(history::of_array(&array, &options, modified))));
     Ok(folder)
@@ -142,7 +142,7 @@ fn dense_folder(
     let (selection, covers) = dense.default_selection(options.extent)?;
     let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
     let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense, selection)), names, modified };
-    let (mut folder, _) = tree_of(whole, covers, options, Part::Whole, Some(nonempty.clone()));
+    let (mut folder, _) = tree_of(whole, covers, options, Part::Whole, Some(nonempty.clone()))?;
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
 }
@@ -152,14 +152,15 @@ fn sparse_folder(
     names: &Arc<FieldNames>,
     modified: SystemTime,
     options: &OpenOptions,
-) -> FixedFolder {
-    let folder_of = |by_row: bool, part: Part| {
+) -> Result<FixedFolder> {
+    let folder_of = |by_row: bool, part: Part| -> Result<FixedFolder> {
         let shown = Arc::new(SparseShown::new(array.clone(), by_row));
-        tree_of(FieldFolder { shown, names: names.clone(), modified }, Covers::Domain, options, part, None).0
+        let fields = FieldFolder { shown, names: names.clone(), modified };
+        Ok(tree_of(fields, Covers::Domain, options, part, None)?.0)
     };
-    let mut folder = folder_of(options.row_order, Part::Whole);
-    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, Part::Within(BY_ROW)))));
-    folder
+    let mut folder = folder_of(options.row_order, Part::Whole)?;
+    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, Part::Within(BY_ROW))?)));
+    Ok(folder)
 }
 
 /// The files of all that is shown of an array, and its slices.
@@ -169,11 +170,11 @@ pub(super) fn tree_of(
     options: &OpenOptions,
     part: Part,
     nonempty: Option<Arc<NonEmptyFolder>>,
-) -> (FixedFolder, Arc<Explained>) {
-    let (mut folder, explained) = fields_folder(&shown, covers, part, nonempty);
+) -> Result<(FixedFolder, Arc<Explained>)> {
+    let (mut folder, explained) = fields_folder(&shown, covers, part, nonempty)?;
     folder.add_folder("slice", SliceFolder::new(shown.clone(), By::Coordinate, options.slices.clone()));
     folder.add_folder("islice", SliceFolder::new(shown, By::Position, Vec::new()));
-    (folder, explained)
+    Ok((folder, explained))
 }
 
 /// Milliseconds since 1970 of the newest commit that the array shows.
@@ -193,12 +194,12 @@ pub(super) fn fields_folder(
     covers: Covers,
     part: Part,
     nonempty: Option<Arc<NonEmptyFolder>>,
-) -> (FixedFolder, Arc<Explained>) {
+) -> Result<(FixedFolder, Arc<Explained>)> {
     let mut builder = FolderBuilder::new(fields.modified);
     let is_slice = matches!(part, Part::Slice(_));
     let explained = Explained::add_files(&mut builder, fields, covers, part, nonempty);
     if !is_slice && fields.shown.selection().is_some() {
-        filestore::add_to(&mut builder, fields.shown.array(), fields.modified);
+        filestore::add_to(&mut builder, fields.shown.array(), fields.modified)?;
     }
     let is_dense = !fields.schema().is_sparse();
     for attribute in fields.attributes() {
@@ -220,7 +221,7 @@ pub(super) fn fields_folder(
     explained.know(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));
-    (builder.folder, explained)
+    Ok((builder.folder, explained))
 }
 
 /// What is known of an array besides its cells: metadata, enumerations, labels of what is shown.

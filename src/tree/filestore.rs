@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
-use super::lazy::{FixedFolder, LazyFile, LazyFolder};
+use super::lazy::LazyFile;
 use super::names::escape;
 use super::shown::{FieldId, Shown};
 use super::texts::Format;
@@ -24,31 +24,22 @@ const CONTENTS: &str = "contents";
 
 /// Adds `contents/` to the folder of an array that is a filestore. Only where the schema is that of one is the metadata
 /// read, and nothing else.
-pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) {
+///
+/// # Errors
+/// What could not be read, and may be the next time.
+pub fn add_to(builder: &mut FolderBuilder, array: &Arc<Array>, modified: SystemTime) -> Result<()> {
     if !has_schema_of_filestore(array.schema()) {
-        return;
+        return Ok(());
     }
     match original(array, modified) {
         Ok(Some((name, file))) => builder.add_folder(CONTENTS, true, |folder| {
             folder.add(name, Format::Original, Some(CONTENTS), file);
         }),
         Ok(None) => {}
-        // It may be read the next time.
-        Err(error) if error.is_passing() => {
-            let array = array.clone();
-            builder.folder.add_folder(
-                CONTENTS,
-                LazyFolder::new(modified, move || {
-                    let mut folder = FixedFolder::new(modified);
-                    if let Some((name, file)) = original(&array, modified)? {
-                        folder.add_file(name, file);
-                    }
-                    Ok(folder)
-                }),
-            );
-        }
+        Err(error) if error.is_passing() => return Err(error),
         Err(error) => builder.leave_out(CONTENTS, error),
     }
+    Ok(())
 }
 
 fn has_schema_of_filestore(schema: &ArraySchema) -> bool {

@@ -53,7 +53,7 @@ impl NonEmptyFolder {
         let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
         let shown = Arc::new(DenseShown::new(self.dense.clone(), selection));
         let whole = FieldFolder { shown, names: self.names.clone(), modified: self.modified };
-        let made = tree_of(whole, covers, &self.options, Part::Within(NONEMPTY), None);
+        let made = tree_of(whole, covers, &self.options, Part::Within(NONEMPTY), None)?;
         Ok(self.made.get_or_init(|| made))
     }
 }

@@ -41,7 +41,7 @@ impl Folder for SliceFolder {
                     By::Position => "islice",
                 };
                 let part = Part::Slice(format!("{place}/{name}"));
-                let (mut folder, _) = fields_folder(&fields, Covers::Selection, part, None);
+                let (mut folder, _) = fields_folder(&fields, Covers::Selection, part, None)?;
                 folder.holds(move || fields.shown.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }
