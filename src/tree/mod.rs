@@ -1,7 +1,7 @@
 //! The virtual tree: names and nodes. Nothing here knows of the kernel; nothing below knows of names.
 
 pub mod array;
-pub mod below;
+pub mod descendants;
 pub mod builder;
 pub mod dense;
 pub mod enums;
