@@ -40,7 +40,7 @@ impl SpilledTile {
             drop(out);
             Ok(SpilledTile { file, offsets: decoded.offsets.len() as u64, size: decoded.bytes.len() as u64 })
         };
-        write().map_err(Error::io).in_file(std::env::temp_dir())
+        write().map_err(Error::io).in_file(std::env::temp_dir().display())
     }
 
     /// Bytes that it takes on disk.
@@ -79,6 +79,6 @@ impl SpilledTile {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.file.read_exact_at(out, offset).map_err(Error::io).in_file(std::env::temp_dir())
+        self.file.read_exact_at(out, offset).map_err(Error::io).in_file(std::env::temp_dir().display())
     }
 }

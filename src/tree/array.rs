@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
 use super::enums;
-use super::explain::Explained;
+use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
 use super::filestore;
 use super::formats;
@@ -170,7 +170,7 @@ pub(super) fn tree_of(
     options: &OpenOptions,
     part: Part,
     nonempty: Option<Arc<NonEmptyFolder>>,
-) -> Result<(FixedFolder, Arc<Explained>)> {
+) -> Result<(FixedFolder, Arc<Explanations>)> {
     let (mut folder, explained) = fields_folder(&shown, covers, part, nonempty)?;
     folder.add_folder("slice", SliceFolder::new(shown.clone(), By::Coordinate, options.slices.clone()));
     folder.add_folder("islice", SliceFolder::new(shown, By::Position, Vec::new()));
@@ -194,10 +194,10 @@ pub(super) fn fields_folder(
     covers: Covers,
     part: Part,
     nonempty: Option<Arc<NonEmptyFolder>>,
-) -> Result<(FixedFolder, Arc<Explained>)> {
+) -> Result<(FixedFolder, Arc<Explanations>)> {
     let mut builder = FolderBuilder::new(fields.modified);
     let is_slice = matches!(part, Part::Slice(_));
-    let explained = Explained::add_files(&mut builder, fields, covers, part, nonempty);
+    let explained = Explanations::add_files(&mut builder, fields, covers, part, nonempty);
     if !is_slice && fields.shown.selection().is_some() {
         filestore::add_to(&mut builder, fields.shown.array(), fields.modified)?;
     }

@@ -31,7 +31,7 @@ const MUCH_LARGER: u128 = 10;
 type Write = fn(&Description<'_>) -> String;
 
 /// What the explaining files of one folder are made from, once the other files are known.
-pub struct Explained {
+pub struct Explanations {
     fields: FieldFolder,
     covers: Covers,
     part: Part,
@@ -40,7 +40,7 @@ pub struct Explained {
     files: OnceLock<FileList>,
 }
 
-impl Explained {
+impl Explanations {
     /// Adds the explaining files, so that they come first in the folder; they are written when they are read.
     pub fn add_files(
         builder: &mut FolderBuilder,
@@ -49,7 +49,8 @@ impl Explained {
         part: Part,
         nonempty: Option<Arc<NonEmptyFolder>>,
     ) -> Arc<Self> {
-        let explained = Arc::new(Explained { fields: fields.clone(), covers, part, nonempty, files: OnceLock::new() });
+        let explained =
+            Arc::new(Explanations { fields: fields.clone(), covers, part, nonempty, files: OnceLock::new() });
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
             let this = explained.clone();

@@ -1,4 +1,4 @@
-//! A table whose every row has its place: marks here and there, found in one pass, from which the rows between are
+//! A table whose every row has its place: checkpoints here and there, found in one pass, from which the rows between are
 //! written anew.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,82 +9,84 @@ use crate::error::{Error, Result};
 use crate::export::content::{Content, check_range, read_head};
 use crate::read::Output;
 
-/// Marks are at least this far apart: what a read has to write in vain before its first byte.
+/// Checkpoints are at least this far apart: what a read has to write in vain before its first byte.
 const SPACING: u64 = 32 << 10;
 
-/// So many marks are kept at most, of 32 bytes each; where there would be more, they are farther apart.
-pub(super) const MOST_MARKS: usize = 1 << 18;
+/// So many checkpoints are kept at most, of 32 bytes each; where there would be more, they are farther apart.
+pub(super) const MOST_CHECKPOINTS: usize = 1 << 18;
 
 /// So many rows are measured by one thread without a break.
 const ROWS_AT_A_TIME: u64 = 64 << 10;
 
-/// So many of these for each thread are measured before their marks are gathered.
+/// So many of these for each thread are measured before their checkpoints are gathered.
 const PARTS_OF_THREAD: usize = 16;
 
 /// The text of a table, which can be read from any place.
 pub struct Measured {
     table: Arc<Table>,
-    marks: Marks,
+    checkpoints: Checkpoints,
     length: u64,
     /// A place near the end of the last read, which is where the next one usually begins.
-    last: Mutex<Mark>,
+    last: Mutex<Checkpoint>,
 }
 
 /// The place of a position in the file.
 #[derive(Debug, Clone, Copy, Default)]
-struct Mark {
+struct Checkpoint {
     place: u64,
     position: Position,
 }
 
-/// Marks in rising order.
-struct Marks {
+/// Checkpoints in rising order.
+struct Checkpoints {
     spacing: u64,
     most: usize,
-    marks: Vec<Mark>,
+    checkpoints: Vec<Checkpoint>,
 }
 
-impl Marks {
+impl Checkpoints {
     fn new(most: usize) -> Self {
-        Marks { spacing: SPACING, most, marks: Vec::new() }
+        Checkpoints { spacing: SPACING, most, checkpoints: Vec::new() }
     }
 
-    /// Keeps a mark behind all others, if it is far enough from the last one.
-    fn add(&mut self, mark: Mark) {
-        if self.marks.last().is_some_and(|last| mark.place - last.place < self.spacing) {
+    /// Keeps a checkpoint behind all others, if it is far enough from the last one.
+    fn add(&mut self, checkpoint: Checkpoint) {
+        if self.checkpoints.last().is_some_and(|last| checkpoint.place - last.place < self.spacing) {
             return;
         }
-        if self.marks.len() == self.most {
+        if self.checkpoints.len() == self.most {
             self.spacing *= 2;
             let mut next = 0;
-            self.marks.retain(|mark| {
-                let keep = mark.place >= next;
+            self.checkpoints.retain(|checkpoint| {
+                let keep = checkpoint.place >= next;
                 if keep {
-                    next = mark.place + self.spacing;
+                    next = checkpoint.place + self.spacing;
                 }
                 keep
             });
         }
-        self.marks.push(mark);
+        self.checkpoints.push(checkpoint);
     }
 
-    /// The last mark that is not behind a place.
-    fn before(&self, place: u64) -> Mark {
-        let after = self.marks.partition_point(|mark| mark.place <= place);
-        after.checked_sub(1).and_then(|number| self.marks.get(number)).copied().unwrap_or_default()
+    /// The last checkpoint that is not behind a place.
+    fn before(&self, place: u64) -> Checkpoint {
+        let after = self.checkpoints.partition_point(|checkpoint| checkpoint.place <= place);
+        after.checked_sub(1).and_then(|number| self.checkpoints.get(number)).copied().unwrap_or_default()
     }
 
-    /// The position of the first mark at a place or behind it; that behind the last of `rows` where there is none.
+    /// The position of the first checkpoint at a place or behind it; that behind the last of `rows` where there is none.
     fn behind(&self, place: u64, rows: u64) -> Position {
-        let behind = self.marks.partition_point(|mark| mark.place < place);
-        self.marks.get(behind).map_or(Position { row: rows, ..Position::default() }, |mark| mark.position)
+        let behind = self.checkpoints.partition_point(|checkpoint| checkpoint.place < place);
+        self.checkpoints
+            .get(behind)
+            .map_or(Position { row: rows, ..Position::default() }, |checkpoint| checkpoint.position)
     }
 }
 
 impl Measured {
     pub(super) fn new(table: Arc<Table>) -> Result<Self> {
         let too_long = || Error::unsupported("the text would be longer than 2^63 bytes");
-        let mut marks = Marks::new(MOST_MARKS);
+        let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS);
         let mut length = table.header.len() as u64;
         let mut first = 0;
         while first < table.rows {
@@ -95,31 +97,31 @@ impl Measured {
                 measure(&table, start, (start + ROWS_AT_A_TIME).min(table.rows))
             })?;
             for (part, part_length) in measured {
-                for Mark { place, position } in part.marks {
-                    marks.add(Mark { place: length + place, position });
+                for Checkpoint { place, position } in part.checkpoints {
+                    checkpoints.add(Checkpoint { place: length + place, position });
                 }
                 length =
                     length.checked_add(part_length).filter(|&length| length <= i64::MAX as u64).ok_or_else(too_long)?;
             }
             first += parts as u64 * ROWS_AT_A_TIME;
         }
-        let start = Mark { place: table.header.len() as u64, position: Position::default() };
-        Ok(Measured { table, marks, length, last: Mutex::new(start) })
+        let start = Checkpoint { place: table.header.len() as u64, position: Position::default() };
+        Ok(Measured { table, checkpoints, length, last: Mutex::new(start) })
     }
 }
 
-/// The marks of some rows, counted from the first of them, and their length.
-fn measure(table: &Table, first: u64, end: u64) -> Result<(Marks, u64)> {
-    let mut marks = Marks::new(MOST_MARKS / (PARTS_OF_THREAD * threads()));
+/// The checkpoints of some rows, counted from the first of them, and their length.
+fn measure(table: &Table, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
+    let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS / (PARTS_OF_THREAD * threads()));
     let (mut scratch, mut text, mut length) = (Scratch::default(), Vec::new(), 0u64);
     let mut position = Position { row: first, ..Position::default() };
     while position.row < end {
-        marks.add(Mark { place: length, position });
+        checkpoints.add(Checkpoint { place: length, position });
         text.clear();
         position = table.advance(position, end, &mut scratch, &mut text)?;
         length = length.saturating_add(text.len() as u64);
     }
-    Ok((marks, length))
+    Ok((checkpoints, length))
 }
 
 impl Content for Measured {
@@ -135,35 +137,35 @@ impl Content for Measured {
         }
         let end = start + rest.len();
         let Output::Into(rest) = rest else {
-            // Where a row begins between two marks is known only to who writes the rows before it.
-            let behind = self.marks.behind(end, self.table.rows);
-            return self.table.read_ahead(self.marks.before(start).position, behind);
+            // Where a row begins between two checkpoints is known only to who writes the rows before it.
+            let behind = self.checkpoints.behind(end, self.table.rows);
+            return self.table.read_ahead(self.checkpoints.before(start).position, behind);
         };
-        let mut mark = self.marks.before(start);
+        let mut checkpoint = self.checkpoints.before(start);
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if (mark.place..=start).contains(&last.place) {
-            mark = last;
+        if (checkpoint.place..=start).contains(&last.place) {
+            checkpoint = last;
         }
         let (mut scratch, mut text) = (Scratch::default(), Vec::new());
         loop {
             text.clear();
-            if mark.position.row >= self.table.rows {
+            if checkpoint.position.row >= self.table.rows {
                 return Err(Error::damaged("rows that are shorter than they were"));
             }
-            let position = self.table.advance(mark.position, self.table.rows, &mut scratch, &mut text)?;
-            let text_end = mark.place + text.len() as u64;
-            let (from, to) = (mark.place.max(start), text_end.min(end));
+            let position = self.table.advance(checkpoint.position, self.table.rows, &mut scratch, &mut text)?;
+            let text_end = checkpoint.place + text.len() as u64;
+            let (from, to) = (checkpoint.place.max(start), text_end.min(end));
             if from < to {
                 rest[(from - start) as usize..(to - start) as usize]
-                    .copy_from_slice(&text[(from - mark.place) as usize..(to - mark.place) as usize]);
+                    .copy_from_slice(&text[(from - checkpoint.place) as usize..(to - checkpoint.place) as usize]);
             }
             if text_end >= end {
                 break;
             }
-            mark = Mark { place: text_end, position };
+            checkpoint = Checkpoint { place: text_end, position };
         }
         // The next read may begin within what was written last.
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = mark;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = checkpoint;
         Ok(())
     }
 }
@@ -174,17 +176,18 @@ mod tests {
 
     #[test]
     fn marks_thin_out_and_stay_in_order() {
-        let mut marks = Marks::new(8);
+        let mut checkpoints = Checkpoints::new(8);
         for row in 0..1000u64 {
-            marks.add(Mark { place: 100 + row * SPACING / 2, position: Position { row, ..Position::default() } });
-            assert!(marks.marks.len() <= 8);
+            checkpoints
+                .add(Checkpoint { place: 100 + row * SPACING / 2, position: Position { row, ..Position::default() } });
+            assert!(checkpoints.checkpoints.len() <= 8);
         }
-        assert!(marks.marks.windows(2).all(|two| two[1].place - two[0].place >= marks.spacing));
-        assert_eq!(marks.marks[0].position.row, 0);
+        assert!(checkpoints.checkpoints.windows(2).all(|two| two[1].place - two[0].place >= checkpoints.spacing));
+        assert_eq!(checkpoints.checkpoints[0].position.row, 0);
         for place in [100, 5000, 100 + 250 * SPACING, u64::MAX] {
-            let before = marks.before(place);
+            let before = checkpoints.before(place);
             assert!(before.place <= place && before.place == 100 + before.position.row * SPACING / 2);
-            assert!(marks.behind(place, 1000).row >= before.position.row);
+            assert!(checkpoints.behind(place, 1000).row >= before.position.row);
         }
     }
 }

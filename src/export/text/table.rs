@@ -139,7 +139,7 @@ impl Table {
     }
 
     /// The file, whose length and places of rows take a pass over all cells, on all cores. What is kept of it is a
-    /// place for every 32 KiB or more, of which there are [`super::measured::MOST_MARKS`] at most.
+    /// place for every 32 KiB or more, of which there are [`super::measured::MOST_CHECKPOINTS`] at most.
     ///
     /// # Errors
     /// When a cell cannot be read, or the text would be longer than 2^63 bytes.

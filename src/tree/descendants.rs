@@ -10,7 +10,7 @@ use crate::storage::StoreKey;
 
 /// A place below a group.
 #[derive(Debug)]
-pub struct Below {
+pub struct Descendant {
     /// Its path in the tree; empty for the group itself.
     pub path: String,
     pub found: Found,
@@ -29,17 +29,17 @@ pub enum Found {
 
 /// The arrays below a group in the order of the tree, and what is wrong with members and with the groups themselves.
 /// What can be reached in several ways comes once. No array is opened.
-pub fn arrays_below(group: &Group) -> Vec<Below> {
-    let mut walk = Walk { seen: HashSet::new(), below: Vec::new() };
+pub fn arrays_below(group: &Group) -> Vec<Descendant> {
+    let mut walk = Walk { seen: HashSet::new(), descendants: Vec::new() };
     walk.is_new(group, group.path());
     walk.through(group, "");
-    walk.below
+    walk.descendants
 }
 
 struct Walk {
     /// Folders of arrays and groups, by their canonical path.
     seen: HashSet<StoreKey>,
-    below: Vec<Below>,
+    descendants: Vec<Descendant>,
 }
 
 impl Walk {
@@ -48,7 +48,7 @@ impl Walk {
     }
 
     fn add(&mut self, path: String, found: Found) {
-        self.below.push(Below { path, found });
+        self.descendants.push(Descendant { path, found });
     }
 
     /// `path` is that of the group. Groups in groups are as deep as [`Group::open_member`] lets them be.
