@@ -71,8 +71,10 @@ fn of_place(place: &Georeference) -> String {
             escape(&place.system)
         );
     }
-    let transform: Vec<String> = place.transform.iter().map(f64::to_string).collect();
-    text + &format!("  <GeoTransform>{}</GeoTransform>\n", transform.join(", "))
+    if let Some(transform) = place.transform {
+        text += &format!("  <GeoTransform>{}</GeoTransform>\n", transform.map(|number| number.to_string()).join(", "));
+    }
+    text
 }
 
 /// What is said of a band. `no_data` is that of the whole raster.

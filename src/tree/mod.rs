@@ -3,6 +3,7 @@
 pub mod array;
 pub mod below;
 pub mod builder;
+mod coordinates;
 pub mod dense;
 pub mod enums;
 pub mod explain;
