@@ -26,7 +26,7 @@ pub fn check(field: &Field, rank: usize) -> Fit<()> {
 pub fn header(column: &Column, scene: &Scene) -> Fit<Vec<u8>> {
     let field = &column.field;
     let data_type = data_type(field)?;
-    let Raster { samples, lines, bands, interleave } = Raster::of(field, &column.shape, scene.band_axis)?;
+    let Raster { samples, lines, bands, interleave, .. } = Raster::of(field, &column.shape, scene.band_axis)?;
     let order = match interleave {
         Interleave::Bands => "bsq",
         Interleave::Lines => "bil",

@@ -13,6 +13,7 @@ pub mod background;
 mod detach;
 mod error_log;
 mod filesystem;
+mod front;
 mod handles;
 mod inodes;
 mod mount;

@@ -309,7 +309,7 @@ impl<'a> Rasters<'a> {
     fn bands(&self, id: FieldId, field: &Field) -> Vec<Band> {
         let rank = self.fields.schema().dimensions.len();
         let values = field.values_per_cell.unwrap_or(1);
-        let axis = (rank == 3).then_some(self.band_axis.unwrap_or(0));
+        let axis = if rank == 3 { Some(self.band_axis.unwrap_or(0)) } else { self.band_axis };
         let shown = axis.and_then(|axis| self.fields.shown.selection()?.axes().get(axis));
         let numbers: Vec<u64> = match (shown, axis) {
             (Some(shown), _) if shown.len() <= MOST_BANDS => shown.runs(0, shown.len()).flat_map(positions).collect(),

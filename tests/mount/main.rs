@@ -17,6 +17,7 @@ mod manifest;
 
 mod calls;
 mod command;
+mod fronts;
 mod harness;
 mod hostile;
 mod life;
