@@ -95,7 +95,8 @@ pub fn complaint(stderr: &[u8]) -> String {
 fn attach_directly(device: &File, mountpoint: &Path, source: &OsStr, access: Access) -> io::Result<()> {
     let (user, group) = sys::user_and_group();
     let others = if access == Access::Owner { "" } else { ",allow_other" };
-    let data = format!("fd={},rootmode=40000,user_id={user},group_id={group}{others}", device.as_raw_fd());
+    let data =
+        format!("fd={},rootmode=40000,user_id={user},group_id={group},default_permissions{others}", device.as_raw_fd());
     let flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOATIME;
     sys::mount(source, mountpoint, KIND, flags, &data)
 }
@@ -125,7 +126,7 @@ fn attach_with_helper(helper: &Path, mountpoint: &Path, source: &OsStr, access: 
 }
 
 fn helper_options(source: &OsStr, access: Access) -> OsString {
-    let mut options = b"ro,nosuid,nodev,noatime,subtype=tilefs,".to_vec();
+    let mut options = b"ro,nosuid,nodev,noatime,default_permissions,subtype=tilefs,".to_vec();
     if access != Access::Owner {
         options.extend_from_slice(b"allow_other,");
     }
@@ -158,7 +159,7 @@ mod tests {
     fn commas_and_backslashes_of_the_source_are_no_options() {
         assert_eq!(
             helper_options(OsStr::new(r"/data/a,allow_other\"), Access::Owner),
-            r"ro,nosuid,nodev,noatime,subtype=tilefs,fsname=/data/a\,allow_other\\"
+            r"ro,nosuid,nodev,noatime,default_permissions,subtype=tilefs,fsname=/data/a\,allow_other\\"
         );
         let shared = helper_options(OsStr::new("s"), Access::OwnerAndRoot);
         assert!(shared.to_string_lossy().contains(",allow_other,fsname=s"));

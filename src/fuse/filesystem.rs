@@ -2,19 +2,16 @@
 //!
 //! Nothing here knows of arrays. Everything is immutable, so the kernel is told to keep names, attributes and pages.
 //!
-//! The length of some files takes a pass over all of them. Until it is known the kernel is told [`UNMEASURED`] and to ask
-//! again: so it does for `stat` and `lseek`, which then wait for the pass. Opened before that, a file is read past the
-//! kernel's cache, where no length matters, and its first bytes are there at once; see [`Front`]. `sendfile` and `splice`
-//! go through the cache, where a length that is too great is corrected by the first read that is short, while one that is
-//! too small would cut the file off. A check of permissions would also ask for the attributes, so the mount does without
-//! `default_permissions`: everybody who is let in may read everything, and nobody write.
+//! A look-up waits until the length of a file is known, even where that takes a pass over all of it. The kernel would ask
+//! again for attributes that do not last, but not in `sendfile` and `splice`, not even of a file that is opened past its
+//! cache: a length that is too small cuts these short, and one that is too great ends in zeros, as the short read that
+//! corrects it may come behind another one that was sent ahead of it.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
@@ -25,7 +22,6 @@ use fuser::{
 };
 
 use super::error_log::{ErrorLog, reason_of_panic};
-use super::front::{Front, Place};
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes};
 use super::read_ahead::{ReadAhead, Stream};
@@ -36,9 +32,6 @@ use crate::tree::{EntryKind, Node};
 
 /// How long the kernel may rely on names and attributes without asking again.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
-
-/// The length that the kernel is told of a file whose own is not known: more than that.
-const UNMEASURED: u64 = 1 << 62;
 
 /// The longest name that the kernel takes from a FUSE file system of any version.
 const MAX_NAME: usize = 1024;
@@ -70,20 +63,12 @@ struct Served {
     errors: ErrorLog,
     owner: (u32, u32),
     direct_io: bool,
-    /// Whether the kernel maps files that it keeps no contents of, as it must if lengths may be found out later.
-    maps_direct_files: AtomicBool,
 }
 
 /// An open file. Its node stays with it, so that others who open it need not find it again.
 struct OpenFile {
     _node: Node,
-    reading: Reading,
-}
-
-/// How an open file is read.
-enum Reading {
-    Whole(Arc<Stream>),
-    Front(Front),
+    stream: Arc<Stream>,
 }
 
 /// One entry of an open folder.
@@ -120,7 +105,6 @@ impl TreeFilesystem {
             errors: ErrorLog::default(),
             owner: sys::user_and_group(),
             direct_io,
-            maps_direct_files: AtomicBool::new(false),
         });
         TreeFilesystem { served, requests, only_others }
     }
@@ -190,9 +174,8 @@ impl Served {
         };
         let node = folder.lookup(name)?.ok_or(Failure::Errno(Errno::ENOENT))?;
         let size = match &node {
-            Node::Folder(_) => Some(0),
-            Node::File(file) if self.maps_direct_files.load(Ordering::Relaxed) => file.len_at_once()?,
-            Node::File(file) => Some(file.len()?),
+            Node::Folder(_) => 0,
+            Node::File(file) => file.len()?,
         };
         let inode = self.inodes.insert(&parent, name, &node, size);
         if self.inodes.is_crowded() {
@@ -202,23 +185,12 @@ impl Served {
         Ok(inode)
     }
 
-    /// Finds out the length of a file, if it is not known.
-    fn measure(&self, inode: &Inode) -> std::result::Result<(), Failure> {
-        if inode.size().is_none()
-            && let Node::File(file) = self.node(inode)?
-        {
-            inode.resize(file.len()?);
-        }
-        Ok(())
-    }
-
-    /// The attributes; the length of a file is [`UNMEASURED`] where it is not known.
     fn attributes(&self, inode: &Inode) -> FileAttr {
         let (kind, perm) = match inode.kind {
             EntryKind::Folder => (FileType::Directory, 0o555),
             EntryKind::File => (FileType::RegularFile, 0o444),
         };
-        let (size, time) = (inode.size().unwrap_or(UNMEASURED), inode.modified);
+        let (size, time) = (inode.size(), inode.modified);
         FileAttr {
             ino: INodeNo(inode.number),
             size,
@@ -265,8 +237,7 @@ impl Served {
         Ok(listed)
     }
 
-    /// The number of the handle, and whether the kernel must keep no contents of it.
-    fn open_file(&self, number: INodeNo, flags: OpenFlags) -> std::result::Result<(u64, bool), Failure> {
+    fn open_file(&self, number: INodeNo, flags: OpenFlags) -> std::result::Result<u64, Failure> {
         if flags.acc_mode() != OpenAccMode::O_RDONLY || flags.0 & libc::O_TRUNC != 0 {
             return Err(Failure::Errno(Errno::EROFS));
         }
@@ -275,52 +246,31 @@ impl Served {
         let Node::File(file) = &node else {
             return Err(Failure::Errno(Errno::EISDIR));
         };
-        let open = |reading| self.files.open(Arc::new(OpenFile { _node: node.clone(), reading }));
-        if inode.size().is_none()
-            && let Some(forward) = file.forward()?
-        {
-            return Ok((open(Reading::Front(Front::new(file.clone(), forward))), true));
-        }
         let content = file.open()?;
         if inode.resize(content.len()) {
             // Looked up again, it is not what it was (a text that now tells of an error). The kernel asks for the
             // attributes, and opens it then.
             return Err(Failure::Errno(Errno::ESTALE));
         }
-        Ok((open(Reading::Whole(Arc::new(Stream::new(content)))), self.direct_io))
+        Ok(self.files.open(Arc::new(OpenFile { _node: node.clone(), stream: Arc::new(Stream::new(content)) })))
     }
 
     /// Fills `reply` with what there is of a range; gives how much that is.
     fn read_into(
         &self,
         reply: &mut Vec<u8>,
-        number: INodeNo,
         handle: FileHandle,
         offset: u64,
         size: u32,
     ) -> std::result::Result<usize, Failure> {
         let file = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
-        let stream = match &file.reading {
-            Reading::Whole(stream) => stream.clone(),
-            Reading::Front(front) => {
-                let place = front.read(offset, size as usize, reply)?;
-                // Before the kernel learns of it by a short read.
-                if let (Some(length), Some(inode)) = (front.length(), self.inodes.get(number.0)) {
-                    inode.resize(length);
-                }
-                match place {
-                    Place::Front(length) => return Ok(length),
-                    Place::Whole(stream) => stream,
-                }
-            }
-        };
-        let content = stream.content();
+        let content = file.stream.content();
         let length = content.len().saturating_sub(offset).min(u64::from(size));
         let wanted = length as usize; // at most a u32
         if wanted == 0 {
             return Ok(0);
         }
-        self.read_ahead.note(&stream, offset, length);
+        self.read_ahead.note(&file.stream, offset, length);
         if reply.len() < wanted {
             reply.resize(wanted, 0);
         }
@@ -363,7 +313,7 @@ macro_rules! refusable {
     };
 }
 
-refusable!(ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, ReplyXattr);
+refusable!(ReplyData, ReplyEntry, ReplyOpen, ReplyXattr);
 
 /// Replies with an extended attribute or a list of them: its size where the kernel asks for that, else the bytes.
 fn reply_sized(reply: ReplyXattr, size: u32, bytes: &[u8]) {
@@ -381,12 +331,11 @@ impl Filesystem for TreeFilesystem {
             InitFlags::FUSE_PARALLEL_DIROPS,
             InitFlags::FUSE_ASYNC_DIO,
             InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+            InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
         ] {
             // Without one of them an older kernel is slower, not wrong.
             let _ = config.add_capabilities(capability);
         }
-        let maps_direct_files = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP).is_ok();
-        self.served.maps_direct_files.store(maps_direct_files, Ordering::Relaxed);
         // These fail only for zero and for values above the limits of the library, which these are not.
         let _ = config.set_max_write(MAX_READ);
         let _ = config.set_max_background(MAX_BACKGROUND);
@@ -397,15 +346,8 @@ impl Filesystem for TreeFilesystem {
         let name = name.to_owned();
         self.answer(request, reply, move |served, reply| {
             let doing = || format!("look-up of {}/{}", served.path_of(parent), name.display());
-            let found = served.attempt(doing, || {
-                let inode = served.find(parent, &name)?;
-                let lasting = if inode.size().is_some() { FOREVER } else { Duration::ZERO };
-                Ok((lasting, served.attributes(&inode)))
-            });
-            match found {
-                Ok((lasting, attributes)) => {
-                    reply.entry_with_ttls(&lasting, &FOREVER, &attributes, Generation(0));
-                }
+            match served.attempt(doing, || served.find(parent, &name).map(|inode| served.attributes(&inode))) {
+                Ok(attributes) => reply.entry(&FOREVER, &attributes, Generation(0)),
                 Err(errno) => reply.error(errno),
             }
         });
@@ -420,23 +362,12 @@ impl Filesystem for TreeFilesystem {
         });
     }
 
-    fn getattr(&self, request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        let give = move |served: &Served, reply: ReplyAttr| {
-            let doing = || format!("attributes of {}", served.path_of(number));
-            let attributes = served.attempt(doing, || {
-                let inode = served.inode(number)?;
-                served.measure(&inode)?;
-                Ok(served.attributes(&inode))
-            });
-            match attributes {
-                Ok(attributes) => reply.attr(&FOREVER, &attributes),
-                Err(errno) => reply.error(errno),
-            }
-        };
-        match self.served.inodes.get(number.0).is_some_and(|inode| inode.size().is_none()) {
-            true => self.answer(request, reply, give),
-            // Nothing has to be looked at.
-            false => give(&self.served, reply),
+    fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        let served = &self.served;
+        let doing = || format!("attributes of {}", served.path_of(number));
+        match served.attempt(doing, || Ok(served.attributes(&*served.inode(number)?))) {
+            Ok(attributes) => reply.attr(&FOREVER, &attributes),
+            Err(errno) => reply.error(errno),
         }
     }
 
@@ -444,7 +375,8 @@ impl Filesystem for TreeFilesystem {
         self.answer(request, reply, move |served, reply| {
             let doing = || format!("open of {}", served.path_of(number));
             match served.attempt(doing, || served.open_file(number, flags)) {
-                Ok((handle, direct)) => {
+                Ok(handle) => {
+                    let direct = served.direct_io;
                     let caching = if direct { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::FOPEN_KEEP_CACHE };
                     reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH);
                 }
@@ -467,7 +399,7 @@ impl Filesystem for TreeFilesystem {
         self.answer(request, reply, move |served, reply| {
             let doing = || format!("read of {} at {offset}", served.path_of(number));
             REPLY.with_borrow_mut(|buffer| {
-                match served.attempt(doing, || served.read_into(buffer, number, handle, offset, size)) {
+                match served.attempt(doing, || served.read_into(buffer, handle, offset, size)) {
                     Ok(length) => reply.data(buffer.get(..length).unwrap_or_default()),
                     Err(errno) => reply.error(errno),
                 }
@@ -489,13 +421,8 @@ impl Filesystem for TreeFilesystem {
         let doing = || format!("close of {}", served.path_of(number));
         // The kernel passes no error of a release on.
         let _ = served.attempt(doing, || {
-            let closed = served.files.close(handle.0);
-            let stream = closed.as_deref().and_then(|file| match &file.reading {
-                Reading::Whole(stream) => Some(stream),
-                Reading::Front(front) => front.whole(),
-            });
-            if let Some(stream) = stream {
-                served.read_ahead.close(stream);
+            if let Some(file) = served.files.close(handle.0) {
+                served.read_ahead.close(&file.stream);
             }
             Ok(())
         });

@@ -39,13 +39,9 @@ pub struct Inode {
     pub kind: EntryKind,
     /// The time of the last commit, when it was looked up.
     pub modified: SystemTime,
-    /// [`UNKNOWN`], or the length.
     size: AtomicU64,
     node: Mutex<WeakNode>,
 }
-
-/// The length of a file that is not measured yet; no file is so long.
-const UNKNOWN: u64 = u64::MAX;
 
 /// A node that may be gone.
 enum WeakNode {
@@ -70,7 +66,7 @@ impl WeakNode {
 }
 
 impl Inode {
-    fn new(number: u64, parent: Option<Arc<Inode>>, name: &str, node: &Node, size: Option<u64>) -> Self {
+    fn new(number: u64, parent: Option<Arc<Inode>>, name: &str, node: &Node, size: u64) -> Self {
         let modified = match node {
             Node::Folder(folder) => folder.modified(),
             Node::File(file) => file.modified(),
@@ -81,19 +77,19 @@ impl Inode {
             name: name.into(),
             kind: node.kind(),
             modified,
-            size: AtomicU64::new(size.unwrap_or(UNKNOWN)),
+            size: AtomicU64::new(size),
             node: Mutex::new(WeakNode::of(node)),
         }
     }
 
-    /// The exact length of a file in bytes, if it is known; 0 for a folder.
-    pub fn size(&self) -> Option<u64> {
-        Some(self.size.load(Ordering::Relaxed)).filter(|&size| size != UNKNOWN)
+    /// The exact length of a file in bytes; 0 for a folder.
+    pub fn size(&self) -> u64 {
+        self.size.load(Ordering::Relaxed)
     }
 
-    /// Corrects the length; whether another one was known.
+    /// Corrects the length; whether it was another one.
     pub fn resize(&self, size: u64) -> bool {
-        ![size, UNKNOWN].contains(&self.size.swap(size, Ordering::Relaxed))
+        self.size.swap(size, Ordering::Relaxed) != size
     }
 
     /// The number of the folder it was found in; the root is its own parent.
@@ -164,7 +160,7 @@ impl Inodes {
 
     fn with_hash(root: Arc<dyn Folder>, hash: Hash) -> Self {
         let root = Node::Folder(root);
-        let inode = Arc::new(Inode::new(ROOT, None, "", &root, Some(0)));
+        let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0));
         let mut table = Table::default();
         table.inodes.insert(ROOT, Remembered { inode, lookups: 1 });
         Inodes { root, table: Mutex::new(table), recent: Recent::new(), hash }
@@ -207,7 +203,7 @@ impl Inodes {
     }
 
     /// Remembers a node; counts as one lookup. Where another thread was faster, its inode is given.
-    pub fn insert(&self, parent: &Arc<Inode>, name: &str, node: &Node, size: Option<u64>) -> Arc<Inode> {
+    pub fn insert(&self, parent: &Arc<Inode>, name: &str, node: &Node, size: u64) -> Arc<Inode> {
         let mut guard = self.lock();
         let number = self.number(&guard, parent.number, name);
         let table = &mut *guard;
@@ -383,7 +379,7 @@ mod tests {
         let parent = inodes.get(parent).unwrap();
         let Ok(Some(Node::Folder(folder))) = inodes.node(&parent) else { panic!("{} is no folder", parent.path()) };
         let node = folder.lookup(name).unwrap().unwrap();
-        inodes.insert(&parent, name, &node, Some(0))
+        inodes.insert(&parent, name, &node, 0)
     }
 
     #[test]
@@ -406,7 +402,7 @@ mod tests {
         let (inodes, _) = inodes();
         let number = find(&inodes, ROOT, "a").number;
         let root = inodes.get(ROOT).unwrap();
-        assert_eq!(inodes.insert(&root, "a", &Node::Folder(Arc::new(Slices::default())), Some(0)).number, number);
+        assert_eq!(inodes.insert(&root, "a", &Node::Folder(Arc::new(Slices::default())), 0).number, number);
         assert!(inodes.look_up(ROOT, "a").is_some());
         inodes.forget(number, 2);
         assert!(inodes.get(number).is_some());

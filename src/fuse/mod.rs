@@ -13,7 +13,6 @@ pub mod background;
 mod detach;
 mod error_log;
 mod filesystem;
-mod front;
 mod handles;
 mod inodes;
 mod mount;

@@ -30,8 +30,6 @@ pub struct MadeFile {
     making: Mutex<()>,
     content: OnceLock<Arc<dyn Content>>,
     make_forward: Option<MakeForward>,
-    /// Whether making the content takes long.
-    takes_long: bool,
     /// Where the length is known without the content.
     length: Option<u64>,
     modified: SystemTime,
@@ -49,19 +47,12 @@ impl MadeFile {
         self
     }
 
-    /// The same file, whose content takes so long to make that it is better read from its front where that will do.
-    pub fn that_takes_long(mut self) -> Self {
-        self.takes_long = true;
-        self
-    }
-
     fn of(modified: SystemTime, make: Make) -> Self {
         MadeFile {
             make,
             making: Mutex::new(()),
             content: OnceLock::new(),
             make_forward: None,
-            takes_long: false,
             length: None,
             modified,
             describe: None,
@@ -109,13 +100,6 @@ impl File for MadeFile {
         match self.length {
             Some(length) => Ok(length),
             None => self.open().map(|content| content.len()),
-        }
-    }
-
-    fn len_at_once(&self) -> Result<Option<u64>> {
-        match self.takes_long && self.length.is_none() && self.content.get().is_none() {
-            true => Ok(None),
-            false => self.len().map(Some),
         }
     }
 

@@ -83,15 +83,6 @@ pub trait File: Send + Sync {
     /// The exact length in bytes. May have to read metadata the first time.
     fn len(&self) -> Result<u64>;
 
-    /// The exact length where it takes no pass over cells, or one over so few that nobody waits for it; `None` where
-    /// finding out would take long. Then [`File::forward`] has the first bytes.
-    ///
-    /// # Errors
-    /// As [`File::len`].
-    fn len_at_once(&self) -> Result<Option<u64>> {
-        self.len().map(Some)
-    }
-
     /// The bytes. An opened content never changes.
     fn open(&self) -> Result<Arc<dyn Content>>;
 

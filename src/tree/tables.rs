@@ -29,16 +29,6 @@ pub fn is_unlisted(fields: &FieldFolder) -> bool {
     !fields.schema().is_sparse() && cells.is_some_and(|cells| cells > MOST_LISTED)
 }
 
-/// A table of fewer cells than this is measured in some milliseconds.
-const FEW_CELLS: u64 = 1 << 16;
-
-/// Whether the length of a table takes a while to find out, or it is not known how long.
-fn is_long(fields: &FieldFolder) -> bool {
-    let columns = (fields.schema().dimensions.len() + fields.schema().attributes.len()) as u64;
-    let rows = fields.shown.known_shape().map(|shape| shape.iter().product::<u64>());
-    rows.is_none_or(|rows| rows.saturating_mul(columns) >= FEW_CELLS)
-}
-
 /// Adds the tables that are text, tab-separated and for those who ask comma-separated, and the matrices.
 pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if !fields.has_one_axis() {
@@ -47,10 +37,9 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     let file = |style: Style| {
         let (this, from_front, described) = (fields.clone(), fields.clone(), fields.clone());
         let make = move || Ok(Arc::new(text_table(&this, style)?.measure()?) as _);
-        let file = MadeFile::new(fields.modified, make)
+        MadeFile::new(fields.modified, make)
             .with_forward(move || Ok(text_table(&from_front, style)?.forward()))
-            .described_by(move || xattrs::of_table(&described));
-        if is_long(fields) { file.that_takes_long() } else { file }
+            .described_by(move || xattrs::of_table(&described))
     };
     if is_unlisted(fields) {
         builder.add_unlisted("cells.tsv", Format::Tsv, None, file(Style::Tsv));

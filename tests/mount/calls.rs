@@ -57,16 +57,6 @@ pub fn read_mapped(file: &File, offset: usize, length: usize) -> Vec<u8> {
     }
 }
 
-/// All that `sendfile` copies of a file before it says that there is no more.
-pub fn sent(file: &File) -> Vec<u8> {
-    let out = tempfile::tempfile().unwrap();
-    // SAFETY: two open files; the place in the first is its own.
-    while unsafe { libc::sendfile(out.as_raw_fd(), file.as_raw_fd(), std::ptr::null_mut(), 1 << 20) } > 0 {}
-    let mut bytes = vec![0; out.metadata().unwrap().len() as usize];
-    std::os::unix::fs::FileExt::read_exact_at(&out, &mut bytes, 0).unwrap();
-    bytes
-}
-
 /// Has the kernel drop every name of this mount that is not in use.
 pub fn drop_names(mountpoint: &Path) {
     let path = c_string(mountpoint);

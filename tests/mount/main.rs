@@ -17,7 +17,6 @@ mod manifest;
 
 mod calls;
 mod command;
-mod fronts;
 mod harness;
 mod hostile;
 mod life;

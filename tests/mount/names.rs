@@ -143,7 +143,7 @@ fn the_file_system_says_what_it_is() {
     assert_eq!(lines.len(), 1);
     let has = |part: &str| assert!(lines[0].contains(part), "{part}: {lines:?}");
     has(r" - fuse.tilefs /data/a,\040allow_other,b\134c ");
-    for option in ["ro", "nosuid", "nodev", "noatime"] {
+    for option in ["ro", "nosuid", "nodev", "noatime", "default_permissions"] {
         has(option);
     }
     assert!(!lines[0].rsplit(' ').next().unwrap().contains("allow_other"));
