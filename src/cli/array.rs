@@ -11,8 +11,9 @@ use tilefs::tree::{self, Folder, Node, OpenOptions, Stored};
 /// The root of the tree of an array or a group.
 pub fn open(array: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>, Failure> {
     let stored = tree::open_stored(array, options)?;
-    if let Stored::Array(array) = &stored {
-        tree::array::check_slices(array, options)?;
+    match &stored {
+        Stored::Array(array) => tree::array::check_slices(array, options)?,
+        Stored::Group(group) => tree::array::check_slices_below(group, options)?,
     }
     Ok(tree::root(stored, options)?)
 }

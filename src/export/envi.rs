@@ -26,7 +26,7 @@ pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
 pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let data_type = data_type(field)?;
-    let Raster { samples, lines, bands, interleave } = Raster::of(field, &column.shape, scene.band_axis)?;
+    let Raster { samples, lines, bands, interleave, .. } = Raster::of(field, &column.shape, scene.band_axis)?;
     let order = match interleave {
         Interleave::Bands => "bsq",
         Interleave::Lines => "bil",
@@ -47,8 +47,10 @@ pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
         text += &format!("data ignore value = {fill}\n");
     }
     text += &of_bands(scene);
-    if let Some(place) = scene.place.as_ref().filter(|place| place.is_north_up()) {
-        text += &map_info(place);
+    if let Some(place) = scene.place.as_ref().filter(|place| place.is_north_up())
+        && let Some(transform) = place.transform
+    {
+        text += &map_info(place, transform);
     }
     Ok(text.into_bytes())
 }
@@ -95,8 +97,8 @@ fn data_type(field: &Field) -> FormatResult<u8> {
 }
 
 /// The tie point is the upper left corner of the upper left pixel, which ENVI calls pixel (1, 1).
-fn map_info(place: &Georeference) -> String {
-    let [x, width, _, y, _, height] = place.transform;
+fn map_info(place: &Georeference, transform: [f64; 6]) -> String {
+    let [x, width, _, y, _, height] = transform;
     let height = -height;
     let (name, rest) = match place.utm_zone() {
         Some((zone, north)) => {
@@ -173,7 +175,7 @@ mod tests {
         assert!(header.contains(info), "{header}");
         assert!(header.contains("coordinate system string = {PROJCS[\"WGS 84 / UTM zone 33S\"]}\n"), "{header}");
         assert!(header.contains("data ignore value = nan\n"), "{header}");
-        place.transform[5] = 30.0;
+        place.transform = Some([440720.5, 60.0, 0.0, 3751320.0, 0.0, 30.0]);
         assert!(!text(field, &[3, 4], &["y", "x"], Some(&place)).contains("map info"));
     }
 

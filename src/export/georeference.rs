@@ -2,12 +2,14 @@
 
 use super::wkt::CoordinateSystem;
 
-/// An affine transform from pixels to map coordinates and the coordinate system it leads to.
+/// A coordinate system, and the affine transform from pixels to coordinates in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Georeference {
-    /// GDAL's six numbers: x of the upper left corner, x per column, x per row; then the same of y.
-    pub transform: [f64; 6],
-    /// The coordinate system in the well-known text form; empty where none is given.
+    /// GDAL's six numbers: x of the upper left corner, x per column, x per row; then the same of y. `None` where pixels
+    /// are in no such order, or it is not known.
+    pub transform: Option<[f64; 6]>,
+    /// The coordinate system in the well-known text form or, where it has none, as it is stored; empty where none is
+    /// given.
     pub system: String,
     /// Which axis of the system, by its number from 1, x and y are, as GDAL writes it: `2,1` where the system's first
     /// axis is the latitude or the northing. `None` where x is always the easting or longitude, which is GDAL's own
@@ -25,18 +27,25 @@ pub struct GeoreferencedAxes {
     pub lines: usize,
     /// The axis along a row.
     pub samples: usize,
+    /// Whether the array itself has the coordinates along these axes, which then count more than the transform.
+    pub are_labelled: bool,
 }
 
 impl Georeference {
     /// A place in a system whose axes are told by the system itself.
     pub fn new(transform: [f64; 6], system: impl Into<String>) -> Self {
-        Georeference { transform, system: system.into(), axis_mapping: None, epoch: None }
+        Georeference { transform: Some(transform), system: system.into(), axis_mapping: None, epoch: None }
+    }
+
+    /// A system in which the place of the pixels is not known.
+    pub fn of_system(system: impl Into<String>) -> Self {
+        Georeference { transform: None, system: system.into(), axis_mapping: None, epoch: None }
     }
 
     /// The same for a window of the raster: columns from `column` in steps of `column_step`, rows likewise.
     /// The centre of each remaining pixel stays where it was.
     pub fn window(&self, column: u64, column_step: u64, row: u64, row_step: u64) -> Self {
-        let [x, x_column, x_row, y, y_column, y_row] = self.transform;
+        let Some([x, x_column, x_row, y, y_column, y_row]) = self.transform else { return self.clone() };
         let (columns, rows) = (column_step as f64, row_step as f64);
         // From the corner to the first pixel's centre, and back by half of the larger pixel.
         let right = column as f64 + 0.5 - columns / 2.0;
@@ -49,18 +58,17 @@ impl Georeference {
             y_column * columns,
             y_row * rows,
         ];
-        Georeference { transform, ..self.clone() }
+        Georeference { transform: Some(transform), ..self.clone() }
     }
 
     /// Whether columns go east and rows go south, without rotation.
     pub fn is_north_up(&self) -> bool {
-        let [_, width, _, _, _, height] = self.transform;
-        !self.is_rotated() && width > 0.0 && height < 0.0
+        self.transform.is_some_and(|[_, width, _, _, _, height]| width > 0.0 && height < 0.0) && !self.is_rotated()
     }
 
     /// Whether x depends on the row, or y on the column.
     pub fn is_rotated(&self) -> bool {
-        self.transform[2] != 0.0 || self.transform[4] != 0.0
+        self.transform.is_some_and(|transform| transform[2] != 0.0 || transform[4] != 0.0)
     }
 
     /// The coordinate system's own name: the first quoted text.
@@ -102,11 +110,11 @@ mod tests {
     fn a_window_keeps_the_pixels_where_they_are() {
         let place = place();
         let moved = place.window(10, 1, 5, 1);
-        assert_eq!(moved.transform, [440720.0 + 600.0, 60.0, 0.0, 3751320.0 - 150.0, 0.0, -30.0]);
+        assert_eq!(moved.transform, Some([440720.0 + 600.0, 60.0, 0.0, 3751320.0 - 150.0, 0.0, -30.0]));
         // Every third column: the first pixel is three times as wide around the same centre.
         let thinned = place.window(10, 3, 0, 1);
         let centre = 440720.0 + 10.5 * 60.0;
-        assert_eq!(thinned.transform[0] + thinned.transform[1] / 2.0, centre);
-        assert_eq!(thinned.transform[1], 180.0);
+        let [corner, width, ..] = thinned.transform.unwrap();
+        assert_eq!((corner + width / 2.0, width), (centre, 180.0));
     }
 }

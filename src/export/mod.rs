@@ -15,6 +15,7 @@ pub mod npy;
 pub mod number;
 pub mod padded;
 pub mod pam;
+pub mod projjson;
 pub mod raster;
 pub mod raw;
 pub mod sidecar;

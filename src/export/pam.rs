@@ -170,7 +170,7 @@ fn place(dataset: Node<'_, '_>) -> Option<Georeference> {
     let system = child("SRS");
     let axis_mapping = system.and_then(|system| attribute(system, "dataaxistosrsaxismapping"));
     Some(Georeference {
-        transform,
+        transform: Some(transform),
         system: system.and_then(text).unwrap_or_default(),
         axis_mapping: axis_mapping.filter(|mapping| mapping.chars().all(|c| c.is_ascii_digit() || ",- ".contains(c))),
         epoch: system
@@ -217,7 +217,7 @@ mod tests {
     fn the_text_gives_place_size_and_bands() {
         let pam = Pam::parse(XML).unwrap();
         let place = pam.place.as_ref().unwrap();
-        assert_eq!(place.transform, [440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0]);
+        assert_eq!(place.transform, Some([440720.0, 60.0, 0.0, 3751320.0, 0.0, -30.0]));
         assert_eq!(place.system, "PROJCS[\"WGS 84 / UTM zone 32N\",UNIT[\"a&lt;\"]]");
         assert_eq!(place.axis_mapping.as_deref(), Some("1,2"));
         assert_eq!((pam.samples, pam.lines), (Some(699), Some(929)));

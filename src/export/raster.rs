@@ -15,13 +15,20 @@ pub enum Interleave {
     Pixels,
 }
 
-/// The three lengths of a raster and the order they have in a row-major file.
+/// The three lengths of a raster and the order they have in a row-major file, of which there may be several one after
+/// the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raster {
     pub samples: u64,
     pub lines: u64,
+    /// Of each raster.
     pub bands: u64,
     pub interleave: Interleave,
+    /// How many rasters there are, by the axes in front of the three; 1 of an array of up to three.
+    pub rasters: u64,
+    /// Of the bands of all rasters, so many follow each other that are at one place along the axis of the bands, and
+    /// there are so many places.
+    along: (u64, u64),
 }
 
 /// Names of an axis along which the channels of a picture lie, in small letters.
@@ -114,7 +121,37 @@ impl Raster {
         };
         // With one band all three orders are the same; this is the one that every reader expects.
         let interleave = if bands == 1 { Interleave::Bands } else { interleave };
-        Ok(Raster { samples, lines, bands, interleave })
+        Ok(Raster { samples, lines, bands, interleave, rasters: 1, along: (1, bands) })
+    }
+
+    /// The same for any number of axes: those in front of the two of lines and samples, and of the bands where these lie
+    /// behind, are a row of rasters. Several values a cell are for arrays of two axes.
+    pub fn all_of(field: &Field, shape: &[u64], band_axis: Option<usize>) -> FormatResult<Self> {
+        let Some(outer) = shape.len().checked_sub(3).filter(|&outer| outer > 0) else {
+            return Raster::of(field, shape, band_axis);
+        };
+        let product = |lengths: &[u64]| lengths.iter().fold(1u64, |all, &length| all.saturating_mul(length));
+        match band_axis {
+            Some(axis) if axis > outer => {
+                let mut raster = Raster::of(field, &shape[outer..], Some(axis - outer))?;
+                raster.rasters = product(&shape[..outer]);
+                Ok(raster)
+            }
+            leading => {
+                let mut raster = Raster::of(field, &shape[outer + 1..], None)?;
+                raster.rasters = product(&shape[..=outer]);
+                if let Some(axis) = leading {
+                    raster.along = (product(&shape[axis + 1..=outer]), shape[axis]);
+                }
+                Ok(raster)
+            }
+        }
+    }
+
+    /// Where along the axis of the bands one of all bands of all rasters is; 0 where there is no such axis.
+    pub fn place_of_band(&self, number: u64) -> u64 {
+        let (each, places) = self.along;
+        number / each.max(1) % places.max(1)
     }
 }
 
@@ -146,6 +183,24 @@ mod tests {
         assert_eq!(axis(&["t", "y", "x"], &[300, 400, 3]), None);
         assert_eq!(axis(&["c", "x"], &[300, 3]), None);
         assert_eq!(axis(&["z", "y", "x", "rgb"], &[9, 9, 9, 3]), Some(3));
+    }
+
+    #[test]
+    fn more_than_three_axes_are_a_row_of_rasters() {
+        let field = Field::new("a", crate::format::datatype::Datatype::UInt8);
+        let of = |shape: &[u64], band_axis| {
+            let raster = Raster::all_of(&field, shape, band_axis).unwrap();
+            let places: Vec<u64> =
+                (0..raster.rasters * raster.bands).map(|number| raster.place_of_band(number)).collect();
+            ((raster.rasters, raster.bands, raster.lines, raster.samples), raster.interleave, places)
+        };
+        assert_eq!(of(&[2, 5, 4, 3], Some(3)), ((2, 3, 5, 4), Interleave::Pixels, vec![0, 1, 2, 0, 1, 2]));
+        assert_eq!(of(&[2, 5, 3, 4], Some(2)), ((2, 3, 5, 4), Interleave::Lines, vec![0, 1, 2, 0, 1, 2]));
+        assert_eq!(of(&[2, 3, 5, 4], Some(1)), ((6, 1, 5, 4), Interleave::Bands, vec![0, 1, 2, 0, 1, 2]));
+        assert_eq!(of(&[2, 3, 5, 4], Some(0)), ((6, 1, 5, 4), Interleave::Bands, vec![0, 0, 0, 1, 1, 1]));
+        assert_eq!(of(&[2, 2, 5, 4], None), ((4, 1, 5, 4), Interleave::Bands, vec![0; 4]));
+        assert_eq!(of(&[2, 1, 1, 5, 4], Some(1)).0, (2, 1, 5, 4));
+        assert_eq!(of(&[3, 5, 4], None), ((1, 3, 5, 4), Interleave::Bands, vec![0, 1, 2]));
     }
 
     #[test]

@@ -11,17 +11,19 @@ use crate::format::datatype::Kind;
 /// Whether a `.vrt` can describe a field of an array with so many axes, and if not why.
 pub fn check_vrt(field: &Field, rank: usize) -> FormatResult<()> {
     gdal_type(field)?;
-    Raster::check(field, rank)
+    // Without several values a cell there may be any number of axes.
+    Raster::check(field, if field.values_per_cell == Some(1) { rank.min(3) } else { rank })
 }
 
 /// GDAL's virtual raster over a column's raw, row-major file of the name `data_file` in the same folder.
 ///
-/// The georeference may be any affine transform. Where the raster is smaller than the file, what lies behind its last
+/// Of an array with more than three axes all the others are bands, in the order of the file. The georeference may be any affine transform. Where the raster is smaller than the file, what lies behind its last
 /// column and row is left out.
 pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let data_type = gdal_type(field)?;
-    let Raster { samples, lines, bands, interleave } = Raster::of(field, &column.shape, scene.band_axis)?;
+    let raster = Raster::all_of(field, &column.shape, scene.band_axis)?;
+    let Raster { samples, lines, bands, interleave, rasters, .. } = raster;
     let size = u128::from(field.datatype.size() as u64);
     let (samples_wide, lines_wide, bands_wide) = (u128::from(samples), u128::from(lines), u128::from(bands));
     let (pixel, line, band) = match interleave {
@@ -29,8 +31,10 @@ pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
         Interleave::Lines => (size, size * samples_wide * bands_wide, size * samples_wide),
         Interleave::Pixels => (size * bands_wide, size * bands_wide * samples_wide, size),
     };
+    let each = size * samples_wide * lines_wide * bands_wide;
+    let all_bands = rasters.saturating_mul(bands);
     let (samples, lines) = (samples.min(scene.samples.unwrap_or(samples)), lines.min(scene.lines.unwrap_or(lines)));
-    if samples > i32::MAX as u64 || lines > i32::MAX as u64 || bands > 65_535 {
+    if samples > i32::MAX as u64 || lines > i32::MAX as u64 || all_bands > 65_535 {
         return Err(Unrepresentable::new("GDAL has rasters of up to 2^31-1 columns and lines, and 65535 bands"));
     }
     let mut text = format!("<VRTDataset rasterXSize=\"{samples}\" rasterYSize=\"{lines}\">\n");
@@ -38,18 +42,18 @@ pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
         text += &of_place(place);
     }
     let no_data = field.no_data.as_deref().and_then(|value| number::text(field.datatype, value));
-    for number in 0..bands {
+    for number in 0..all_bands {
         text += &format!(
             "  <VRTRasterBand dataType=\"{data_type}\" band=\"{}\" subClass=\"VRTRawRasterBand\">\n",
             number + 1
         );
-        text += &of_band(scene.band(number).unwrap_or(&Band::default()), no_data.as_deref());
+        text += &of_band(scene.band(raster.place_of_band(number)).unwrap_or(&Band::default()), no_data.as_deref());
         text += &format!(
             "    <SourceFilename relativeToVRT=\"1\">{}</SourceFilename>\n    <ImageOffset>{}</ImageOffset>\n    \
              <PixelOffset>{pixel}</PixelOffset>\n    <LineOffset>{line}</LineOffset>\n    \
              <ByteOrder>LSB</ByteOrder>\n  </VRTRasterBand>\n",
             escape(data_file),
-            band * u128::from(number),
+            each * u128::from(number / bands) + band * u128::from(number % bands),
         );
     }
     text += "</VRTDataset>\n";
@@ -71,8 +75,10 @@ fn of_place(place: &Georeference) -> String {
             escape(&place.system)
         );
     }
-    let transform: Vec<String> = place.transform.iter().map(f64::to_string).collect();
-    text + &format!("  <GeoTransform>{}</GeoTransform>\n", transform.join(", "))
+    if let Some(transform) = place.transform {
+        text += &format!("  <GeoTransform>{}</GeoTransform>\n", transform.map(|number| number.to_string()).join(", "));
+    }
+    text
 }
 
 /// What is said of a band. `no_data` is that of the whole raster.
@@ -317,7 +323,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         assert!(check_vrt(&Field::new("a", Datatype::Int8), 2).is_err());
-        assert!(check_vrt(&Field::new("a", Datatype::Int16), 4).is_err());
+        assert!(check_vrt(&Field::new("a", Datatype::Int16), 4).is_ok());
+        assert!(check_vrt(&Field::new("a", Datatype::Int16).with_values_per_cell(Some(2)), 3).is_err());
         assert!(check_image(&Field::new("a", Datatype::StringAscii), 2).is_err());
         assert!(check_image(&Field::new("a", Datatype::Int16).with_values_per_cell(None), 2).is_err());
         let wide = column(Datatype::UInt8, &[1 << 20, 1 << 33], 1);

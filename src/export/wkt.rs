@@ -16,6 +16,59 @@ enum Value<'a> {
     Element(Element<'a>),
 }
 
+/// Radians in a degree.
+const DEGREE: f64 = 0.017_453_292_519_943_295;
+
+/// Methods of the second version (the EPSG's) with their name in the first version, and their parameters likewise.
+const METHODS: [(&str, &str, &[(&str, &str)]); 6] = [
+    ("Transverse Mercator", "Transverse_Mercator", &NATURAL_ORIGIN),
+    ("Mercator (variant A)", "Mercator_1SP", &NATURAL_ORIGIN),
+    (
+        "Lambert Conic Conformal (2SP)",
+        "Lambert_Conformal_Conic_2SP",
+        &[
+            ("Latitude of false origin", "latitude_of_origin"),
+            ("Longitude of false origin", "central_meridian"),
+            ("Latitude of 1st standard parallel", "standard_parallel_1"),
+            ("Latitude of 2nd standard parallel", "standard_parallel_2"),
+        ],
+    ),
+    (
+        "Albers Equal Area",
+        "Albers_Conic_Equal_Area",
+        &[
+            ("Latitude of false origin", "latitude_of_center"),
+            ("Longitude of false origin", "longitude_of_center"),
+            ("Latitude of 1st standard parallel", "standard_parallel_1"),
+            ("Latitude of 2nd standard parallel", "standard_parallel_2"),
+        ],
+    ),
+    (
+        "Lambert Azimuthal Equal Area",
+        "Lambert_Azimuthal_Equal_Area",
+        &[("Latitude of natural origin", "latitude_of_center"), ("Longitude of natural origin", "longitude_of_center")],
+    ),
+    (
+        "Polar Stereographic (variant B)",
+        "Polar_Stereographic",
+        &[("Latitude of standard parallel", "latitude_of_origin"), ("Longitude of origin", "central_meridian")],
+    ),
+];
+
+const NATURAL_ORIGIN: [(&str, &str); 3] = [
+    ("Latitude of natural origin", "latitude_of_origin"),
+    ("Longitude of natural origin", "central_meridian"),
+    ("Scale factor at natural origin", "scale_factor"),
+];
+
+/// Parameters that every method has under one of two names.
+const SHARED: [(&str, &str); 4] = [
+    ("False easting", "false_easting"),
+    ("False northing", "false_northing"),
+    ("Easting at false origin", "false_easting"),
+    ("Northing at false origin", "false_northing"),
+];
+
 /// Elements within elements; real systems have fewer than ten.
 const MOST_DEPTH: usize = 32;
 
@@ -28,7 +81,7 @@ pub struct CoordinateSystem<'a> {
     pub is_geographic: bool,
 }
 
-/// How projected coordinates are made, with the parameters as the text names them.
+/// How projected coordinates are made, in the words of the first version.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection<'a> {
     pub method: &'a str,
@@ -75,10 +128,14 @@ impl<'a> CoordinateSystem<'a> {
         of(&self.element).or_else(|| of(self.element.child(&["AXIS"])?))
     }
 
-    /// The projection; `None` of geographic systems, and where an extension overrides what is said of it.
+    /// The projection; `None` of geographic systems, where an extension overrides what is said of it, and where the
+    /// second version's method is none of [`METHODS`].
     pub fn projection(&self) -> Option<Projection<'a>> {
         if self.is_geographic || self.element.child(&["EXTENSION"]).is_some() {
             return None;
+        }
+        if let Some(conversion) = self.element.child(&["CONVERSION"]) {
+            return self.converted(conversion);
         }
         let method = self.element.child(&["PROJECTION"])?.text()?;
         let parameters = self.element.children().filter(|child| child.is(&["PARAMETER"]));
@@ -86,9 +143,28 @@ impl<'a> CoordinateSystem<'a> {
         Some(Projection { method, parameters })
     }
 
+    /// The projection of the second version, which gives each parameter its unit.
+    fn converted(&self, conversion: &Element<'a>) -> Option<Projection<'a>> {
+        let wanted = conversion.child(&["METHOD", "PROJECTION"])?.text()?;
+        let (_, method, names) = METHODS.into_iter().find(|(name, ..)| name.eq_ignore_ascii_case(wanted))?;
+        let (_, metres) = self.unit()?;
+        let parameter = |child: &Element<'a>| {
+            let name = child.text()?;
+            let (_, name) = names.iter().chain(&SHARED).find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+            let unit = child.children().find_map(|unit| Some((unit.keyword, unit.number(1)?)));
+            let factor = match unit {
+                Some(("ANGLEUNIT", radians)) if (radians - DEGREE).abs() > 1e-9 => return None,
+                Some(("LENGTHUNIT", factor)) if factor != metres => factor / metres,
+                _ => 1.0,
+            };
+            Some((*name, child.number(1)? * factor))
+        };
+        let parameters = conversion.children().filter(|child| child.is(&["PARAMETER"]));
+        Some(Projection { method, parameters: parameters.map(parameter).collect::<Option<_>>()? })
+    }
+
     /// The ellipsoid; `None` where its angles are no degrees or it is not given.
     pub fn datum(&self) -> Option<Datum> {
-        const DEGREE: f64 = 0.017_453_292_519_943_295;
         let base = ["GEOGCS", "BASEGEOGCRS", "BASEGEODCRS"];
         let geographic = if self.is_geographic { &self.element } else { self.element.child(&base)? };
         if let Some(unit) = geographic.child(&["UNIT", "ANGLEUNIT"])

@@ -1,6 +1,11 @@
 //! The kernel's requests, answered from the tree: each handler finds the node, asks it, and replies.
 //!
 //! Nothing here knows of arrays. Everything is immutable, so the kernel is told to keep names, attributes and pages.
+//!
+//! A look-up waits until the length of a file is known, even where that takes a pass over all of it. The kernel would ask
+//! again for attributes that do not last, but not in `sendfile` and `splice`, not even of a file that is opened past its
+//! cache: a length that is too small cuts these short, and one that is too great ends in zeros, as the short read that
+//! corrects it may come behind another one that was sent ahead of it.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;

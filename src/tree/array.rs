@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseShown};
+use super::descendants::{Found, arrays_below};
 use super::enums;
 use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
@@ -17,6 +18,7 @@ use super::lazy::FixedFolder;
 use super::meta;
 use super::node::Node;
 use super::nonempty::{NONEMPTY, NonEmptyFolder};
+use super::open::open_folder;
 use super::options::OpenOptions;
 use super::rasters;
 use super::shown::Shown;
@@ -24,8 +26,8 @@ use super::slice::SliceFolder;
 use super::sparse::SparseShown;
 use super::texts::Covers;
 use super::xattrs;
-use crate::array::Array;
 use crate::array::dense::Selection;
+use crate::array::{Array, Group};
 use crate::error::{Error, Locate, Result};
 use crate::format::schema::ArrayType;
 
@@ -99,14 +101,50 @@ pub fn check_slices(array: &Arc<Array>, options: &OpenOptions) -> Result<()> {
         return Ok(());
     }
     let bounds = bounds(array, options)?;
-    for (name, selection) in &options.slices {
-        let checked = match array.schema().array_type {
-            ArrayType::Dense => grammar::dense(selection, By::Coordinate, &bounds).map(drop),
-            ArrayType::Sparse => grammar::sparse(selection, By::Coordinate, &bounds).map(drop),
-        };
-        checked.map_err(|error| Error::usage(format!("slice {name}: {}", error.into_error(selection))))?;
+    options.slices.iter().try_for_each(|slice| check_slice(array, &bounds, slice))
+}
+
+/// Whether each slice with a name is one of some array below a group. As the arrays of a group differ, it need not be
+/// one of all. Arrays are opened until one is found; those that cannot be have no say.
+///
+/// # Errors
+/// [`Error::Usage`] for one that selects nothing in any array.
+pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
+    let mut wrong: Vec<(&(String, String), Option<String>)> =
+        options.slices.iter().map(|slice| (slice, None)).collect();
+    if wrong.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    for place in arrays_below(group) {
+        let Found::Array(folder) = &place.found else { continue };
+        let opened = open_folder(group.context().clone(), folder, group.window());
+        let Ok((array, bounds)) = opened.and_then(|array| Ok((array.clone(), bounds(&array, options)?))) else {
+            continue;
+        };
+        wrong.retain_mut(|(slice, reason)| match check_slice(&array, &bounds, slice) {
+            Ok(()) => false,
+            Err(error) => {
+                reason.get_or_insert_with(|| format!("{error} (in {}; no other array has it)", place.path));
+                true
+            }
+        });
+        if wrong.is_empty() {
+            break;
+        }
+    }
+    match wrong.into_iter().find_map(|(_, reason)| reason) {
+        Some(reason) => Err(Error::usage(reason)),
+        None => Ok(()),
+    }
+}
+
+/// Whether a slice with a name selects anything.
+fn check_slice(array: &Array, bounds: &[DimensionBounds], (name, selection): &(String, String)) -> Result<()> {
+    let checked = match array.schema().array_type {
+        ArrayType::Dense => grammar::dense(selection, By::Coordinate, bounds).map(drop),
+        ArrayType::Sparse => grammar::sparse(selection, By::Coordinate, bounds).map(drop),
+    };
+    checked.map_err(|error| Error::usage(format!("slice {name}: {}", error.into_error(selection))))
 }
 
 /// The dimensions as selections of the whole array see them.

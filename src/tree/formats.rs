@@ -137,13 +137,17 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
         }
         Ok(column)
     };
+    let dimensions = fields.dimensions().enumerate().map(|(axis, id)| match rasters.coordinates(axis) {
+        Some(coordinates) => Ok(coordinates),
+        None => column(id),
+    });
     let columns = Columns {
         sparse: fields.schema().is_sparse(),
-        dimensions: fields.dimensions().map(column).collect::<Result<_>>()?,
+        dimensions: dimensions.collect::<Result<_>>()?,
         attributes: fields.attributes().map(column).collect::<Result<_>>()?,
         metadata: rasters.notes.of_array.clone(),
         // All rasters of an array are in the same place.
-        georeference: fields.attributes().find_map(|id| rasters.georeference(id)),
+        georeference: fields.attributes().find_map(|id| rasters.georeference(id).transpose()).transpose()?,
     };
     Ok(netcdf(&columns).map_err(unrepresentable)?.file.content)
 }

@@ -16,7 +16,8 @@ use super::names::FileNames;
 use super::options::{Extent, OpenOptions};
 use super::shown::FieldId;
 use crate::array::Array;
-use crate::array::dense::Selection;
+use crate::array::dense::{AxisSelection, Selection};
+use crate::array::labels::LabelArray;
 use crate::error::Result;
 use crate::export::extension::of_datatype;
 use crate::format::schema::DimensionLabel;
@@ -64,21 +65,31 @@ fn add_values(
     selection: Option<&Selection>,
     modified: SystemTime,
 ) -> Result<()> {
-    let opened = array.label(label)?;
-    let dense = Arc::new(DenseArray::new(opened.array.clone())?);
-    let selection = match selection.and_then(|selection| selection.axes().get(label.dimension as usize)) {
-        Some(axis) => Selection::new(vec![axis.clone()])?,
-        None => dense.default_selection(Extent::Domain)?.0,
-    };
+    let axis = selection.and_then(|selection| selection.axes().get(label.dimension as usize));
+    let (opened, shown) = shown(array, label, axis)?;
     // The label's attribute has a name of its own, which nobody chose.
     let mut names = FieldNames::of(opened.array.schema());
     if let Some(name) = names.attributes.get_mut(opened.attribute) {
         *name = stem.to_owned();
     }
-    let shown = Arc::new(DenseShown::new(dense, selection));
-    let fields = FieldFolder { shown, names: Arc::new(names), modified };
+    let fields = FieldFolder { shown: Arc::new(shown), names: Arc::new(names), modified };
     let attribute = FieldId::Attribute(opened.attribute);
     fields.add_raw(builder, attribute);
     formats::add_lines(builder, &fields, attribute);
     Ok(())
+}
+
+/// A label's array and, as its only attribute that matters, the label at the positions that `axis` names of the labelled
+/// dimension; at all where there is no such selection.
+///
+/// # Errors
+/// As [`Array::label`].
+pub fn shown(array: &Array, label: &DimensionLabel, axis: Option<&AxisSelection>) -> Result<(LabelArray, DenseShown)> {
+    let opened = array.label(label)?;
+    let dense = Arc::new(DenseArray::new(opened.array.clone())?);
+    let selection = match axis {
+        Some(axis) => Selection::new(vec![axis.clone()])?,
+        None => dense.default_selection(Extent::Domain)?.0,
+    };
+    Ok((opened, DenseShown::new(dense, selection)))
 }

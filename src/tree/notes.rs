@@ -1,5 +1,9 @@
-//! Metadata that are of one attribute or dimension, by the convention of TileDB-CF: the key is
-//! `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`. Keys are as the user of TileDB-Py gave them.
+//! Metadata that are of one attribute or dimension:
+//!
+//! * By the convention of TileDB-CF the key is `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`. Keys are as the user
+//!   of TileDB-Py gave them.
+//! * GDAL's multidimensional driver writes one variable an array: the unit of its values as `_UNIT`, its other attributes
+//!   under their own names. So what CF says of variables only, and of no file, is of the only attribute of an array.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,6 +18,23 @@ const OF_DIMENSIONS: &str = "__tiledb_dim.";
 /// What TileDB-Py puts before the key of a value that was a NumPy array.
 const NUMPY: &str = "__np_flat_";
 
+/// The key of the unit of all values of an array.
+pub const UNIT: &str = "_UNIT";
+
+/// Attributes that CF has for variables only, and that need no other variable.
+const OF_VARIABLES: [&str; 10] = [
+    "units",
+    "long_name",
+    "standard_name",
+    "cell_methods",
+    "valid_min",
+    "valid_max",
+    "valid_range",
+    "flag_values",
+    "flag_masks",
+    "flag_meanings",
+];
+
 /// The metadata of an array, each where it belongs.
 pub struct Notes {
     of_fields: Vec<(FieldId, Metadatum)>,
@@ -26,6 +47,8 @@ impl Notes {
         let mut notes = Notes { of_fields: Vec::new(), of_array: Vec::new() };
         let attributes: Vec<FieldId> = fields.attributes().collect();
         let dimensions: Vec<FieldId> = fields.dimensions().collect();
+        // Of a field, but not by its name: another of the same key counts more.
+        let mut general: Vec<(FieldId, Metadatum)> = Vec::new();
         let is_taken: HashSet<String> = metadata.iter().map(|metadatum| metadatum.key.clone()).collect();
         for mut metadatum in metadata {
             if let Some(key) = metadatum.key.strip_prefix(NUMPY).filter(|key| !is_taken.contains(*key)) {
@@ -33,9 +56,19 @@ impl Notes {
             }
             let found = owner(OF_ATTRIBUTES, &metadatum.key, &attributes, |id| fields.user_name(id))
                 .or_else(|| owner(OF_DIMENSIONS, &metadatum.key, &dimensions, |id| fields.user_name(id)));
-            match found {
-                Some((id, key)) => notes.of_fields.push((id, Metadatum { key: key.to_owned(), ..metadatum })),
-                None => notes.of_array.push(metadatum),
+            match (found, unit_of(&metadatum)) {
+                (Some((id, key)), _) => notes.of_fields.push((id, Metadatum { key: key.to_owned(), ..metadatum })),
+                (None, Some(unit)) => general.extend(attributes.iter().map(|&id| (id, unit.clone()))),
+                (None, None) => match attributes[..] {
+                    // Before the unit of all.
+                    [only] if OF_VARIABLES.contains(&&*metadatum.key) => general.insert(0, (only, metadatum)),
+                    _ => notes.of_array.push(metadatum),
+                },
+            }
+        }
+        for (id, metadatum) in general {
+            if notes.of_fields.iter().all(|(owner, own)| *owner != id || own.key != metadatum.key) {
+                notes.of_fields.push((id, metadatum));
             }
         }
         notes
@@ -46,6 +79,12 @@ impl Notes {
         let own = self.of_fields.iter().filter(|(owner, _)| *owner == id);
         own.map(|(_, metadatum)| metadatum.clone()).collect()
     }
+}
+
+/// What such a unit is for CF; `None` of other metadata.
+pub fn unit_of(metadatum: &Metadatum) -> Option<Metadatum> {
+    let is_text = metadatum.key == UNIT && metadatum.datatype.is_string() && !metadatum.value.is_empty();
+    is_text.then(|| Metadatum { key: "units".to_owned(), ..metadatum.clone() })
 }
 
 /// The field that a key names and the rest of the key. Names may have dots: the longest that fits is meant.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::builder::FolderBuilder;
+use super::coordinates::Coordinates;
 use super::fields::FieldFolder;
 use super::grammar::By;
 use super::lazy::LazyFile;
@@ -19,15 +20,19 @@ use crate::array::metadata::Value;
 use crate::error::{Error, Locate, Result};
 use crate::export::column::FormatResult;
 use crate::export::extension::of_datatype;
-use crate::export::georeference::GeoreferencedAxes;
+use crate::export::georeference::{Georeference, GeoreferencedAxes};
 use crate::export::pam::{Band, Pam};
 use crate::export::raster::{Scene, band_axis, line_and_sample_axes};
-use crate::export::{Column, Field, Metadatum, Unrepresentable, envi, number, sidecar};
+use crate::export::{Column, Field, Metadatum, Unrepresentable, envi, number, projjson, sidecar};
 use crate::format::datatype::Datatype;
+use crate::format::text;
 use crate::storage::StoreKey;
 
 /// The metadata key under which GDAL keeps what it knows of a raster.
 const GDAL_METADATA: &str = "_gdal";
+
+/// The metadata key under which GDAL's multidimensional driver keeps the coordinate system of an array.
+const GDAL_SYSTEM: &str = "_CRS";
 
 /// The end of the name of the file in an array's folder that GDAL kept the same in before TileDB had metadata.
 const GDAL_FILE: &str = ".tdb.aux.xml";
@@ -73,7 +78,7 @@ fn header(
     LazyFile::new(fields.modified, move || -> Result<Arc<_>> {
         let rasters = Rasters::of(&this)?;
         let field = rasters.describe(id)?;
-        let scene = rasters.scene(id, &field);
+        let scene = rasters.scene(id, &field)?;
         let text = write(&column(&*this.shown, id, field)?, &scene);
         Ok(Arc::new(text.map_err(|Unrepresentable(reason)| Error::unsupported(reason))?))
     })
@@ -84,6 +89,10 @@ pub struct Rasters<'a> {
     fields: &'a FieldFolder,
     pub notes: Notes,
     pam: Pam,
+    /// The coordinate system that is said of the array where the place of its pixels is not.
+    system: Option<String>,
+    /// The coordinates that the array has along each axis.
+    coordinates: Vec<Option<Coordinates>>,
     band_axis: Option<usize>,
 }
 
@@ -99,10 +108,10 @@ fn whole(value: &Value) -> Result<Option<Vec<u8>>> {
 
 impl<'a> Rasters<'a> {
     /// # Errors
-    /// When the metadata cannot be read.
+    /// When the metadata or a label that has coordinates cannot be read.
     pub fn of(fields: &'a FieldFolder) -> Result<Self> {
         let metadata = fields.shown.array().metadata()?;
-        let notes = Notes::of(fields, meta::for_formats(&metadata));
+        let mut notes = Notes::of(fields, meta::for_formats(&metadata));
         let dimensions = &fields.schema().dimensions;
         let names: Vec<String> = dimension_names(fields.schema()).map(Cow::into_owned).collect();
         let lengths: Vec<u64> = dimensions
@@ -117,7 +126,37 @@ impl<'a> Rasters<'a> {
             stored => stored,
         };
         let pam = stored.and_then(|text| Pam::parse(std::str::from_utf8(&text).ok()?)).unwrap_or_default();
-        Ok(Rasters { fields, notes, pam, band_axis: band_axis(&names, &lengths) })
+        let system = notes.of_array.iter().position(|metadatum| metadatum.key == GDAL_SYSTEM);
+        let system = system.map(|place| notes.of_array.remove(place)).and_then(|metadatum| {
+            let system = text::decode(metadatum.datatype, &metadatum.value)?.into_owned();
+            Some(projjson::well_known_text(&system).unwrap_or(system))
+        });
+        let coordinates = (0..dimensions.len()).map(|dimension| Coordinates::of(fields, dimension));
+        let coordinates = coordinates.collect::<Result<Vec<_>>>()?;
+        let mut rasters = Rasters { fields, notes, pam, system, coordinates, band_axis: band_axis(&names, &lengths) };
+        if let (Some([lines, samples]), 3) = (rasters.horizontal_axes(), dimensions.len()) {
+            rasters.band_axis = (0..3).find(|axis| ![lines, samples].contains(axis));
+        }
+        Ok(rasters)
+    }
+
+    /// The axes from south to north or back, and from west to east or back, where the array itself says which those are.
+    fn horizontal_axes(&self) -> Option<[usize; 2]> {
+        let of = |kind: &str| {
+            let is_it =
+                |axis: &Option<Coordinates>| axis.as_ref().is_some_and(|axis| axis.kind.as_deref() == Some(kind));
+            self.coordinates.iter().position(is_it)
+        };
+        Some([of("HORIZONTAL_Y")?, of("HORIZONTAL_X")?])
+    }
+
+    /// The coordinates of an axis, with all that is said of it; `None` where they are those of the array's cells.
+    pub fn coordinates(&self, axis: usize) -> Option<Column> {
+        let mut column = self.coordinates.get(axis)?.as_ref()?.column.clone();
+        let own = self.notes.of_field(FieldId::Dimension(axis));
+        column.field.notes.retain(|note| own.iter().all(|own| own.key != note.key));
+        column.field.notes.extend(own);
+        Some(column)
     }
 
     /// A field with its notes and what marks missing values in it.
@@ -167,7 +206,7 @@ impl<'a> Rasters<'a> {
     }
 
     /// What is known of an attribute as a raster.
-    fn scene(&self, id: FieldId, field: &Field) -> Scene {
+    fn scene(&self, id: FieldId, field: &Field) -> Result<Scene> {
         let mut bands = self.bands(id, field);
         let note = |key: &str| field.notes.iter().find(|note| note.key == key);
         let text = |key: &str| note(key).and_then(|note| String::from_utf8(note.value.clone()).ok());
@@ -183,18 +222,55 @@ impl<'a> Rasters<'a> {
         if let [band] = &mut bands[..] {
             band.description = band.description.take().or_else(|| text("long_name"));
         }
-        let placed = self.georeference(id);
+        // Where rows go from west to east, no transform of a header says so.
+        let placed = self.georeference(id)?.filter(|placed| placed.lines < placed.samples);
         let [lines, samples] = self.sizes(id).map_or([None; 2], |sizes| sizes.map(Some));
-        Scene { band_axis: self.band_axis, place: placed.map(|placed| placed.place), samples, lines, bands }
+        Ok(Scene { band_axis: self.band_axis, place: placed.map(|placed| placed.place), samples, lines, bands })
     }
 
     /// Where the rows and columns that are shown of an attribute lie on the Earth.
-    pub fn georeference(&self, id: FieldId) -> Option<GeoreferencedAxes> {
-        let place = self.pam(id).place?;
+    ///
+    /// # Errors
+    /// When the coordinates that the array has of them cannot be read.
+    pub fn georeference(&self, id: FieldId) -> Result<Option<GeoreferencedAxes>> {
+        let said = self.pam(id).place;
+        let found = line_and_sample_axes(self.coordinates.len(), self.band_axis);
+        let Some([lines, samples]) = self.horizontal_axes().or(found) else { return Ok(None) };
+        let [rows, columns] = [lines, samples].map(|axis| self.coordinates[axis].as_ref());
+        let (Some(rows), Some(columns)) = (rows, columns) else {
+            let transformed = said.and_then(|place| self.windowed(place));
+            return Ok(transformed.or_else(|| {
+                let system = self.system.clone()?;
+                let place = Georeference::of_system(system);
+                (!self.fields.schema().is_sparse()).then_some(GeoreferencedAxes {
+                    place,
+                    lines,
+                    samples,
+                    are_labelled: false,
+                })
+            }));
+        };
+        // Without a system only the kind of the axes says that they are on the Earth.
+        let place = match (said, &self.system) {
+            (Some(place), _) => place,
+            (None, Some(system)) => Georeference::of_system(system),
+            (None, None) if self.horizontal_axes().is_some() => Georeference::of_system(""),
+            (None, None) => return Ok(None),
+        };
+        let transform = match (columns.spacing()?, rows.spacing()?) {
+            (Some((x, width)), Some((y, height))) => Some([x - width / 2.0, width, 0.0, y - height / 2.0, 0.0, height]),
+            _ => None,
+        };
+        let place = Georeference { transform, ..place };
+        Ok(Some(GeoreferencedAxes { place, lines, samples, are_labelled: true }))
+    }
+
+    /// The part of a raster that is shown, where that is one run of rows and of columns.
+    fn windowed(&self, place: Georeference) -> Option<GeoreferencedAxes> {
         let ([lines, samples], [rows, columns]) = self.rows_and_columns()?;
         let step = |range: &AxisRange| u64::try_from(range.step).ok();
         let place = place.window(columns.first, step(columns)?, rows.first, step(rows)?);
-        Some(GeoreferencedAxes { place, lines, samples })
+        Some(GeoreferencedAxes { place, lines, samples, are_labelled: false })
     }
 
     /// How many of the rows and of the columns that are shown of an attribute are the raster, where its metadata says
@@ -234,7 +310,7 @@ impl<'a> Rasters<'a> {
     fn bands(&self, id: FieldId, field: &Field) -> Vec<Band> {
         let rank = self.fields.schema().dimensions.len();
         let values = field.values_per_cell.unwrap_or(1);
-        let axis = (rank == 3).then_some(self.band_axis.unwrap_or(0));
+        let axis = if rank == 3 { Some(self.band_axis.unwrap_or(0)) } else { self.band_axis };
         let shown = axis.and_then(|axis| self.fields.shown.selection()?.axes().get(axis));
         let numbers: Vec<u64> = match (shown, axis) {
             (Some(shown), _) if shown.len() <= MOST_BANDS => shown.runs(0, shown.len()).flat_map(positions).collect(),

@@ -10,7 +10,8 @@ use super::node::{Entry, EntryKind, Folder, Node};
 use super::texts::Covers;
 use crate::error::Result;
 
-/// Every selection of an array, by its name. Lists only the selections that were given a name.
+/// Every selection of an array, by its name. Lists only the selections that were given a name and select something here,
+/// as those given for a group need not in all of its arrays.
 pub struct SliceFolder {
     whole: FieldFolder,
     by: By,
@@ -59,8 +60,8 @@ impl Folder for SliceFolder {
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        let entry = |(name, _): &(String, String)| Entry { name: name.clone(), kind: EntryKind::Folder };
-        Ok(self.named.iter().map(entry).collect())
+        let named = self.named.iter().filter(|(_, selection)| self.whole.shown.select(selection, self.by).is_ok());
+        Ok(named.map(|(name, _)| Entry { name: name.clone(), kind: EntryKind::Folder }).collect())
     }
 
     fn modified(&self) -> SystemTime {

@@ -122,6 +122,11 @@ fn gdal_rasterio_and_xarray_see_the_raster_that_gdal_sees_in_a_geotiff() {
 }
 
 #[test]
+fn xarray_gdal_and_rasterio_see_what_gdal_s_multidimensional_driver_says() {
+    made_and_checked("numpy, netCDF4, rasterio, tiledb, xarray", "multidim_files.py");
+}
+
+#[test]
 fn missing_values_pictures_texts_and_units_mean_what_they_mean_in_the_array() {
     made_and_checked("numpy, netCDF4, rasterio, SimpleITK, tiledb, xarray", "meaning_files.py");
 }

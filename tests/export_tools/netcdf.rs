@@ -262,7 +262,7 @@ fn gdal_reads_the_grid_and_its_place() {
     let system = r#"GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433],AUTHORITY["EPSG","4326"]]"#;
     let mut columns = dense([40, 50], vec![floats("temp", &[40, 50])]);
     let place = Georeference::new([5.0, 0.5, 0.0, 50.0, 0.0, -0.25], system);
-    columns.georeference = Some(GeoreferencedAxes { place, lines: 0, samples: 1 });
+    columns.georeference = Some(GeoreferencedAxes { place, lines: 0, samples: 1, are_labelled: false });
     write(folder.path(), "array.nc", &netcdf(&columns).unwrap().file.content);
     let info = run(folder.path(), "gdalinfo", &["array.nc"]);
     assert!(info.contains("Size is 50, 40") && info.contains("Type=Float32"), "{info}");

@@ -215,6 +215,29 @@ fn what_is_not_there_is_explained() {
 }
 
 #[test]
+fn slices_with_names_are_checked_in_the_arrays_of_a_group() {
+    let _watchdog = Watchdog::start("slices_with_names_are_checked_in_the_arrays_of_a_group");
+    let (place, group) = (Place::new(), tempfile::tempdir().unwrap());
+    fs::write(group.path().join("__tiledb_group.tdb"), b"").unwrap();
+    // One that cannot be opened, and comes first.
+    fs::create_dir_all(group.path().join("broken/__schema")).unwrap();
+    std::os::unix::fs::symlink(demo(), group.path().join("demo")).unwrap();
+    let output =
+        tilefs().arg("mount").arg("--follow-links").arg(group.path()).arg(place.path()).arg("--slice=a=9,9,9").output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(one_line(&output).contains("in demo; no other array has it"), "{output:?}");
+    let listed = |selection: &str, path: &str| {
+        let listed = tilefs().arg("ls").arg(group.path()).arg(path).arg(format!("--slice=a={selection}")).output();
+        String::from_utf8(listed.unwrap().stdout).unwrap()
+    };
+    assert_eq!(listed("9,9", "demo/slice"), "a\n");
+    // Where nothing can be opened nothing is known to be wrong.
+    fs::remove_file(group.path().join("demo")).unwrap();
+    assert!(listed("9,9,9", "").contains("broken"));
+}
+
+#[test]
 fn slices_with_names_are_checked_before_anything_is_mounted() {
     let _watchdog = Watchdog::start("slices_with_names_are_checked_before_anything_is_mounted");
     let place = Place::new();

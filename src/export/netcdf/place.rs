@@ -22,8 +22,8 @@ pub enum Direction {
 }
 
 /// The coordinates of the centres of pixels, as big-endian doubles. The raster is not rotated.
-pub fn coordinates(place: &Georeference, direction: Direction, length: u64) -> Arc<dyn Content> {
-    let [x, width, _, y, _, height] = place.transform;
+pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Arc<dyn Content> {
+    let [x, width, _, y, _, height] = transform;
     let (corner, step) = match direction {
         Direction::Samples => (x, width),
         Direction::Lines => (y, height),
@@ -78,8 +78,9 @@ pub fn grid_mapping(place: &Georeference) -> Vec<Attribute> {
         attributes.push(Attribute::text("crs_wkt", place.system.clone()));
         attributes.push(Attribute::text("spatial_ref", place.system.clone()));
     }
-    let transform: Vec<String> = place.transform.iter().map(f64::to_string).collect();
-    attributes.push(Attribute::text("GeoTransform", transform.join(" ")));
+    if let Some(transform) = place.transform {
+        attributes.push(Attribute::text("GeoTransform", transform.map(|number| number.to_string()).join(" ")));
+    }
     attributes
 }
 
@@ -179,10 +180,10 @@ mod tests {
 
     #[test]
     fn coordinates_are_the_centres_of_pixels() {
-        let place = Georeference::new([10.0, 2.0, 0.0, 50.0, 0.0, -4.0], "");
-        let y = coordinates(&place, Direction::Lines, 3);
+        let transform = [10.0, 2.0, 0.0, 50.0, 0.0, -4.0];
+        let y = coordinates(transform, Direction::Lines, 3);
         assert_eq!(read_all(&y), [48f64, 44.0, 40.0].map(f64::to_be_bytes).concat());
-        assert_eq!(read_all(&coordinates(&place, Direction::Samples, 1)), 11f64.to_be_bytes());
+        assert_eq!(read_all(&coordinates(transform, Direction::Samples, 1)), 11f64.to_be_bytes());
         assert_random_access(&y);
     }
 

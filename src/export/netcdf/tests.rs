@@ -176,7 +176,12 @@ fn rows_and_columns_of_a_raster_have_the_coordinates_of_their_pixels() {
     let values = Column::fixed(Field::new("temp", Datatype::UInt8), vec![2, 3], Arc::new(vec![0; 6]));
     let of = |transform: [f64; 6], system: &str, lines, samples| {
         let mut columns = dense(vec![values.clone()]);
-        columns.georeference = Some(GeoreferencedAxes { place: Georeference::new(transform, system), lines, samples });
+        columns.georeference = Some(GeoreferencedAxes {
+            place: Georeference::new(transform, system),
+            lines,
+            samples,
+            are_labelled: false,
+        });
         read(&netcdf(&columns).unwrap().file.content)
     };
     let doubles = |values: &[f64]| values.iter().flat_map(|value| value.to_be_bytes()).collect::<Vec<u8>>();

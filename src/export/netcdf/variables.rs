@@ -120,17 +120,27 @@ impl Builder {
                 _ if dimension == georeference.lines => Some((&georeference.place, Direction::Lines)),
                 _ => None,
             });
-            let (nc_type, content, mut attributes) = match earthly {
-                Some((place, direction)) => {
-                    let content = place::coordinates(place, direction, axis.cells());
-                    (NcType::Double, content, place::axis_attributes(place, direction))
+            let are_labelled = columns.georeference.as_ref().is_some_and(|georeference| georeference.are_labelled);
+            let transform = earthly.and_then(|(place, _)| place.transform).filter(|_| !are_labelled);
+            let mut on_earth = match earthly {
+                Some((place, direction)) if are_labelled || transform.is_some() => {
+                    place::axis_attributes(place, direction)
                 }
-                None => {
+                _ => Vec::new(),
+            };
+            let (nc_type, content, mut attributes) = match (transform, earthly) {
+                (Some(transform), Some((_, direction))) => {
+                    let content = place::coordinates(transform, direction, axis.cells());
+                    (NcType::Double, content, Vec::new())
+                }
+                _ => {
                     let encoding = self.encoding(axis)?;
                     let attributes = self.attributes_of(axis, &name, encoding);
+                    on_earth.retain(|said| attributes.iter().all(|own| own.name != said.name));
                     (encoding.nc_type, encoding.apply(axis.values.clone()), attributes)
                 }
             };
+            attributes.append(&mut on_earth);
             self.add_notes(&mut attributes, axis, None);
             self.add(name, vec![dimension], nc_type, content, attributes);
         }

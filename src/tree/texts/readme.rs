@@ -175,10 +175,12 @@ fn which_file(description: &Description<'_>) -> String {
     ];
     let mut text = String::new();
     for (format, job) in jobs {
-        let mut files = shown.files.iter().filter(|file| file.format == format);
-        let Some(first) = files.next() else { continue };
+        let files = || shown.files.iter().filter(|file| file.format == format);
+        // A mask of nulls is nothing to begin with.
+        let values = files().find(|file| !file.path.ends_with(".valid.npy"));
+        let Some(first) = values.or_else(|| files().next()) else { continue };
         let path = in_line(first.path.strip_suffix(".hdr").unwrap_or(&first.path));
-        let others = if files.next().is_some() { "  ..." } else { "" };
+        let others = if files().nth(1).is_some() { "  ..." } else { "" };
         text += &format!("    {job:<48}  {folder}{path}{others}\n");
     }
     if text.is_empty() {

@@ -15,6 +15,7 @@ import xarray
 from rasterio.enums import ColorInterp
 
 PICTURE = np.random.default_rng(1).integers(0, 256, (30, 40, 3)).astype("u1")
+FILM = np.stack([PICTURE, PICTURE[::-1]])
 IDENTIFIERS = np.array([2**62 + 1, -(2**63), 7], "i8")
 NULLS = np.array([False, True, False, False, True, False])
 WORDS = ["", "größer", "a longer text", "b"]
@@ -38,6 +39,8 @@ def make():
     attribute = lambda name, dtype, **more: tiledb.Attr(name=name, dtype=dtype, **more)
     write("picture", [("y", 30), ("x", 40), ("c", 3)], [attribute("a", "u1")], [(whole, PICTURE)])
     write("rgb", [("y", 30), ("x", 40), ("rgb", 3)], [attribute("a", "u1")], [(whole, PICTURE)])
+    write("film", [("t", 2), ("y", 30), ("x", 40), ("rgb", 3)], [attribute("a", "u1")], [(whole, FILM)])
+    write("series", [("t", 2), ("band", 3), ("y", 30), ("x", 40)], [attribute("a", "u1", fill=7)], [(whole, np.moveaxis(FILM, -1, 1).copy())])
     write("planes", [("p", 30), ("q", 40), ("r", 3)], [attribute("a", "u1")], [(whole, PICTURE)])
     write("identifiers", line(3), [attribute("a", "i8")], [(whole, IDENTIFIERS)])
     half = slice(0, 5)
@@ -66,7 +69,7 @@ def make():
         "__tiledb_attr.temp.air.valid_range": np.array([-100, 100], "i2"), "levels": np.array([1.5, 2.5]),
     }
     write("cf", [("y", 2), ("x", 3)], [attribute("temp.air", "i2")], [(whole, np.array([[1, -999, 3], [4, 5, 6]], "i2"))], meta=meta)
-    print("picture rgb planes identifiers half white dark gap chosen nulls nulls_float nulls_bool full words genes cf")
+    print("picture rgb film series planes identifiers half white dark gap chosen nulls nulls_float nulls_bool full words genes cf")
 
 
 def opened(name, **options):
@@ -95,6 +98,26 @@ def check_pictures():
         equal(opened(name).a.values, PICTURE, f"{name} as netCDF")
     with rasterio.open("mnt_rgb/islice/..,..,2+0/a.vrt") as got:
         assert got.colorinterp == (ColorInterp.blue, ColorInterp.red), got.colorinterp
+
+
+def check_four_axes():
+    in_bands = np.moveaxis(FILM, -1, 1).reshape(6, 30, 40)
+    colours = (ColorInterp.red, ColorInterp.green, ColorInterp.blue)
+    for name in "film", "series":
+        with rasterio.open(f"mnt_{name}/a.vrt") as got:
+            equal(got.read(), in_bands, f"{name} as bands")
+            assert name == "series" or got.colorinterp == colours * 2, got.colorinterp
+            assert got.nodata == (7 if name == "series" else None), got.nodata
+    for number in 0, 1:
+        with rasterio.open(f"mnt_film/slice/t={number}/a.vrt") as got:
+            equal(np.moveaxis(got.read(), 0, -1), FILM[number], "one picture of the film")
+        with rasterio.open(f"mnt_series/slice/t={number},band=1..2,y=3..20/a.vrt") as got:
+            equal(got.read(), in_bands[3 * number + 1 : 3 * number + 3, 3:21], "two bands of the series")
+    for file in "a.nhdr", "a.mhd":
+        image = SimpleITK.ReadImage(f"mnt_film/{file}")
+        assert image.GetSize() == (40, 30, 2) and image.GetNumberOfComponentsPerPixel() == 3, f"{file}: {image}"
+        equal(SimpleITK.GetArrayFromImage(image), FILM, f"film {file}")
+    equal(opened("film").a.values, FILM, "film as netCDF")
 
 
 def check_missing():
@@ -162,6 +185,6 @@ def check_notes():
 if sys.argv[1] == "make":
     make()
 else:
-    for check in check_pictures, check_missing, check_nulls, check_words, check_notes:
+    for check in check_pictures, check_four_axes, check_missing, check_nulls, check_words, check_notes:
         check()
     print("done")
