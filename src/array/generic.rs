@@ -450,8 +450,11 @@ pub(crate) mod tests {
     #[test]
     fn requests_are_few_however_many_chunks_there_are() {
         let (memory, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/tile"));
-        let noise =
-            |length: u32| (0..length).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect::<Vec<u8>>();
+        let mixed = |at: u32| {
+            let mixed = (u64::from(at) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            ((mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 56) as u8
+        };
+        let noise = |length: u32| (0..length).map(mixed).collect::<Vec<u8>>();
         for (length, most) in [(100, 1), (100_000, 2), (6 << 20, 4)] {
             let payload = noise(length);
             memory.put(key.clone(), stored(payload.chunks(4096)));
