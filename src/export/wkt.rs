@@ -19,8 +19,11 @@ enum Value<'a> {
 /// Radians in a degree.
 const DEGREE: f64 = 0.017_453_292_519_943_295;
 
+/// What the second version calls something, and the first.
+type Name = (&'static str, &'static str);
+
 /// Methods of the second version (the EPSG's) with their name in the first version, and their parameters likewise.
-const METHODS: [(&str, &str, &[(&str, &str)]); 6] = [
+const METHODS: [(&str, &str, &[Name]); 6] = [
     ("Transverse Mercator", "Transverse_Mercator", &NATURAL_ORIGIN),
     ("Mercator (variant A)", "Mercator_1SP", &NATURAL_ORIGIN),
     (
@@ -55,14 +58,14 @@ const METHODS: [(&str, &str, &[(&str, &str)]); 6] = [
     ),
 ];
 
-const NATURAL_ORIGIN: [(&str, &str); 3] = [
+const NATURAL_ORIGIN: [Name; 3] = [
     ("Latitude of natural origin", "latitude_of_origin"),
     ("Longitude of natural origin", "central_meridian"),
     ("Scale factor at natural origin", "scale_factor"),
 ];
 
 /// Parameters that every method has under one of two names.
-const SHARED: [(&str, &str); 4] = [
+const SHARED: [Name; 4] = [
     ("False easting", "false_easting"),
     ("False northing", "false_northing"),
     ("Easting at false origin", "false_easting"),
