@@ -163,7 +163,7 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
             }
         }
         println!("{fixture}: {failed} reads of {} files met a fault", paths.len());
-        assert!(failed > 10, "{fixture}");
+        assert!(failed >= 5, "{fixture}");
     }
 }
 

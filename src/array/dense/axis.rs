@@ -42,7 +42,7 @@ impl AxisCoordinates {
         }
         match cells.next() {
             None => Ok(()),
-            Some(_) => Err(Error::usage(format!("only {} coordinates along the axis", self.selection.len()))),
+            Some(_) => Err(Error::internal(format!("only {} coordinates along the axis", self.selection.len()))),
         }
     }
 }

@@ -260,7 +260,7 @@ impl DenseVarColumn {
 
     /// Where in the file the first value of a block begins; behind the last block, the end of the file.
     fn start_of_block(&self, checkpoints: &[u64], block: u64) -> Result<u64> {
-        let past = || Error::usage("past the last value");
+        let past = || Error::internal("past the last value");
         let lengths = checkpoints.get(usize::try_from(block).unwrap_or(usize::MAX)).ok_or_else(past)?;
         let inner = block.saturating_mul(BLOCK).min(self.cells.cells());
         let outside = self.embedding.outer_cell(inner).0 - inner;

@@ -1,0 +1,59 @@
+//! What reading a file from front to back would cost if the array were far away.
+//!
+//! usage: cargo run --release --example far -- ARRAY FILE MILLISECONDS [MIB]
+//!
+//! Loads the array into memory, answers each request after so many milliseconds, reads (the first MIB of) the file
+//! as `tilefs cat` does, and prints the requests made.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tilefs::read_ahead::{MAX_WINDOW, ReadAhead, Reader};
+use tilefs::storage::{MemoryStorage, SimulatedStorage, StoreKey};
+use tilefs::tree::{self, Node, OpenOptions};
+
+/// Bytes of one read.
+const BLOCK: usize = 1 << 20;
+
+/// Threads that read ahead: requests are waits, so more than there are cores.
+const WORKERS: usize = 32;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [array, file, milliseconds, rest @ ..] = arguments.as_slice() else {
+        return Err("usage: far ARRAY FILE MILLISECONDS [MIB]".into());
+    };
+    let key = StoreKey::from("memory://far/array");
+    let objects = MemoryStorage::load(Path::new(array), &key)?;
+    let storage = Arc::new(SimulatedStorage::new(Arc::new(objects), Duration::from_millis(milliseconds.parse()?)));
+    let options = OpenOptions::default();
+    let root = tree::root(tree::open_stored_in(storage.clone(), &key, &options)?, &options)?;
+    let Some(Node::File(found)) = root.lookup(file)? else { return Err(format!("there is no file {file}").into()) };
+    let reader = Arc::new(Reader::new(found.open()?));
+    let length = match rest {
+        [mib, ..] => (mib.parse::<u64>()? << 20).min(reader.content().len()),
+        [] => reader.content().len(),
+    };
+    let opening = storage.take_requests().len();
+    let read_ahead = ReadAhead::new(WORKERS, MAX_WINDOW);
+    let mut block = vec![0; BLOCK];
+    let begin = Instant::now();
+    for offset in (0..length).step_by(BLOCK) {
+        let bytes = &mut block[..(length - offset).min(BLOCK as u64) as usize];
+        read_ahead.note(&reader, offset, bytes.len() as u64);
+        reader.content().read_at(offset, bytes)?;
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let requests = storage.take_requests();
+    let steps = requests.iter().map(|request| request.step).max().unwrap_or(0);
+    println!("opening: {opening} requests");
+    println!(
+        "{} MiB in {seconds:.2} s, {:.0} MiB/s: {} requests in {steps} dependent steps, at most {} under way",
+        length >> 20,
+        length as f64 / (1 << 20) as f64 / seconds,
+        requests.len(),
+        storage.most_in_flight()
+    );
+    Ok(())
+}
