@@ -1,9 +1,9 @@
 //! The virtual tree: names and nodes. Nothing here knows of the kernel; nothing below knows of names.
 
 pub mod array;
-pub mod descendants;
 pub mod builder;
 pub mod dense;
+pub mod descendants;
 pub mod enums;
 pub mod explain;
 pub mod fields;
