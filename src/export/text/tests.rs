@@ -427,7 +427,7 @@ fn rows_of_fixed_width_are_read_ahead() {
 
 #[test]
 fn rows_between_marks_are_read_ahead() {
-    let columns = texts_and_numbers(20_000);
+    let columns = texts_and_numbers(8_000);
     let table_of = |sources: &mut Sources, columns: &[Column]| -> Arc<dyn Content> {
         let columns: Vec<Column> = columns.iter().map(|column| sources.column(column.clone())).collect();
         Arc::new(measured(&columns, Style::Csv))
