@@ -181,9 +181,9 @@ impl DenseColumn {
                 let start = (index + before) / rows * rows;
                 let outer = cell - cell % (stride * length);
                 let (start, end) = (start.saturating_sub(before), (start + rows - before).min(*length));
-                let band = outer + start * stride..outer + end * stride;
-                // Of tiles larger than a band a few lines are none.
-                return (index == 0 || rows < *length).then_some(band);
+                // Where the tiles next to each other along the axes before are larger than a band, a line is none.
+                return (rows < *length || outer == 0 && stride * length == self.cells())
+                    .then_some(outer + start * stride..outer + end * stride);
             }
         }
         None
