@@ -58,7 +58,8 @@ fn decode<T: Integer>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Continues after the values `before` and `last`.
+/// Continues after the values `before` and `last`. Compiled for itself, the loop keeps its state in registers.
+#[inline(never)]
 fn sum_twice<T: Integer>(before: T, last: T, mut words: Words<'_>, out: &mut [u8]) {
     let mut value = last;
     let mut delta = last.minus(before);
