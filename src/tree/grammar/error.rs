@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::syntax::LocatedText;
+use super::syntax::Token;
 use crate::error::Error;
 
 /// Longer selections are shown only around the place of the error.
@@ -36,16 +36,16 @@ pub type Result<T> = std::result::Result<T, SelectionError>;
 
 impl SelectionError {
     /// A piece that does not parse.
-    pub(super) fn syntax(piece: LocatedText<'_>, message: impl Into<String>) -> Self {
+    pub(super) fn syntax(piece: Token<'_>, message: impl Into<String>) -> Self {
         Self::of(SelectionErrorKind::Syntax, piece, message)
     }
 
     /// A piece that lies outside of its dimension.
-    pub(super) fn outside(piece: LocatedText<'_>, message: impl Into<String>) -> Self {
+    pub(super) fn outside(piece: Token<'_>, message: impl Into<String>) -> Self {
         Self::of(SelectionErrorKind::Outside, piece, message)
     }
 
-    pub(super) fn of(kind: SelectionErrorKind, piece: LocatedText<'_>, message: impl Into<String>) -> Self {
+    pub(super) fn of(kind: SelectionErrorKind, piece: Token<'_>, message: impl Into<String>) -> Self {
         SelectionError { kind, at: piece.at, length: piece.text.len(), message: message.into(), valid: None }
     }
 

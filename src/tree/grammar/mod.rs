@@ -43,7 +43,7 @@ pub use error::{SelectionError, SelectionErrorKind, explain};
 pub use meaning::meaning;
 use progression::Progression;
 use resolve::{Selected, resolve};
-use syntax::LocatedText;
+use syntax::Token;
 
 /// What the numbers of a selection are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum By {
 /// # Errors
 /// Where the text does not parse, a range lies outside, or there are more cells than a file can hold.
 pub fn dense(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Selection> {
-    let all = LocatedText { text, at: 0 };
+    let all = Token { text, at: 0 };
     let too_large = || SelectionError::of(SelectionErrorKind::TooLarge, all, "more cells than a file can hold");
     let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
     let mut axes = Vec::with_capacity(dimensions.len());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::progression::Progression;
-use super::syntax::{DimensionText, LocatedText, RangeForm, RangeText};
+use super::syntax::{DimensionText, RangeForm, RangeText, Token};
 use super::{By, position, value};
 use crate::format::datatype::Kind;
 use crate::format::scalar::{Range, Scalar};
@@ -59,7 +59,7 @@ pub fn resolve(texts: &[DimensionText<'_>], by: By, dimensions: &[DimensionBound
     Ok(selected.into_iter().zip(dimensions).map(|(one, bounds)| one.unwrap_or_else(|| whole(bounds))).collect())
 }
 
-fn unknown_dimension(name: LocatedText<'_>, dimensions: &[DimensionBounds]) -> SelectionError {
+fn unknown_dimension(name: Token<'_>, dimensions: &[DimensionBounds]) -> SelectionError {
     let mut names: Vec<&str> = dimensions.iter().take(10).map(|one| one.name.as_str()).collect();
     if dimensions.len() > names.len() {
         names.push("...");
@@ -135,18 +135,17 @@ fn counted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<Pro
 
 /// `from..to..step`, both ends included.
 fn span(
-    whole: LocatedText<'_>,
-    from: LocatedText<'_>,
-    to: LocatedText<'_>,
-    step: Option<LocatedText<'_>>,
+    whole: Token<'_>,
+    from: Token<'_>,
+    to: Token<'_>,
+    step: Option<Token<'_>>,
     bounds: &DimensionBounds,
 ) -> Result<Option<Progression>> {
     if let Some(colon) = [from, to].into_iter().find(|piece| is_half_open(*piece, bounds)) {
         return Err(SelectionError::syntax(colon, "either a..b, with both ends, or a:b, without the last; not both"));
     }
     let step = step.map_or(Ok(1), value::step)?;
-    let end =
-        |piece: LocatedText<'_>| if piece.is_empty() { Ok(None) } else { value::counted(piece, bounds).map(Some) };
+    let end = |piece: Token<'_>| if piece.is_empty() { Ok(None) } else { value::counted(piece, bounds).map(Some) };
     let (typed_from, typed_to) = (end(from)?, end(to)?);
     let shown = bounds.shown.as_ref().and_then(integer_ends);
     // A date that is less precise than the dimension counts as a whole, at either end.
@@ -169,15 +168,15 @@ fn span(
 }
 
 /// Colons are part of dates and times, and of integers in the half-open form.
-fn is_half_open(piece: LocatedText<'_>, bounds: &DimensionBounds) -> bool {
+fn is_half_open(piece: Token<'_>, bounds: &DimensionBounds) -> bool {
     bounds.datatype.time_unit().is_none() && piece.text.contains(':')
 }
 
 /// `a:b:step` as NumPy and TileDB-Py have it, but negative numbers are coordinates.
-fn half_open(text: LocatedText<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
+fn half_open(text: Token<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
     let (from, to, step) = colons(text)?;
     let step = step.map_or(Ok(1), value::step)?;
-    let end = |piece: LocatedText<'_>| {
+    let end = |piece: Token<'_>| {
         if piece.is_empty() { Ok(None) } else { value::counted(piece, bounds).map(|v| Some(v.0)) }
     };
     let (from, to) = (end(from)?, end(to)?);
@@ -192,8 +191,8 @@ fn half_open(text: LocatedText<'_>, bounds: &DimensionBounds) -> Result<Option<P
 }
 
 /// The two or three parts between colons; the last may be left out or empty.
-pub(super) fn colons(text: LocatedText<'_>) -> Result<(LocatedText<'_>, LocatedText<'_>, Option<LocatedText<'_>>)> {
-    let parts: Vec<LocatedText<'_>> = text.split(':').take(4).collect();
+pub(super) fn colons(text: Token<'_>) -> Result<(Token<'_>, Token<'_>, Option<Token<'_>>)> {
+    let parts: Vec<Token<'_>> = text.split(':').take(4).collect();
     match *parts.as_slice() {
         [from, to] => Ok((from, to, None)),
         [from, to, step] => Ok((from, to, Some(step).filter(|step| !step.is_empty()))),
@@ -204,7 +203,7 @@ pub(super) fn colons(text: LocatedText<'_>) -> Result<(LocatedText<'_>, LocatedT
 /// A range of a dimension of floats or strings.
 fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<Scalar>, Option<Scalar>)> {
     let is_text = bounds.datatype.kind() == Kind::Bytes;
-    let read = |piece: LocatedText<'_>| match is_text {
+    let read = |piece: Token<'_>| match is_text {
         true => value::text(piece).map(Scalar::Text),
         false if piece.text.contains(':') => {
             Err(SelectionError::syntax(piece, "the half-open form is for integers; write a..b, with both ends"))
@@ -220,7 +219,7 @@ fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<
             return Err(SelectionError::syntax(step, "steps are for integers, dates and times"));
         }
         RangeForm::Span { from, to, step: None } => {
-            let end = |piece: LocatedText<'_>| if piece.is_empty() { Ok(None) } else { read(piece).map(Some) };
+            let end = |piece: Token<'_>| if piece.is_empty() { Ok(None) } else { read(piece).map(Some) };
             (end(from)?, end(to)?)
         }
     };

@@ -14,7 +14,7 @@ use super::error::{Result, SelectionError};
 
 /// A part of the text and its place in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LocatedText<'a> {
+pub struct Token<'a> {
     pub text: &'a str,
     pub at: usize,
 }
@@ -23,9 +23,9 @@ pub struct LocatedText<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DimensionText<'a> {
     /// All of it.
-    pub whole: LocatedText<'a>,
+    pub whole: Token<'a>,
     /// Still with its escapes; `None` where the place says which dimension is meant.
-    pub name: Option<LocatedText<'a>>,
+    pub name: Option<Token<'a>>,
     /// At least one.
     pub ranges: Vec<RangeText<'a>>,
 }
@@ -33,7 +33,7 @@ pub struct DimensionText<'a> {
 /// One range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeText<'a> {
-    pub whole: LocatedText<'a>,
+    pub whole: Token<'a>,
     pub form: RangeForm<'a>,
 }
 
@@ -41,21 +41,21 @@ pub struct RangeText<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeForm<'a> {
     /// A value, or the half-open form `a:b:c`. Not empty.
-    One(LocatedText<'a>),
+    One(Token<'a>),
     /// `from..to`, `from..to..step`. `from` and `to` are empty where the end is open.
-    Span { from: LocatedText<'a>, to: LocatedText<'a>, step: Option<LocatedText<'a>> },
+    Span { from: Token<'a>, to: Token<'a>, step: Option<Token<'a>> },
 }
 
-impl<'a> LocatedText<'a> {
+impl<'a> Token<'a> {
     /// The bytes from `start` to `end` of this piece, which are where characters begin.
-    pub fn part(self, start: usize, end: usize) -> LocatedText<'a> {
-        LocatedText { text: &self.text[start..end], at: self.at + start }
+    pub fn part(self, start: usize, end: usize) -> Token<'a> {
+        Token { text: &self.text[start..end], at: self.at + start }
     }
 
     /// The parts between separators: one more than there are separators.
-    pub fn split(self, separator: char) -> impl Iterator<Item = LocatedText<'a>> {
+    pub fn split(self, separator: char) -> impl Iterator<Item = Token<'a>> {
         self.text.split(separator).scan(self.at, move |at, text| {
-            let piece = LocatedText { text, at: *at };
+            let piece = Token { text, at: *at };
             *at += text.len() + separator.len_utf8();
             Some(piece)
         })
@@ -71,10 +71,10 @@ impl<'a> LocatedText<'a> {
 /// # Errors
 /// Of the kind `Syntax`: empty ranges, separators too many.
 pub fn parse(text: &str) -> Result<Vec<DimensionText<'_>>> {
-    LocatedText { text, at: 0 }.split(',').map(dimension).collect()
+    Token { text, at: 0 }.split(',').map(dimension).collect()
 }
 
-fn dimension(whole: LocatedText<'_>) -> Result<DimensionText<'_>> {
+fn dimension(whole: Token<'_>) -> Result<DimensionText<'_>> {
     let (name, ranges) = match whole.text.find('=') {
         Some(place) => (Some(whole.part(0, place)), whole.part(place + 1, whole.text.len())),
         None => (None, whole),
@@ -86,7 +86,7 @@ fn dimension(whole: LocatedText<'_>) -> Result<DimensionText<'_>> {
     Ok(DimensionText { whole, name, ranges: ranges.split('+').map(range).collect::<Result<_>>()? })
 }
 
-fn range(whole: LocatedText<'_>) -> Result<RangeText<'_>> {
+fn range(whole: Token<'_>) -> Result<RangeText<'_>> {
     if whole.is_empty() {
         return Err(SelectionError::syntax(whole, "a range is missing here; '..' is the whole dimension"));
     }

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::moment::{self, saturating_digits};
-use super::syntax::LocatedText;
+use super::syntax::Token;
 use crate::format::datatype::Datatype;
 use crate::format::scalar::Scalar;
 use crate::tree::percent;
 
 /// The first and last coordinate that a value of an integer, date or time dimension stands for: the same but for
 /// dates that are less precise than the dimension. Values far outside of every type are brought to [`moment::FAR`].
-pub fn counted(piece: LocatedText<'_>, bounds: &DimensionBounds) -> Result<(i128, i128)> {
+pub fn counted(piece: Token<'_>, bounds: &DimensionBounds) -> Result<(i128, i128)> {
     if let Some((end, offset)) = keyword(piece) {
         let shown = bounds.shown.as_ref().and_then(integer_ends);
         let (low, high) = shown.ok_or_else(|| SelectionError::outside(piece, "the array holds nothing"))?;
@@ -31,7 +31,7 @@ pub fn counted(piece: LocatedText<'_>, bounds: &DimensionBounds) -> Result<(i128
 }
 
 /// A value of a dimension of floats.
-pub fn float(piece: LocatedText<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
+pub fn float(piece: Token<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
     if let Some((end, offset)) = keyword(piece) {
         let shown = bounds.shown.as_ref().ok_or_else(|| SelectionError::outside(piece, "the array holds nothing"))?;
         let offset: f64 = decimal(offset).ok_or_else(|| offset_error(piece, "0.5"))?;
@@ -54,12 +54,12 @@ pub fn float(piece: LocatedText<'_>, bounds: &DimensionBounds) -> Result<Scalar>
 }
 
 /// A value of a string dimension: any text is one, the words `first` and `last` too.
-pub fn text(piece: LocatedText<'_>) -> Result<Vec<u8>> {
+pub fn text(piece: Token<'_>) -> Result<Vec<u8>> {
     percent::unescape(piece.text).map_err(|place| broken_escape(piece, place))
 }
 
 /// A step: any integer but 0.
-pub fn step(piece: LocatedText<'_>) -> Result<i128> {
+pub fn step(piece: Token<'_>) -> Result<i128> {
     match signed_text(piece.text) {
         Some(0) => Err(SelectionError::syntax(piece, "a step of 0 selects nothing")),
         Some(step) => Ok(step),
@@ -68,13 +68,13 @@ pub fn step(piece: LocatedText<'_>) -> Result<i128> {
 }
 
 /// A position, negative ones counted from the end.
-pub fn position(piece: LocatedText<'_>) -> Result<i128> {
+pub fn position(piece: Token<'_>) -> Result<i128> {
     signed_text(piece.text)
         .ok_or_else(|| SelectionError::syntax(piece, "not a position; 0 is the first one and -1 the last"))
 }
 
 /// A name or other text, its escapes undone.
-pub fn decoded(piece: LocatedText<'_>) -> Result<Cow<'_, str>> {
+pub fn decoded(piece: Token<'_>) -> Result<Cow<'_, str>> {
     if !piece.text.contains('%') {
         return Ok(Cow::Borrowed(piece.text));
     }
@@ -91,7 +91,7 @@ enum End {
 }
 
 /// `first`, `last`, `last-9`: which end, and the offset without its sign (`0` for none).
-fn keyword(piece: LocatedText<'_>) -> Option<(End, &str)> {
+fn keyword(piece: Token<'_>) -> Option<(End, &str)> {
     let (end, rest) = match piece.text.strip_prefix("last") {
         Some(rest) => (End::Last, rest),
         None => (End::First, piece.text.strip_prefix("first")?),
@@ -102,7 +102,7 @@ fn keyword(piece: LocatedText<'_>) -> Option<(End, &str)> {
     }
 }
 
-fn offset_error(piece: LocatedText<'_>, example: &str) -> SelectionError {
+fn offset_error(piece: Token<'_>, example: &str) -> SelectionError {
     SelectionError::syntax(piece, format!("after 'last-' comes a number, as in last-{example}"))
 }
 
@@ -124,7 +124,7 @@ fn decimal<F: std::str::FromStr>(text: &str) -> Option<F> {
     if is_decimal { text.parse().ok() } else { None }
 }
 
-fn broken_escape(piece: LocatedText<'_>, place: usize) -> SelectionError {
+fn broken_escape(piece: Token<'_>, place: usize) -> SelectionError {
     let rest = piece.part(place, piece.text.len());
     let end = rest.text.char_indices().nth(3).map_or(rest.text.len(), |(end, _)| end);
     SelectionError::syntax(rest.part(0, end), "'%' comes before two hexadecimal digits; itself it is written %25")
