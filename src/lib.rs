@@ -1,6 +1,6 @@
 //! tilefs reads TileDB arrays from first principles and presents them as plain files.
 //!
-//! The rooms, each using only the ones below it:
+//! The rooms, each using only ones below it (ARCHITECTURE.md has them with the way of a read):
 //!
 //! * [`fuse`]: the tree as a mounted file system
 //! * [`read_ahead`]: who reads in a foreseeable way finds the next bytes decoded
@@ -13,6 +13,11 @@
 //! * [`format`]: what the stored bytes mean
 //! * [`storage`]: where the stored bytes are
 //! * [`error`]: what can go wrong, and where
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
 
 pub mod array;
 pub mod cache;

@@ -57,10 +57,7 @@ pub struct Finding {
 impl Finding {
     /// Whether something stored is damaged or missing; else it could not be looked at.
     pub fn is_damage(&self) -> bool {
-        match &self.error {
-            Error::Damaged { .. } | Error::Missing { .. } | Error::Key { .. } => true,
-            _ => false,
-        }
+        matches!(self.error, Error::Damaged { .. } | Error::Missing { .. } | Error::Key { .. })
     }
 }
 

@@ -57,6 +57,9 @@ struct Copy {
     is_reordered: bool,
 }
 
+/// Bytes of a tile, and those of a plan's units that have them.
+type Planned = (Range<u64>, Range<usize>);
+
 impl DenseColumn {
     /// The column of a file of `attribute` (by its number in the array's schema) over a selection.
     /// `fill` is one cell as it reads where nothing was written; its length is the size of a cell.
@@ -127,7 +130,7 @@ impl DenseColumn {
     pub fn plan(&self, first: u64, count: u64) -> Result<Plan> {
         let mut plan = Plan { units: Vec::new(), copies: Vec::new() };
         // Several boxes of one read may be of one tile.
-        let mut planned: HashMap<(usize, u64, bool), (Range<u64>, Range<usize>)> = HashMap::new();
+        let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
         self.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else {
                 plan.copies.push(Copy { piece: piece.clone(), units: 0..0, is_reordered: false });
