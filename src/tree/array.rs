@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::builder::FolderBuilder;
-use super::dense::{DenseArray, DenseShown};
+use super::dense::{DenseArray, DenseSubarray};
 use super::enums;
 use super::explain::Explained;
 use super::fields::{FieldFolder, FieldNames};
@@ -19,9 +19,9 @@ use super::node::Node;
 use super::nonempty::{NONEMPTY, NonEmptyFolder};
 use super::options::OpenOptions;
 use super::rasters;
-use super::shown::Shown;
+use super::subarray::Subarray;
 use super::slice::SliceFolder;
-use super::sparse::SparseShown;
+use super::sparse::SparseSubarray;
 use super::texts::Covers;
 use super::xattrs;
 use crate::array::Array;
@@ -124,11 +124,11 @@ fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBoun
 /// Cells along each axis of a dense array as the options show it, or the number of rows of a sparse one.
 ///
 /// # Errors
-/// As [`array_folder`], and as [`Shown::shape`].
+/// As [`array_folder`], and as [`Subarray::shape`].
 pub fn shape(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<u64>> {
     match array.schema().array_type {
         ArrayType::Dense => Ok(DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape()),
-        ArrayType::Sparse => SparseShown::new(array.clone(), false).shape(),
+        ArrayType::Sparse => SparseSubarray::new(array.clone(), false).shape(),
     }
 }
 
@@ -141,7 +141,7 @@ fn dense_folder(
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
     let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
-    let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense, selection)), names, modified };
+    let whole = FieldFolder { subarray: Arc::new(DenseSubarray::new(dense, selection)), names, modified };
     let (mut folder, _) = tree_of(whole, covers, options, Part::Whole, Some(nonempty.clone()));
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
@@ -154,8 +154,8 @@ fn sparse_folder(
     options: &OpenOptions,
 ) -> FixedFolder {
     let folder_of = |by_row: bool, part: Part| {
-        let shown = Arc::new(SparseShown::new(array.clone(), by_row));
-        tree_of(FieldFolder { shown, names: names.clone(), modified }, Covers::Domain, options, part, None).0
+        let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
+        tree_of(FieldFolder { subarray, names: names.clone(), modified }, Covers::Domain, options, part, None).0
     };
     let mut folder = folder_of(options.row_order, Part::Whole);
     folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, Part::Within(BY_ROW)))));
@@ -164,15 +164,15 @@ fn sparse_folder(
 
 /// The files of all that is shown of an array, and its slices.
 pub(super) fn tree_of(
-    shown: FieldFolder,
+    fields: FieldFolder,
     covers: Covers,
     options: &OpenOptions,
     part: Part,
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> (FixedFolder, Arc<Explained>) {
-    let (mut folder, explained) = fields_folder(&shown, covers, part, nonempty);
-    folder.add_folder("slice", SliceFolder::new(shown.clone(), By::Coordinate, options.slices.clone()));
-    folder.add_folder("islice", SliceFolder::new(shown, By::Position, Vec::new()));
+    let (mut folder, explained) = fields_folder(&fields, covers, part, nonempty);
+    folder.add_folder("slice", SliceFolder::new(fields.clone(), By::Coordinate, options.slices.clone()));
+    folder.add_folder("islice", SliceFolder::new(fields, By::Position, Vec::new()));
     (folder, explained)
 }
 
@@ -197,8 +197,8 @@ pub(super) fn fields_folder(
     let mut builder = FolderBuilder::new(fields.modified);
     let is_slice = matches!(part, Part::Slice(_));
     let explained = Explained::add_files(&mut builder, fields, covers, part, nonempty);
-    if !is_slice && fields.shown.selection().is_some() {
-        filestore::add_to(&mut builder, fields.shown.array(), fields.modified);
+    if !is_slice && fields.subarray.selection().is_some() {
+        filestore::add_to(&mut builder, fields.subarray.array(), fields.modified);
     }
     let is_dense = !fields.schema().is_sparse();
     for attribute in fields.attributes() {
@@ -215,8 +215,8 @@ pub(super) fn fields_folder(
         }
     });
     formats::add_folders(&mut builder, fields);
-    let array = fields.shown.array();
-    add_described(&mut builder, array, fields.shown.selection(), fields.modified);
+    let array = fields.subarray.array();
+    add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
     explained.know(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));

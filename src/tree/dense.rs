@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::grammar::{self, By, DimensionBounds};
 use super::options::Extent;
-use super::shown::{FieldId, Shown};
+use super::subarray::{FieldId, Subarray};
 use super::texts::Covers;
 use crate::array::dense::{
     AxisCoordinates, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection,
@@ -106,16 +106,16 @@ impl DenseArray {
 }
 
 /// A dense array seen through a selection.
-pub struct DenseShown {
+pub struct DenseSubarray {
     dense: Arc<DenseArray>,
     selection: Arc<Selection>,
     /// Variable-length attributes that were asked for: where their values begin is worth keeping.
     var_columns: Mutex<HashMap<usize, Arc<DenseVarColumn>>>,
 }
 
-impl DenseShown {
+impl DenseSubarray {
     pub fn new(dense: Arc<DenseArray>, selection: Selection) -> Self {
-        DenseShown { dense, selection: Arc::new(selection), var_columns: Mutex::default() }
+        DenseSubarray { dense, selection: Arc::new(selection), var_columns: Mutex::default() }
     }
 
     pub fn dense(&self) -> &Arc<DenseArray> {
@@ -148,7 +148,7 @@ impl DenseShown {
     }
 }
 
-impl Shown for DenseShown {
+impl Subarray for DenseSubarray {
     fn array(&self) -> &Arc<Array> {
         &self.dense.array
     }
@@ -231,9 +231,9 @@ impl Shown for DenseShown {
         Ok(Some(Arc::new(RawFile(column))))
     }
 
-    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>> {
+    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {
         let selection = grammar::dense(selection, by, &self.dense.selectable(&self.selection))?;
-        Ok(Arc::new(DenseShown::new(self.dense.clone(), selection)))
+        Ok(Arc::new(DenseSubarray::new(self.dense.clone(), selection)))
     }
 }
 

@@ -60,7 +60,7 @@ impl Explained {
             builder.add(name, Format::Explanation, None, file);
         }
         if !matches!(explained.part, Part::Slice(_)) {
-            let array = fields.shown.array().clone();
+            let array = fields.subarray.array().clone();
             let file = LazyFile::passing_text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
         }
@@ -75,20 +75,20 @@ impl Explained {
 
     /// The non-empty domain, where what is shown is so much larger that nobody wants to read it; and whether that lasts.
     fn written(&self) -> Result<Option<(Description<'_>, bool)>> {
-        let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.shown.known_shape()) else { return Ok(None) };
+        let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.subarray.known_shape()) else { return Ok(None) };
         let cells = |shape: &[u64]| shape.iter().fold(1u128, |product, &length| product.saturating_mul(length.into()));
         let shown = cells(&shape);
         if shown < LARGE {
             return Ok(None);
         }
         let explained = nonempty.explained()?;
-        let written = explained.fields.shown.known_shape().map_or(0, |shape| cells(&shape));
+        let written = explained.fields.subarray.known_shape().map_or(0, |shape| cells(&shape));
         Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explained.description()))
     }
 
     /// What the texts tell, and whether it lasts: what could not be read may be the next time.
     fn description(&self) -> (Description<'_>, bool) {
-        let array = self.fields.shown.array();
+        let array = self.fields.subarray.array();
         let schema = array.schema();
         let mut findings = Findings { warnings: array.folder().directory().warnings().to_vec(), last: true };
         undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
@@ -109,13 +109,13 @@ impl Explained {
                 Vec::new()
             }
         };
-        let cells = match self.fields.shown.selection() {
+        let cells = match self.fields.subarray.selection() {
             Some(selection) => CellsShown::Dense {
                 axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisShown::of(a, d)).collect(),
                 covers: self.covers,
             },
             None => {
-                let rows = self.fields.shown.shape().map(|shape| shape.first().copied());
+                let rows = self.fields.subarray.shape().map(|shape| shape.first().copied());
                 let non_empty = match self.part {
                     Part::Slice(_) => Ok(None),
                     Part::Whole | Part::Within(_) => non_empty_domain(array),

@@ -8,13 +8,13 @@ use std::time::SystemTime;
 
 use super::array::array_folder;
 use super::builder::FolderBuilder;
-use super::dense::{DenseArray, DenseShown};
+use super::dense::{DenseArray, DenseSubarray};
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::names::FileNames;
 use super::options::{Extent, OpenOptions};
-use super::shown::FieldId;
+use super::subarray::FieldId;
 use crate::array::Array;
 use crate::array::dense::Selection;
 use crate::error::Result;
@@ -75,8 +75,8 @@ fn add_values(
     if let Some(name) = names.attributes.get_mut(opened.attribute) {
         *name = stem.to_owned();
     }
-    let shown = Arc::new(DenseShown::new(dense, selection));
-    let fields = FieldFolder { shown, names: Arc::new(names), modified };
+    let subarray = Arc::new(DenseSubarray::new(dense, selection));
+    let fields = FieldFolder { subarray, names: Arc::new(names), modified };
     let attribute = FieldId::Attribute(opened.attribute);
     fields.add_raw(builder, attribute);
     formats::add_lines(builder, &fields, attribute);

@@ -27,7 +27,7 @@ pub mod open;
 pub mod options;
 pub mod percent;
 pub mod rasters;
-pub mod shown;
+pub mod subarray;
 pub mod slice;
 pub mod sparse;
 pub mod tables;

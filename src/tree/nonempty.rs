@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use super::array::{Part, tree_of};
-use super::dense::{DenseArray, DenseShown};
+use super::dense::{DenseArray, DenseSubarray};
 use super::explain::Explained;
 use super::fields::{FieldFolder, FieldNames};
 use super::lazy::FixedFolder;
@@ -51,8 +51,8 @@ impl NonEmptyFolder {
             return Ok(made);
         }
         let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
-        let shown = Arc::new(DenseShown::new(self.dense.clone(), selection));
-        let whole = FieldFolder { shown, names: self.names.clone(), modified: self.modified };
+        let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
+        let whole = FieldFolder { subarray, names: self.names.clone(), modified: self.modified };
         let made = tree_of(whole, covers, &self.options, Part::Within(NONEMPTY), None);
         Ok(self.made.get_or_init(|| made))
     }

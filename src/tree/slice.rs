@@ -33,16 +33,16 @@ impl SliceFolder {
 impl Folder for SliceFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let selection = self.selection(name);
-        match self.whole.shown.select(selection, self.by) {
-            Ok(shown) => {
-                let fields = FieldFolder { shown, ..self.whole.clone() };
+        match self.whole.subarray.select(selection, self.by) {
+            Ok(subarray) => {
+                let fields = FieldFolder { subarray, ..self.whole.clone() };
                 let place = match self.by {
                     By::Coordinate => "slice",
                     By::Position => "islice",
                 };
                 let part = Part::Slice(format!("{place}/{name}"));
                 let (mut folder, _) = fields_folder(&fields, Covers::Selection, part, None);
-                folder.holds(move || fields.shown.memory());
+                folder.holds(move || fields.subarray.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }
             Err(error) => {
@@ -54,7 +54,7 @@ impl Folder for SliceFolder {
 
     fn why_absent(&self, name: &str) -> Option<String> {
         let selection = self.selection(name);
-        let error = self.whole.shown.select(selection, self.by).err()?;
+        let error = self.whole.subarray.select(selection, self.by).err()?;
         Some(error.into_error(selection).to_string())
     }
 

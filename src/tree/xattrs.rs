@@ -20,7 +20,7 @@ use super::fields::FieldFolder;
 use super::grammar::{coordinate_text, range_text};
 use super::meta::hex;
 use super::names::dimension_name;
-use super::shown::FieldId;
+use super::subarray::FieldId;
 use super::texts::{AxisShown, pipeline_text};
 use super::time::extended;
 use crate::array::{Array, Group};
@@ -97,8 +97,8 @@ pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
     out.add("attributes", list(fields.schema().attributes.iter().map(|attribute| attribute.name.as_str().into())));
     out.add_place(fields, None);
     // Whoever asks this of a table has found its size, for which all rows were counted.
-    if fields.shown.known_shape().is_none()
-        && let Ok(shape) = fields.shown.shape()
+    if fields.subarray.known_shape().is_none()
+        && let Ok(shape) = fields.subarray.shape()
     {
         out.add("shape", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
     }
@@ -115,7 +115,7 @@ pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     out.add("tile_order", order_name(schema.tile_order));
     out.add("cell_order", order_name(schema.cell_order));
     out.add_place(fields, None);
-    out.add("path", fields.shown.array().path().to_string());
+    out.add("path", fields.subarray.array().path().to_string());
     out.attributes
 }
 
@@ -151,12 +151,12 @@ impl Collected {
     /// Which cells these are. The rows of a sparse array are counted for this.
     fn add_place(&mut self, fields: &FieldFolder, id: Option<FieldId>) {
         let schema = fields.schema();
-        let axes = match (id, fields.shown.selection()) {
+        let axes = match (id, fields.subarray.selection()) {
             (Some(FieldId::Dimension(axis)), Some(_)) => axis..axis + 1,
             _ => 0..schema.dimensions.len(),
         };
         // What keeps them from being counted is told by the files.
-        let shape = fields.shown.shape().ok().map(|shape| match fields.shown.selection() {
+        let shape = fields.subarray.shape().ok().map(|shape| match fields.subarray.selection() {
             Some(_) => shape.get(axes.clone()).unwrap_or_default().to_vec(),
             None => shape,
         });
@@ -166,7 +166,7 @@ impl Collected {
         self.add("order", if schema.is_sparse() { "rows" } else { "C" });
         let dimensions = schema.dimensions.get(axes.clone()).unwrap_or_default();
         self.add("dims", list(axes.clone().map(|axis| dimension_name(schema, axis))));
-        let selected = fields.shown.selection().and_then(|selection| selection.axes().get(axes));
+        let selected = fields.subarray.selection().and_then(|selection| selection.axes().get(axes));
         let first = |(axis, dimension)| {
             let first = AxisShown::of(axis, dimension).first?;
             Some(coordinate_text(dimension.datatype, &first))
@@ -176,7 +176,7 @@ impl Collected {
         if let Some(origin) = origin {
             self.add("origin", origin.join(","));
         }
-        self.add_version(fields.shown.array(), schema);
+        self.add_version(fields.subarray.array(), schema);
     }
 
     fn add_version(&mut self, array: &Array, schema: &ArraySchema) {
