@@ -12,7 +12,7 @@ use super::lazy::LazyFile;
 use super::meta;
 use super::nonempty::NonEmptyFolder;
 use super::texts::{
-    AxisShown, CellsShown, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
+    AxisSummary, CellsSummary, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
 };
 use crate::array::{Array, undecodable_fields};
 use crate::error::{Error, Result};
@@ -110,8 +110,8 @@ impl Explained {
             }
         };
         let cells = match self.fields.subarray.selection() {
-            Some(selection) => CellsShown::Dense {
-                axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisShown::of(a, d)).collect(),
+            Some(selection) => CellsSummary::Dense {
+                axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisSummary::of(a, d)).collect(),
                 covers: self.covers,
             },
             None => {
@@ -120,7 +120,7 @@ impl Explained {
                     Part::Slice(_) => Ok(None),
                     Part::Whole | Part::Within(_) => non_empty_domain(array),
                 };
-                CellsShown::Sparse { rows: findings.known(rows), non_empty: findings.known(non_empty) }
+                CellsSummary::Sparse { rows: findings.known(rows), non_empty: findings.known(non_empty) }
             }
         };
         let written = findings.known(self.written()).map(|(description, lasts)| {

@@ -21,7 +21,7 @@ use super::grammar::{coordinate_text, range_text};
 use super::meta::hex;
 use super::names::dimension_name;
 use super::subarray::FieldId;
-use super::texts::{AxisShown, pipeline_text};
+use super::texts::{AxisSummary, pipeline_text};
 use super::time::extended;
 use crate::array::{Array, Group};
 use crate::export::{Field, npy, number};
@@ -168,7 +168,7 @@ impl Collected {
         self.add("dims", list(axes.clone().map(|axis| dimension_name(schema, axis))));
         let selected = fields.subarray.selection().and_then(|selection| selection.axes().get(axes));
         let first = |(axis, dimension)| {
-            let first = AxisShown::of(axis, dimension).first?;
+            let first = AxisSummary::of(axis, dimension).first?;
             Some(coordinate_text(dimension.datatype, &first))
         };
         let origin: Option<Vec<String>> =

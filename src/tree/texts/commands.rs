@@ -1,6 +1,6 @@
 //! The commands of README.txt: they work as they stand, in this folder, with its real names.
 
-use super::description::{CellsShown, Description, FileFacts, Format};
+use super::description::{CellsSummary, Description, FileFacts, Format};
 use super::quoting::{literal, path_word, shell_word};
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::schema::{Attribute, CellValNum};
@@ -104,7 +104,7 @@ impl<'d, 'a> One<'d, 'a> {
 
     /// The name in `slice/` of the first cell.
     fn slice_of_one(&self) -> Option<String> {
-        let CellsShown::Dense { axes, .. } = &self.description.cells else { return None };
+        let CellsSummary::Dense { axes, .. } = &self.description.cells else { return None };
         if !self.description.has_slices || self.description.selection.is_some() {
             return None;
         }
@@ -197,7 +197,7 @@ impl<'d, 'a> One<'d, 'a> {
         }
         let schema = self.description.schema;
         let folder = match &self.description.cells {
-            CellsShown::Dense { axes, .. } => {
+            CellsSummary::Dense { axes, .. } => {
                 let axes = axes.iter().zip(&schema.dimensions);
                 let ranges: Vec<String> = axes
                     .map(|(axis, dimension)| {
@@ -213,7 +213,7 @@ impl<'d, 'a> One<'d, 'a> {
                     .collect();
                 ranges.join(",")
             }
-            CellsShown::Sparse { non_empty, .. } => {
+            CellsSummary::Sparse { non_empty, .. } => {
                 let (range, dimension) = non_empty.as_ref()?.first().zip(schema.dimensions.first())?;
                 range_text(dimension.datatype, range)
             }
