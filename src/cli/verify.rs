@@ -18,7 +18,7 @@ use tilefs::array::verify::{Finding, Findings, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Group};
 use tilefs::error::{Error, Result};
 use tilefs::storage::StoreKey;
-use tilefs::tree::below::{Found, arrays_below};
+use tilefs::tree::descendants::{DescendantKind, arrays_below};
 use tilefs::tree::{self, Stored};
 
 /// Characters of the progress bar.
@@ -169,15 +169,15 @@ fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
         Array::open(Arc::new(ArrayFolder::open(group.context().clone(), folder)?), group.window())
     };
     let (mut total, mut arrays, mut absent) = (Tally::default(), 0u64, 0u64);
-    for below in arrays_below(group) {
-        let opened = match below.found {
-            Found::Absent(reason) => {
+    for descendant in arrays_below(group) {
+        let opened = match descendant.kind {
+            DescendantKind::Absent(reason) => {
                 absent += 1;
-                output::print(&format!("{}: {reason}\n", below.path))?;
+                output::print(&format!("{}: {reason}\n", descendant.path))?;
                 continue;
             }
-            Found::Wrong(error) => Err(error),
-            Found::Array(folder) => {
+            DescendantKind::Wrong(error) => Err(error),
+            DescendantKind::Array(folder) => {
                 arrays += 1;
                 open(&folder)
             }
@@ -187,7 +187,7 @@ fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
             Err(error) => not_opened(error),
         };
         let lines = lines(&findings);
-        let name = if below.path.is_empty() { "the group itself" } else { &below.path };
+        let name = if descendant.path.is_empty() { "the group itself" } else { &descendant.path };
         output::print(&format!("{lines}{name}: {tally}\n"))?;
         total.add(&tally);
     }

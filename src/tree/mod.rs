@@ -1,9 +1,9 @@
 //! The virtual tree: names and nodes. Nothing here knows of the kernel; nothing below knows of names.
 
 pub mod array;
-pub mod below;
 pub mod builder;
 pub mod dense;
+pub mod descendants;
 pub mod enums;
 pub mod explain;
 pub mod fields;
@@ -27,9 +27,9 @@ pub mod open;
 pub mod options;
 pub mod percent;
 pub mod rasters;
-pub mod subarray;
 pub mod slice;
 pub mod sparse;
+pub mod subarray;
 pub mod tables;
 pub mod texts;
 pub mod time;
