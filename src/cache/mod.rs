@@ -115,7 +115,7 @@ pub struct Statistics {
 }
 
 /// What a look-up finds.
-pub enum Found<'a, K: Copy + Eq + Hash, V: ?Sized> {
+pub enum Lookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
     Ready(Arc<V>),
     /// Another thread makes it.
     Loading(Arc<Flight<V>>),
@@ -163,9 +163,9 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     /// caller that ran it, the others get an error.
     pub fn get_or_load(&self, key: K, load: impl FnOnce() -> Result<(Arc<V>, usize)>) -> Result<Arc<V>> {
         match self.find(key) {
-            Found::Ready(value) => Ok(value),
-            Found::Loading(flight) => flight.wait(),
-            Found::Missing(landing) => match load() {
+            Lookup::Ready(value) => Ok(value),
+            Lookup::Loading(flight) => flight.wait(),
+            Lookup::Missing(landing) => match load() {
                 Ok((value, weight)) => Ok(landing.land(value, weight)),
                 Err(error) => Err(landing.fail(error)),
             },
@@ -173,22 +173,22 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     }
 
     /// Looks a key up. Whoever finds that it is missing makes the value.
-    pub fn find(&self, key: K) -> Found<'_, K, V> {
+    pub fn find(&self, key: K) -> Lookup<'_, K, V> {
         let mut shard = self.shard(&key);
         let ready = match shard.recent.get(&key) {
-            Some(Slot::Loading(flight)) => return Found::Loading(flight.clone()),
+            Some(Slot::Loading(flight)) => return Lookup::Loading(flight.clone()),
             Some(Slot::Ready(ready)) => Some(ready.value.clone()),
             None => None,
         };
         if let Some(value) = ready.or_else(|| shard.kept.get(&key).map(|ready| ready.value.clone())) {
             self.counts.hits.fetch_add(1, Ordering::Relaxed);
-            return Found::Ready(value);
+            return Lookup::Ready(value);
         }
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
         let flight = Arc::new(Flight { outcome: Mutex::new(None), landed: Condvar::new() });
         shard.recent.insert(key, Slot::Loading(flight.clone()));
         let returned = shard.ghosts.pop(&key).is_some();
-        Found::Missing(Landing { cache: self, key, flight, returned, landed: false })
+        Lookup::Missing(Landing { cache: self, key, flight, returned, landed: false })
     }
 
     /// Whether the value is here, without making it or counting the look-up as a use.

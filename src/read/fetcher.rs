@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
-use crate::cache::{Buffer, Buffers, Cache, Found, Landing};
+use crate::cache::{Buffer, Buffers, Cache, Lookup, Landing};
 use crate::error::{Error, Locate, Result};
 use crate::filter::Scratch;
 use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
@@ -90,12 +90,12 @@ impl Fetcher {
         let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
         for (number, unit) in units.iter().enumerate() {
             fetched.push(match self.cache.find(unit.key()) {
-                Found::Ready(decoded) => Some(Ok(decoded)),
-                Found::Loading(flight) => {
+                Lookup::Ready(decoded) => Some(Ok(decoded)),
+                Lookup::Loading(flight) => {
                     loading.push((number, flight));
                     None
                 }
-                Found::Missing(landing) => {
+                Lookup::Missing(landing) => {
                     missing.push((unit, number, landing));
                     None
                 }
