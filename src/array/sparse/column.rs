@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cells::TileCells;
 use super::files::FixedFile;
-use super::gather::{DROPPED, Gathered, interleave};
+use super::gather::{DROPPED, GatherList, interleave};
 use super::rows::Rows;
 use super::view::SparseView;
 use crate::array::fragment::FieldFile;
@@ -89,7 +89,7 @@ impl FixedColumn {
         let mut out = out.into();
         let size = self.cell_size as u64;
         let count = out.len() / size;
-        let (mut plan, mut cells, mut gathered) = (Plan::default(), Vec::new(), Gathered::default());
+        let (mut plan, mut cells, mut gathered) = (Plan::default(), Vec::new(), GatherList::default());
         let mut done = 0;
         self.view.map()?.for_each(first, count, |rows| {
             plan.clear();
@@ -102,8 +102,8 @@ impl FixedColumn {
                 }
                 Rows::Scattered(addresses) => {
                     gathered.set_scattered(addresses);
-                    for stretch in &gathered.stretches {
-                        self.plan(&mut plan, stretch.fragment, stretch.position, stretch.cells)?;
+                    for slab in &gathered.slabs {
+                        self.plan(&mut plan, slab.fragment, slab.position, slab.cells)?;
                     }
                 }
             }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 /// Consecutive cells of one fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct CellSlab {
     pub fragment: u32,
     pub position: u64,
     pub cells: u64,
@@ -13,16 +13,16 @@ pub struct Stretch {
 
 /// The cells of some rows in the order of the files they are in, so that each part of a file is looked at once.
 #[derive(Debug, Default)]
-pub struct Gathered {
-    pub stretches: Vec<Stretch>,
-    /// For each cell of all stretches the row it is, counted from the first of these rows; [`DROPPED`] for none.
+pub struct GatherList {
+    pub slabs: Vec<CellSlab>,
+    /// For each cell of all slabs the row it is, counted from the first of these rows; [`DROPPED`] for none.
     pub rows: Vec<u32>,
 }
 
 /// Cells that lie between others and are no rows.
 pub const DROPPED: u32 = u32::MAX;
 
-impl Gathered {
+impl GatherList {
     /// The cells of rows that are no run.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Gathered {
     }
 
     fn set_mixed(&mut self, mixed: &MixedRows) {
-        self.stretches.clear();
+        self.slabs.clear();
         self.rows.clear();
         self.rows.resize(mixed.codes.len(), DROPPED);
         let mut next = Vec::with_capacity(mixed.parts.len());
@@ -47,7 +47,7 @@ impl Gathered {
             cells += part.cells;
             if part.cells > 0 {
                 let (fragment, position) = (part.fragment, part.position);
-                self.stretches.push(Stretch { fragment, position, cells: part.cells });
+                self.slabs.push(CellSlab { fragment, position, cells: part.cells });
             }
         }
         let mut row = 0;
@@ -62,27 +62,27 @@ impl Gathered {
     }
 
     pub fn set_scattered(&mut self, addresses: &[Address]) {
-        self.stretches.clear();
+        self.slabs.clear();
         self.rows.clear();
         let mut sorted: Vec<(Address, u32)> = addresses.iter().copied().zip(0..).collect();
         sorted.sort_unstable();
         for (address, row) in sorted {
             let (fragment, position) = (address.fragment(), address.position());
-            match self.stretches.last_mut() {
+            match self.slabs.last_mut() {
                 Some(last) if last.fragment == fragment && last.position + last.cells == position => last.cells += 1,
-                _ => self.stretches.push(Stretch { fragment, position, cells: 1 }),
+                _ => self.slabs.push(CellSlab { fragment, position, cells: 1 }),
             }
             self.rows.push(row);
         }
     }
 
-    /// Each stretch, with the rows of its cells.
-    pub fn iter(&self) -> impl Iterator<Item = (Stretch, &[u32])> {
+    /// Each slab, with the rows of its cells.
+    pub fn iter(&self) -> impl Iterator<Item = (CellSlab, &[u32])> {
         let mut rest = self.rows.as_slice();
-        self.stretches.iter().map(move |stretch| {
-            let (rows, behind) = rest.split_at(stretch.cells as usize);
+        self.slabs.iter().map(move |slab| {
+            let (rows, behind) = rest.split_at(slab.cells as usize);
             rest = behind;
-            (*stretch, rows)
+            (*slab, rows)
         })
     }
 }
