@@ -28,7 +28,7 @@ const LOGGED_CELLS: u64 = 1 << 21;
 const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What rows come from.
-pub struct Basis {
+pub struct Query {
     pub array: Arc<Array>,
     pub plan: KeyPlan,
     pub deletes: Vec<Delete>,
@@ -37,7 +37,7 @@ pub struct Basis {
     pub cells: Vec<FragmentCells>,
 }
 
-impl Basis {
+impl Query {
     /// The map of all rows.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Basis {
         let sources: Vec<FragmentSource<'_>> =
             (0..self.cells.len()).map(|fragment| self.source(fragment)).collect::<Result<_>>()?;
         let store = Arc::new(Store::new(self.budget() / MAP_SHARE));
-        let planner = Planner { basis: self, sources: &sources };
+        let planner = Planner { query: self, sources: &sources };
         let segments = match execute(&self.array, &sources, &planner.plan()?, &store) {
             Err(Halt::Disorder(place)) => {
                 let array = self.array.path();

@@ -138,7 +138,7 @@ impl FixedColumn {
         let array = self.view.array();
         let mut add = || {
             let file = self.file(fragment)?;
-            self.view.basis().cells[fragment as usize].for_each_tile(position, count, |_, cells| {
+            self.view.query().cells[fragment as usize].for_each_tile(position, count, |_, cells| {
                 let start = plan.units.len();
                 file.units(cells, &mut plan.units)?;
                 plan.copies.push(Copy { fragment, cells, units: start..plan.units.len() });
@@ -167,7 +167,7 @@ impl FixedColumn {
         let file = self.file(copy.fragment)?;
         file.read_planned(copy.cells, TileReader::new(copy.units.clone()), batches, out)?;
         let axis = match &self.kind {
-            Kind::Dimension(dimension) => self.view.basis().plan.axes.get(*dimension),
+            Kind::Dimension(dimension) => self.view.query().plan.axes.get(*dimension),
             Kind::Attribute(..) => None,
         };
         match axis.and_then(|axis| Some((axis, axis.find_outside(out)?))) {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::build::Basis;
+use super::build::Query;
 use super::overlap::{Part, Span, TileRun, loosen, parts, tighten};
 use super::parallel::threads;
 use super::rows::MOST_MERGED;
@@ -31,7 +31,7 @@ pub enum Job {
 
 /// Plans how the rows of an array are found.
 pub struct Planner<'a> {
-    pub basis: &'a Basis,
+    pub query: &'a Query,
     pub sources: &'a [FragmentSource<'a>],
 }
 
@@ -44,7 +44,7 @@ impl Planner<'_> {
         let mut jobs = Vec::new();
         let with_cells = (0..self.sources.len()).filter(|&fragment| self.sources[fragment].cells.count() > 0);
         let fragments: Vec<usize> = with_cells.collect();
-        if self.basis.array.schema().allows_duplicates || fragments.len() == 1 {
+        if self.query.array.schema().allows_duplicates || fragments.len() == 1 {
             for fragment in fragments {
                 self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
             }
@@ -76,17 +76,17 @@ impl Planner<'_> {
     }
 
     fn span_of_fragment(&self, fragment: usize) -> Result<Span> {
-        let outline = self.basis.array.outline(fragment)?;
+        let outline = self.query.array.outline(fragment)?;
         let ranges = outline.facts.non_empty_domain.as_deref();
         let ranges = ranges.ok_or_else(|| Error::damaged("cells, but no non-empty domain"));
         ranges.and_then(|ranges| self.span(ranges)).in_field("non-empty domain").map_err(|error| {
-            error.in_fragment(self.basis.array.fragment_name(fragment)).in_array(self.basis.array.path())
+            error.in_fragment(self.query.array.fragment_name(fragment)).in_array(self.query.array.path())
         })
     }
 
     /// Where cells in a box lie in the order.
     fn span(&self, ranges: &[CoordinateRange]) -> Result<Span> {
-        let (low, high) = self.basis.plan.bounds(ranges)?;
+        let (low, high) = self.query.plan.bounds(ranges)?;
         Ok(Span { low: low.into(), high: high.into() })
     }
 
@@ -107,15 +107,15 @@ impl Planner<'_> {
 
     fn spans_of_tiles(&self, fragment: usize) -> Result<Vec<Span>> {
         let source = &self.sources[fragment];
-        let name = self.basis.array.fragment_name(fragment);
+        let name = self.query.array.fragment_name(fragment);
         let mbrs = source.mbrs()?;
         let mut spans = Vec::new();
         for tile in source.cells.tiles() {
             let ranges: Option<Vec<CoordinateRange>> =
-                (0..self.basis.plan.axes.len()).map(|dimension| mbrs.range(tile as usize, dimension)).collect();
+                (0..self.query.plan.axes.len()).map(|dimension| mbrs.range(tile as usize, dimension)).collect();
             let ranges = ranges.ok_or_else(|| Error::damaged(format!("tile {tile} has no box")));
             let span = ranges.and_then(|ranges| self.span(&ranges));
-            spans.push(span.in_field("R-tree").in_fragment(name).in_array(self.basis.array.path())?);
+            spans.push(span.in_field("R-tree").in_fragment(name).in_array(self.query.array.path())?);
         }
         if source.is_surely_ordered() {
             tighten(&mut spans)
@@ -170,7 +170,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let mbrs = source.mbrs()?;
-        let (axes, first_tiles) = (&self.basis.plan.axes, cells.tiles().skip(places.start as usize));
+        let (axes, first_tiles) = (&self.query.plan.axes, cells.tiles().skip(places.start as usize));
         for (place, tile) in places.zip(first_tiles) {
             let share = match source.selection {
                 Some(selection) => {
@@ -245,7 +245,7 @@ impl Planner<'_> {
         keys.sort_unstable();
         keys.dedup();
         let mut cuts: Vec<Vec<u64>> =
-            (1..wanted).map(|number| self.basis.plan.decisive(&keys[number * keys.len() / wanted]).to_vec()).collect();
+            (1..wanted).map(|number| self.query.plan.decisive(&keys[number * keys.len() / wanted]).to_vec()).collect();
         cuts.dedup();
         Ok(cuts)
     }

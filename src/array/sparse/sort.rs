@@ -29,15 +29,15 @@ const ROWS_AT_ONCE: u64 = 8192;
 /// # Errors
 /// Any damage in the coordinates; [`Error::Unsupported`] for more cells than can be told apart.
 pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
-    let basis = view.basis();
-    let plan = KeyPlan::new(basis.array.schema(), CellOrder::RowMajor)?;
+    let query = view.query();
+    let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
-    let sorted = Store::new(sorting_share(basis.budget()));
+    let sorted = Store::new(sorting_share(query.budget()));
     // Each thread has one share of the rows: fewer parts are better to merge.
     let share = rows.div_ceil(threads() as u64).max(1);
     let runs = for_all(threads(), |number| {
         let first = (share * number as u64).min(rows);
-        let mut writer = RunWriter::new(&sorted, part_bytes(basis.budget()));
+        let mut writer = RunWriter::new(&sorted, part_bytes(query.budget()));
         let (mut batch, mut record) = (RowBatch::default(), Record::default());
         let mut row = first;
         let end = (first + share).min(rows);
@@ -56,7 +56,7 @@ pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
         }
         writer.finish()
     })?;
-    let store = Arc::new(Store::new(basis.budget() / MAP_SHARE));
+    let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
     let mut list = AddressWriter::new(&store);
     merge(&sorted, &runs.concat(), |record| list.push(record.address))?;
     let segment = Segment::Scattered(list.finish()?);
@@ -85,7 +85,7 @@ enum Dimension {
 
 impl RowColumns {
     fn new(view: &Arc<SparseView>) -> Result<Self> {
-        let dimensions = view.basis().plan.axes.iter().enumerate().map(|(number, axis)| {
+        let dimensions = view.query().plan.axes.iter().enumerate().map(|(number, axis)| {
             Ok(match axis.is_text() {
                 true => Dimension::Text(VarColumn::of_dimension(view.clone(), number)?),
                 false => Dimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),

@@ -165,7 +165,7 @@ impl VarColumn {
     }
 
     fn files(&self) -> VarFiles<'_> {
-        VarFiles::new(self.view.basis(), self.field, &self.open)
+        VarFiles::new(self.view.query(), self.field, &self.open)
     }
 
     fn index(&self) -> Result<&Index> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::build::Basis;
+use super::build::Query;
 use super::cells::FragmentCells;
 use super::files::VarFile;
 use super::gather::{DROPPED, GatherList, CellSlab};
@@ -27,25 +27,25 @@ pub struct Value {
 
 /// The files of a column, opened as they are needed.
 pub struct VarFiles<'a> {
-    basis: &'a Basis,
+    query: &'a Query,
     field: VarField,
     open: &'a OpenFiles<Arc<VarFile>>,
 }
 
 impl<'a> VarFiles<'a> {
-    pub fn new(basis: &'a Basis, field: VarField, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
-        VarFiles { basis, field, open }
+    pub fn new(query: &'a Query, field: VarField, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
+        VarFiles { query, field, open }
     }
 
     /// The cells that positions in a fragment count.
     pub fn cells(&self, fragment: u32) -> &'a FragmentCells {
-        &self.basis.cells[fragment as usize]
+        &self.query.cells[fragment as usize]
     }
 
     /// # Errors
     /// Any damage in the metadata of the files.
     pub fn get(&self, fragment: u32) -> Result<Arc<VarFile>> {
-        let (array, number) = (&*self.basis.array, fragment as usize);
+        let (array, number) = (&*self.query.array, fragment as usize);
         let open = || match self.field {
             VarField::Dimension(dimension) => VarFile::of_dimension(array, number, dimension),
             VarField::Attribute(attribute) => VarFile::of_attribute(array, number, attribute),
@@ -55,7 +55,7 @@ impl<'a> VarFiles<'a> {
 
     /// Says where an error was.
     pub fn place<T>(&self, fragment: u32, result: Result<T>) -> Result<T> {
-        let array = &self.basis.array;
+        let array = &self.query.array;
         result.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
     }
 
