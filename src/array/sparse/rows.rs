@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::store::{Piece, Store};
+use super::store::{Blob, Store};
 use crate::error::{Error, Result};
 
 /// Codes of a block; with many fragments more, so that their positions do not outweigh the codes.
@@ -48,13 +48,13 @@ pub struct MixedSegment {
 
 struct Block {
     first_row: u64,
-    piece: Piece,
+    blob: Blob,
 }
 
 /// A list of cells.
 pub struct ScatteredSegment {
     /// Of [`SCATTERED_ROWS`] addresses each, the last of fewer.
-    pub blocks: Vec<Piece>,
+    pub blocks: Vec<Blob>,
     pub rows: u64,
 }
 
@@ -247,7 +247,7 @@ impl MixedSegment {
                 continue;
             }
             let to = rows.end.min(end);
-            let stored = store.get(&block.piece, &mut buffers.stored)?;
+            let stored = store.get(&block.blob, &mut buffers.stored)?;
             let mixed = &mut buffers.mixed;
             mixed.decode(stored, &self.fragments).ok_or_else(broken)?;
             mixed.cut(row - block.first_row, to - row);
@@ -319,8 +319,8 @@ impl ScatteredSegment {
         let mut row = rows.start;
         while row < rows.end {
             let number = row / SCATTERED_ROWS;
-            let piece = self.blocks.get(number as usize).ok_or_else(broken)?;
-            let (addresses, _) = store.get(piece, &mut buffers.stored)?.as_chunks();
+            let blob = self.blocks.get(number as usize).ok_or_else(broken)?;
+            let (addresses, _) = store.get(blob, &mut buffers.stored)?.as_chunks();
             let first = row - number * SCATTERED_ROWS;
             let to = (rows.end - number * SCATTERED_ROWS).min(SCATTERED_ROWS);
             let wanted = addresses.get(first as usize..to as usize).ok_or_else(broken)?;
@@ -383,7 +383,7 @@ impl<'a> MixedWriter<'a> {
         }
         encode_codes(&self.codes, self.fragments.len(), &mut stored);
         self.codes.clear();
-        self.blocks.push(Block { first_row, piece: self.store.put(stored)? });
+        self.blocks.push(Block { first_row, blob: self.store.put(stored)? });
         Ok(())
     }
 

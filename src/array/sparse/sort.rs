@@ -9,7 +9,7 @@ use super::key::{AxisColumn, CellOrder, KeyPlan};
 use super::parallel::{for_all, threads};
 use super::record::{Record, RunWriter, merge};
 use super::rows::{Address, RowMap, Rows, SCATTERED_ROWS, ScatteredSegment, Segment};
-use super::store::{Piece, Store};
+use super::store::{Blob, Store};
 use super::var_column::VarColumn;
 use super::view::SparseView;
 use crate::error::{Error, Result};
@@ -161,7 +161,7 @@ fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
 /// Makes a [`ScatteredSegment`], row by row.
 pub struct AddressWriter<'a> {
     store: &'a Store,
-    blocks: Vec<Piece>,
+    blocks: Vec<Blob>,
     block: Vec<u8>,
     rows: u64,
 }
