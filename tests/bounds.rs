@@ -14,8 +14,8 @@ use tilefs::read::Output;
 use tilefs::storage::LocalStorage;
 use tilefs::tree::Extent;
 use tilefs::tree::dense::{DenseArray, DenseSubarray};
-use tilefs::tree::subarray::{FieldId, Subarray};
 use tilefs::tree::sparse::SparseSubarray;
+use tilefs::tree::subarray::{FieldId, Subarray};
 
 /// One tile of 64 MiB, 1,024 chunks; 4096 rows of 4096 float32 cells, each the number of its row.
 fn big_tile() -> PathBuf {

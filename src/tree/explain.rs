@@ -12,7 +12,8 @@ use super::lazy::LazyFile;
 use super::meta;
 use super::nonempty::NonEmptyFolder;
 use super::texts::{
-    AxisSummary, CellsSummary, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
+    AxisSummary, CellsSummary, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
+    schema_text,
 };
 use crate::array::{Array, undecodable_fields};
 use crate::error::{Error, Result};
@@ -75,7 +76,9 @@ impl Explained {
 
     /// The non-empty domain, where what is shown is so much larger that nobody wants to read it; and whether that lasts.
     fn written(&self) -> Result<Option<(Description<'_>, bool)>> {
-        let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.subarray.known_shape()) else { return Ok(None) };
+        let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.subarray.known_shape()) else {
+            return Ok(None);
+        };
         let cells = |shape: &[u64]| shape.iter().fold(1u128, |product, &length| product.saturating_mul(length.into()));
         let shown = cells(&shape);
         if shown < LARGE {

@@ -131,8 +131,8 @@ impl FieldFolder {
         };
         let subarray = self.subarray.clone();
         let this = self.clone();
-        let values =
-            LazyFile::new(self.modified, move || subarray.values(id)).described_by(move || xattrs::of_values(&this, id));
+        let values = LazyFile::new(self.modified, move || subarray.values(id))
+            .described_by(move || xattrs::of_values(&this, id));
         builder.add(format!("{stem}.{extension}"), format, name, with_cells(values, cells, field.cell_size()));
         if field.values_per_cell.is_none() {
             let subarray = self.subarray.clone();

@@ -16,9 +16,9 @@ pub struct Span {
 /// Consecutive tiles of one fragment: its number, and places among its tiles.
 pub type TileRun = (usize, Range<u64>);
 
-/// A part of the order.
+/// Tiles that share a part of the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum TileGroup {
     /// Tiles whose cells follow each other as they are stored, with none of other fragments between.
     Alone(TileRun),
     /// Tiles of several fragments that lie across each other.
@@ -57,7 +57,7 @@ pub fn loosen(spans: &mut [Span]) {
 
 /// Cuts the order of an array into parts. Each fragment's spans are those of its tiles in stored order, and ascend at
 /// both ends: see [`tighten`] and [`loosen`].
-pub fn parts(fragments: &[(usize, Vec<Span>)]) -> Vec<Part> {
+pub fn groups(fragments: &[(usize, Vec<Span>)]) -> Vec<TileGroup> {
     let mut parts = Vec::new();
     // The next tile of every fragment, the one that may begin first in front.
     let mut next = BinaryHeap::new();
@@ -86,18 +86,18 @@ pub fn parts(fragments: &[(usize, Vec<Span>)]) -> Vec<Part> {
     parts
 }
 
-fn take_alone(parts: &mut Vec<Part>, fragment: usize, place: u64) {
+fn take_alone(parts: &mut Vec<TileGroup>, fragment: usize, place: u64) {
     match parts.last_mut() {
-        Some(Part::Alone((last, places))) if *last == fragment && places.end == place => places.end += 1,
-        _ => parts.push(Part::Alone((fragment, place..place + 1))),
+        Some(TileGroup::Alone((last, places))) if *last == fragment && places.end == place => places.end += 1,
+        _ => parts.push(TileGroup::Alone((fragment, place..place + 1))),
     }
 }
 
-fn take_together(parts: &mut Vec<Part>, fragment: usize, place: u64, is_new: bool) {
+fn take_together(parts: &mut Vec<TileGroup>, fragment: usize, place: u64, is_new: bool) {
     let runs = match parts.last_mut() {
-        Some(Part::Together(runs)) if !is_new => runs,
+        Some(TileGroup::Together(runs)) if !is_new => runs,
         _ => {
-            parts.push(Part::Together(vec![(fragment, place..place + 1)]));
+            parts.push(TileGroup::Together(vec![(fragment, place..place + 1)]));
             return;
         }
     };
@@ -164,13 +164,13 @@ mod tests {
             (9, spans(&[(20, 21), (22, 22)])),
         ];
         let expected = [
-            Part::Alone((3, 0..1)),
-            Part::Together(vec![(3, 1..2), (8, 0..1)]),
-            Part::Alone((3, 2..3)),
-            Part::Alone((9, 0..2)),
-            Part::Alone((3, 3..4)),
+            TileGroup::Alone((3, 0..1)),
+            TileGroup::Together(vec![(3, 1..2), (8, 0..1)]),
+            TileGroup::Alone((3, 2..3)),
+            TileGroup::Alone((9, 0..2)),
+            TileGroup::Alone((3, 3..4)),
         ];
-        assert_eq!(parts(&fragments), expected);
+        assert_eq!(groups(&fragments), expected);
     }
 
     proptest! {
@@ -194,16 +194,16 @@ mod tests {
                 }
                 prop_assert!(ascend(spans));
             }
-            let parts = parts(&fragments);
+            let parts = groups(&fragments);
             // Every tile once, in order, with the number of its part.
             let mut seen: Vec<Vec<usize>> = vec![Vec::new(); fragments.len()];
             let mut alone = Vec::new();
             for (number, part) in parts.iter().enumerate() {
                 let runs = match part {
-                    Part::Alone(run) => std::slice::from_ref(run),
-                    Part::Together(runs) => runs,
+                    TileGroup::Alone(run) => std::slice::from_ref(run),
+                    TileGroup::Together(runs) => runs,
                 };
-                alone.push(matches!(part, Part::Alone(_)));
+                alone.push(matches!(part, TileGroup::Alone(_)));
                 for (fragment, places) in runs {
                     prop_assert_eq!(places.start, seen[*fragment].len() as u64);
                     seen[*fragment].extend(places.clone().map(|_| number));

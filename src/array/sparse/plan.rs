@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::build::Query;
-use super::overlap::{Part, Span, TileRun, loosen, parts, tighten};
+use super::overlap::{Span, TileGroup, TileRun, groups, loosen, tighten};
 use super::parallel::threads;
 use super::rows::MOST_MERGED;
 use super::selection::Share;
@@ -52,12 +52,12 @@ impl Planner<'_> {
         }
         // Most arrays' fragments are told apart by their non-empty domains.
         let spans = fragments.iter().map(|&fragment| Ok((fragment, vec![self.span_of_fragment(fragment)?])));
-        for part in parts(&spans.collect::<Result<Vec<_>>>()?) {
+        for part in groups(&spans.collect::<Result<Vec<_>>>()?) {
             match part {
-                Part::Alone((fragment, _)) => {
+                TileGroup::Alone((fragment, _)) => {
                     self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
                 }
-                Part::Together(runs) => self.add_overlapping(&runs, &mut jobs)?,
+                TileGroup::Together(runs) => self.add_overlapping(&runs, &mut jobs)?,
             }
         }
         Ok(jobs)
@@ -96,10 +96,10 @@ impl Planner<'_> {
         for (fragment, _) in runs {
             spans.push((*fragment, self.spans_of_tiles(*fragment)?));
         }
-        for part in self.join_versions(parts(&spans), &spans) {
+        for part in self.join_versions(groups(&spans), &spans) {
             match part {
-                Part::Alone(run) => self.add_alone(run, jobs)?,
-                Part::Together(runs) => self.add_merge(&runs, &spans, jobs)?,
+                TileGroup::Alone(run) => self.add_alone(run, jobs)?,
+                TileGroup::Together(runs) => self.add_merge(&runs, &spans, jobs)?,
             }
         }
         Ok(())
@@ -126,10 +126,10 @@ impl Planner<'_> {
     }
 
     /// Joins parts between which a fragment may go on with an older cell of the same coordinates.
-    fn join_versions(&self, parts: Vec<Part>, spans: &[(usize, Vec<Span>)]) -> Vec<Part> {
-        let mut joined: Vec<Part> = Vec::new();
+    fn join_versions(&self, parts: Vec<TileGroup>, spans: &[(usize, Vec<Span>)]) -> Vec<TileGroup> {
+        let mut joined: Vec<TileGroup> = Vec::new();
         for part in parts {
-            let touches = |before: &Part| {
+            let touches = |before: &TileGroup| {
                 runs_of(before).iter().any(|(fragment, places)| {
                     let continues = runs_of(&part).iter().any(|(other, _)| other == fragment);
                     let spans = spans.iter().find(|(number, _)| number == fragment).map(|(_, spans)| spans);
@@ -149,7 +149,7 @@ impl Planner<'_> {
                             None => runs.push((*fragment, places.clone())),
                         }
                     }
-                    *before = Part::Together(runs);
+                    *before = TileGroup::Together(runs);
                 }
                 _ => joined.push(part),
             }
@@ -271,10 +271,10 @@ impl Planner<'_> {
     }
 }
 
-fn runs_of(part: &Part) -> &[TileRun] {
+fn runs_of(part: &TileGroup) -> &[TileRun] {
     match part {
-        Part::Alone(run) => std::slice::from_ref(run),
-        Part::Together(runs) => runs,
+        TileGroup::Alone(run) => std::slice::from_ref(run),
+        TileGroup::Together(runs) => runs,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::build::Query;
 use super::cells::FragmentCells;
 use super::files::VarFile;
-use super::gather::{DROPPED, GatherList, CellSlab};
+use super::gather::{CellSlab, DROPPED, GatherList};
 use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
 use crate::error::{Error, Locate, Result};
