@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::build::Query;
-use super::overlap::{Span, TileGroup, TileRun, groups, loosen, tighten};
+use super::overlap::{KeyRange, TileGroup, TileRun, groups, loosen, tighten};
 use super::parallel::threads;
 use super::rows::MOST_MERGED;
 use super::selection::Share;
@@ -51,8 +51,8 @@ impl Planner<'_> {
             return Ok(jobs);
         }
         // Most arrays' fragments are told apart by their non-empty domains.
-        let spans = fragments.iter().map(|&fragment| Ok((fragment, vec![self.span_of_fragment(fragment)?])));
-        for part in groups(&spans.collect::<Result<Vec<_>>>()?) {
+        let key_ranges = fragments.iter().map(|&fragment| Ok((fragment, vec![self.span_of_fragment(fragment)?])));
+        for part in groups(&key_ranges.collect::<Result<Vec<_>>>()?) {
             match part {
                 TileGroup::Alone((fragment, _)) => {
                     self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
@@ -75,68 +75,71 @@ impl Planner<'_> {
         Ok(Job::Merge(task))
     }
 
-    fn span_of_fragment(&self, fragment: usize) -> Result<Span> {
+    fn span_of_fragment(&self, fragment: usize) -> Result<KeyRange> {
         let outline = self.query.array.outline(fragment)?;
         let ranges = outline.facts.non_empty_domain.as_deref();
         let ranges = ranges.ok_or_else(|| Error::damaged("cells, but no non-empty domain"));
-        ranges.and_then(|ranges| self.span(ranges)).in_field("non-empty domain").map_err(|error| {
+        ranges.and_then(|ranges| self.key_range(ranges)).in_field("non-empty domain").map_err(|error| {
             error.in_fragment(self.query.array.fragment_name(fragment)).in_array(self.query.array.path())
         })
     }
 
     /// Where cells in a box lie in the order.
-    fn span(&self, ranges: &[CoordinateRange]) -> Result<Span> {
+    fn key_range(&self, ranges: &[CoordinateRange]) -> Result<KeyRange> {
         let (low, high) = self.query.plan.bounds(ranges)?;
-        Ok(Span { low: low.into(), high: high.into() })
+        Ok(KeyRange { low: low.into(), high: high.into() })
     }
 
     /// Tiles of fragments that overlap as a whole.
     fn add_overlapping(&self, runs: &[TileRun], jobs: &mut Vec<Job>) -> Result<()> {
-        let mut spans = Vec::new();
+        let mut key_ranges = Vec::new();
         for (fragment, _) in runs {
-            spans.push((*fragment, self.spans_of_tiles(*fragment)?));
+            key_ranges.push((*fragment, self.spans_of_tiles(*fragment)?));
         }
-        for part in self.join_versions(groups(&spans), &spans) {
+        for part in self.join_versions(groups(&key_ranges), &key_ranges) {
             match part {
                 TileGroup::Alone(run) => self.add_alone(run, jobs)?,
-                TileGroup::Together(runs) => self.add_merge(&runs, &spans, jobs)?,
+                TileGroup::Together(runs) => self.add_merge(&runs, &key_ranges, jobs)?,
             }
         }
         Ok(())
     }
 
-    fn spans_of_tiles(&self, fragment: usize) -> Result<Vec<Span>> {
+    fn spans_of_tiles(&self, fragment: usize) -> Result<Vec<KeyRange>> {
         let source = &self.sources[fragment];
         let name = self.query.array.fragment_name(fragment);
         let mbrs = source.mbrs()?;
-        let mut spans = Vec::new();
+        let mut key_ranges = Vec::new();
         for tile in source.cells.tiles() {
             let ranges: Option<Vec<CoordinateRange>> =
                 (0..self.query.plan.axes.len()).map(|dimension| mbrs.range(tile as usize, dimension)).collect();
             let ranges = ranges.ok_or_else(|| Error::damaged(format!("tile {tile} has no box")));
-            let span = ranges.and_then(|ranges| self.span(&ranges));
-            spans.push(span.in_field("R-tree").in_fragment(name).in_array(self.query.array.path())?);
+            let key_range = ranges.and_then(|ranges| self.key_range(&ranges));
+            key_ranges.push(key_range.in_field("R-tree").in_fragment(name).in_array(self.query.array.path())?);
         }
         if source.is_surely_ordered() {
-            tighten(&mut spans)
+            tighten(&mut key_ranges)
         } else {
-            loosen(&mut spans)
+            loosen(&mut key_ranges)
         }
-        Ok(spans)
+        Ok(key_ranges)
     }
 
     /// Joins parts between which a fragment may go on with an older cell of the same coordinates.
-    fn join_versions(&self, parts: Vec<TileGroup>, spans: &[(usize, Vec<Span>)]) -> Vec<TileGroup> {
+    fn join_versions(&self, parts: Vec<TileGroup>, key_ranges: &[(usize, Vec<KeyRange>)]) -> Vec<TileGroup> {
         let mut joined: Vec<TileGroup> = Vec::new();
         for part in parts {
             let touches = |before: &TileGroup| {
                 runs_of(before).iter().any(|(fragment, places)| {
                     let continues = runs_of(&part).iter().any(|(other, _)| other == fragment);
-                    let spans = spans.iter().find(|(number, _)| number == fragment).map(|(_, spans)| spans);
+                    let key_ranges =
+                        key_ranges.iter().find(|(number, _)| number == fragment).map(|(_, key_ranges)| key_ranges);
                     continues
                         && self.sources[*fragment].has_versions
-                        && spans
-                            .and_then(|spans| spans.get(places.end as usize - 1).zip(spans.get(places.end as usize)))
+                        && key_ranges
+                            .and_then(|key_ranges| {
+                                key_ranges.get(places.end as usize - 1).zip(key_ranges.get(places.end as usize))
+                            })
                             .is_some_and(|(last, next)| last.high >= next.low)
                 })
             };
@@ -162,8 +165,8 @@ impl Planner<'_> {
         let source = &self.sources[fragment];
         let cells = source.cells;
         if source.has_versions {
-            let spans = [(fragment, self.spans_of_tiles(fragment)?)];
-            return self.add_merge(&[(fragment, places)], &spans, jobs);
+            let key_ranges = [(fragment, self.spans_of_tiles(fragment)?)];
+            return self.add_merge(&[(fragment, places)], &key_ranges, jobs);
         }
         if source.filter.keeps_all() && source.selection.is_none() {
             add_run(jobs, fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start);
@@ -190,7 +193,7 @@ impl Planner<'_> {
     }
 
     /// A merge, cut into several where the order allows it.
-    fn add_merge(&self, runs: &[TileRun], spans: &[(usize, Vec<Span>)], jobs: &mut Vec<Job>) -> Result<()> {
+    fn add_merge(&self, runs: &[TileRun], key_ranges: &[(usize, Vec<KeyRange>)], jobs: &mut Vec<Job>) -> Result<()> {
         let whole: Vec<(usize, Range<u64>)> = runs
             .iter()
             .map(|(fragment, places)| {
@@ -200,11 +203,14 @@ impl Planner<'_> {
             .collect();
         let mut rest = MergeTask { parts: whole, compares: true, accepts_disorder: false };
         let wanted = (rest.cells() / TASK_CELLS).min(TASKS_PER_THREAD * threads() as u64) as usize;
-        for cut in self.cuts(runs, spans, &rest, wanted)? {
+        for cut in self.cuts(runs, key_ranges, &rest, wanted)? {
             let mut before = MergeTask { parts: Vec::new(), ..rest };
             for (fragment, positions) in &mut rest.parts {
-                let spans = spans.iter().find(|(number, _)| number == fragment).map(|(_, spans)| spans.as_slice());
-                let at = self.find(*fragment, positions.clone(), spans.unwrap_or(&[]), &cut)?;
+                let key_ranges = key_ranges
+                    .iter()
+                    .find(|(number, _)| number == fragment)
+                    .map(|(_, key_ranges)| key_ranges.as_slice());
+                let at = self.find(*fragment, positions.clone(), key_ranges.unwrap_or(&[]), &cut)?;
                 before.parts.push((*fragment, positions.start..at));
                 positions.start = at;
             }
@@ -217,7 +223,7 @@ impl Planner<'_> {
     fn cuts(
         &self,
         runs: &[TileRun],
-        spans: &[(usize, Vec<Span>)],
+        key_ranges: &[(usize, Vec<KeyRange>)],
         task: &MergeTask,
         wanted: usize,
     ) -> Result<Vec<Vec<u64>>> {
@@ -226,9 +232,9 @@ impl Planner<'_> {
         }
         let mut keys: Vec<Vec<u64>> = Vec::new();
         for (fragment, places) in runs {
-            let Some((_, spans)) = spans.iter().find(|(number, _)| number == fragment) else { continue };
-            let spans = spans.get(places.start as usize..places.end as usize).unwrap_or(&[]);
-            keys.extend(spans.iter().map(|span| span.low.to_vec()));
+            let Some((_, key_ranges)) = key_ranges.iter().find(|(number, _)| number == fragment) else { continue };
+            let key_ranges = key_ranges.get(places.start as usize..places.end as usize).unwrap_or(&[]);
+            keys.extend(key_ranges.iter().map(|key_range| key_range.low.to_vec()));
         }
         keys.sort_unstable();
         keys.dedup();
@@ -251,12 +257,12 @@ impl Planner<'_> {
     }
 
     /// The first position whose cell does not come before `cut`.
-    fn find(&self, fragment: usize, positions: Range<u64>, spans: &[Span], cut: &[u64]) -> Result<u64> {
+    fn find(&self, fragment: usize, positions: Range<u64>, key_ranges: &[KeyRange], cut: &[u64]) -> Result<u64> {
         let source = &self.sources[fragment];
         let (mut low, mut high) = (positions.start, positions.end);
         // Tiles that end before the cut, and those that begin at or after it.
-        let first = spans.partition_point(|span| &span.high[..cut.len()] < cut) as u64;
-        let last = spans.partition_point(|span| &span.low[..cut.len()] < cut) as u64;
+        let first = key_ranges.partition_point(|key_range| &key_range.high[..cut.len()] < cut) as u64;
+        let last = key_ranges.partition_point(|key_range| &key_range.low[..cut.len()] < cut) as u64;
         low = low.max(source.cells.positions_of(first).start).min(high);
         high = high.min(source.cells.positions_of(last).start).max(low);
         while low < high {
