@@ -95,8 +95,8 @@ impl FixedColumn {
             plan.clear();
             match &rows {
                 Rows::Run { fragment, position, rows } => self.plan(&mut plan, *fragment, *position, *rows)?,
-                Rows::Mixed(mixed) => {
-                    for part in mixed.parts.iter().filter(|part| part.cells > 0) {
+                Rows::Interleaved(interleaved) => {
+                    for part in interleaved.parts.iter().filter(|part| part.cells > 0) {
                         self.plan(&mut plan, part.fragment, part.position, part.cells)?;
                     }
                 }
@@ -120,7 +120,7 @@ impl FixedColumn {
             cells.resize(plan.cells as usize * self.cell_size, 0);
             self.copy(&plan, &mut batches, &mut cells)?;
             match rows {
-                Rows::Mixed(mixed) => interleave(mixed, &cells, self.cell_size, out),
+                Rows::Interleaved(interleaved) => interleave(interleaved, &cells, self.cell_size, out),
                 _ => {
                     let rows = gathered.rows.iter().zip(cells.chunks_exact(self.cell_size));
                     for (row, cell) in rows.filter(|(row, _)| **row != DROPPED) {

@@ -1,6 +1,6 @@
 //! From rows to the cells they are in the files of each fragment, and back.
 
-use super::rows::{Address, MixedRows, Rows};
+use super::rows::{Address, InterleavedRows, Rows};
 use crate::error::{Error, Result};
 
 /// Consecutive cells of one fragment.
@@ -29,20 +29,20 @@ impl GatherList {
     /// Where they are one.
     pub fn set(&mut self, rows: &Rows<'_>) -> Result<()> {
         match rows {
-            Rows::Mixed(mixed) => self.set_mixed(mixed),
+            Rows::Interleaved(interleaved) => self.set_mixed(interleaved),
             Rows::Scattered(addresses) => self.set_scattered(addresses),
             Rows::Run { .. } => return Err(Error::damaged("a run of rows among blocks")),
         }
         Ok(())
     }
 
-    fn set_mixed(&mut self, mixed: &MixedRows) {
+    fn set_mixed(&mut self, interleaved: &InterleavedRows) {
         self.slabs.clear();
         self.rows.clear();
-        self.rows.resize(mixed.codes.len(), DROPPED);
-        let mut next = Vec::with_capacity(mixed.parts.len());
+        self.rows.resize(interleaved.codes.len(), DROPPED);
+        let mut next = Vec::with_capacity(interleaved.parts.len());
         let mut cells = 0;
-        for part in &mixed.parts {
+        for part in &interleaved.parts {
             next.push(cells as usize);
             cells += part.cells;
             if part.cells > 0 {
@@ -51,7 +51,7 @@ impl GatherList {
             }
         }
         let mut row = 0;
-        for code in &mixed.codes {
+        for code in &interleaved.codes {
             let next = &mut next[usize::from(code >> 1)];
             if code & 1 == 0 {
                 self.rows[*next] = row;
@@ -87,23 +87,23 @@ impl GatherList {
     }
 }
 
-/// Puts the cells of mixed rows, which lie part by part in `cells`, into the order of the rows.
-pub fn interleave(mixed: &MixedRows, cells: &[u8], cell_size: usize, out: &mut [u8]) {
-    let mut next = Vec::with_capacity(mixed.parts.len());
+/// Puts the cells of interleaved rows, which lie part by part in `cells`, into the order of the rows.
+pub fn interleave(interleaved: &InterleavedRows, cells: &[u8], cell_size: usize, out: &mut [u8]) {
+    let mut next = Vec::with_capacity(interleaved.parts.len());
     let mut start = 0;
-    for part in &mixed.parts {
+    for part in &interleaved.parts {
         next.push(start);
         start += part.cells as usize;
     }
     match cell_size {
-        1 => interleave_sized::<1>(&mixed.codes, &mut next, cells, out),
-        2 => interleave_sized::<2>(&mixed.codes, &mut next, cells, out),
-        4 => interleave_sized::<4>(&mixed.codes, &mut next, cells, out),
-        8 => interleave_sized::<8>(&mixed.codes, &mut next, cells, out),
-        16 => interleave_sized::<16>(&mixed.codes, &mut next, cells, out),
+        1 => interleave_sized::<1>(&interleaved.codes, &mut next, cells, out),
+        2 => interleave_sized::<2>(&interleaved.codes, &mut next, cells, out),
+        4 => interleave_sized::<4>(&interleaved.codes, &mut next, cells, out),
+        8 => interleave_sized::<8>(&interleaved.codes, &mut next, cells, out),
+        16 => interleave_sized::<16>(&interleaved.codes, &mut next, cells, out),
         _ => {
             let mut rows = out.chunks_exact_mut(cell_size.max(1));
-            for code in &mixed.codes {
+            for code in &interleaved.codes {
                 let next = &mut next[usize::from(code >> 1)];
                 if code & 1 == 0
                     && let Some(row) = rows.next()

@@ -8,16 +8,16 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::merge::{CellSink, CellStream, Part};
-use super::rows::MixedWriter;
+use super::rows::InterleavedWriter;
 use super::task::Merged;
 use crate::error::Error;
 
 /// Stretches of cells of one fragment with the same coordinates that may be rows: more than any sound one has.
 const MOST_STRETCHES: usize = 1 << 16;
 
-/// Tells a [`MixedWriter`] of each cell that is a row, and of the others of its part before it that they are dropped.
+/// Tells a [`InterleavedWriter`] of each cell that is a row, and of the others of its part before it that they are dropped.
 pub struct Newest<'a, 'b> {
-    writer: &'a mut MixedWriter<'b>,
+    writer: &'a mut InterleavedWriter<'b>,
     /// By part, the position of the first cell that the writer has not been told of.
     told: Vec<u64>,
     /// The part and the age of the newest cells with the present coordinates.
@@ -30,7 +30,7 @@ pub struct Newest<'a, 'b> {
 
 impl<'a, 'b> Newest<'a, 'b> {
     /// The parts start at these positions.
-    pub fn new(writer: &'a mut MixedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
+    pub fn new(writer: &'a mut InterleavedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
         Newest { writer, told: starts.collect(), part: 0, age: (0, 0), rows: 0..0, more: Vec::new() }
     }
 
@@ -166,7 +166,7 @@ mod tests {
     fn rows_of(fragments: &[(Cells, bool)]) -> Vec<(u32, u64)> {
         let store = std::sync::Arc::new(Store::new(usize::MAX));
         let starts: Vec<(u32, u64)> = (0..fragments.len() as u32).map(|number| (number, 100)).collect();
-        let mut writer = MixedWriter::new(&store, &starts);
+        let mut writer = InterleavedWriter::new(&store, &starts);
         let mut newest = Newest::new(&mut writer, starts.iter().map(|start| start.1));
         let listed = |(age, (cells, has_versions)): (usize, &(Cells, bool))| Listed {
             cells: cells.clone(),
@@ -176,15 +176,15 @@ mod tests {
         };
         let streams = fragments.iter().enumerate().map(listed).collect();
         assert!(merge(&plan(), streams, &mut newest).and_then(|()| newest.finish()).is_ok());
-        let map = RowMap::new(vec![Segment::Mixed(writer.finish().unwrap())], store);
+        let map = RowMap::new(vec![Segment::Interleaved(writer.finish().unwrap())], store);
         let mut rows = Vec::new();
         map.for_each(0, map.count(), |some| {
-            let Rows::Mixed(mixed) = some else { panic!("no merge") };
-            let mut next: Vec<u64> = mixed.parts.iter().map(|part| part.position).collect();
-            for code in &mixed.codes {
+            let Rows::Interleaved(interleaved) = some else { panic!("no merge") };
+            let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
+            for code in &interleaved.codes {
                 let part = usize::from(code >> 1);
                 if code & 1 == 0 {
-                    rows.push((mixed.parts[part].fragment, next[part]));
+                    rows.push((interleaved.parts[part].fragment, next[part]));
                 }
                 next[part] += 1;
             }

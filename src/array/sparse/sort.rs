@@ -143,12 +143,12 @@ fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
                 addresses.push(Address::new(*fragment, position)?);
             }
         }
-        Rows::Mixed(mixed) => {
-            let mut next: Vec<u64> = mixed.parts.iter().map(|part| part.position).collect();
-            for code in &mixed.codes {
+        Rows::Interleaved(interleaved) => {
+            let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
+            for code in &interleaved.codes {
                 let part = usize::from(code >> 1);
                 if code & 1 == 0 {
-                    addresses.push(Address::new(mixed.parts[part].fragment, next[part])?);
+                    addresses.push(Address::new(interleaved.parts[part].fragment, next[part])?);
                 }
                 next[part] += 1;
             }
