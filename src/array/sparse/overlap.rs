@@ -40,7 +40,7 @@ pub fn tighten(key_ranges: &mut [KeyRange]) {
     }
 }
 
-/// Makes key_ranges ascend where cells may be out of order: then what a tile may begin with must not come before what
+/// Makes ranges of keys ascend where cells may be out of order: then what a tile may begin with must not come before what
 /// the tiles in front of it may end with.
 pub fn loosen(key_ranges: &mut [KeyRange]) {
     for at in 1..key_ranges.len() {
@@ -55,7 +55,7 @@ pub fn loosen(key_ranges: &mut [KeyRange]) {
     }
 }
 
-/// Cuts the order of an array into parts. Each fragment's key_ranges are those of its tiles in stored order, and ascend at
+/// Cuts the order of an array into parts. Each fragment's key ranges are those of its tiles in stored order, and ascend at
 /// both ends: see [`tighten`] and [`loosen`].
 pub fn groups(fragments: &[(usize, Vec<KeyRange>)]) -> Vec<TileGroup> {
     let mut parts = Vec::new();

@@ -335,7 +335,7 @@ impl ScatteredSegment {
     }
 }
 
-/// Makes a [`InterleavedSegment`] of codes, one after the other.
+/// Makes an [`InterleavedSegment`] of codes, one after the other.
 pub struct InterleavedWriter<'a> {
     store: &'a Store,
     fragments: Arc<[u32]>,
