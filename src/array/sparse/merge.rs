@@ -76,7 +76,7 @@ impl<S: CellStream> MergeInput<S> {
     /// Whether the next cell is a row, if it is the newest of its coordinates.
     #[inline]
     pub fn is_shown(&self) -> bool {
-        self.batch.marks.is_shown(self.cell)
+        self.batch.visibility.is_shown(self.cell)
     }
 }
 
@@ -283,7 +283,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
                 self.heads[number] = [u64::MAX; WORDS];
                 return Ok(());
             }
-            if input.batch.marks.is_present(input.cell) {
+            if input.batch.visibility.is_present(input.cell) {
                 break;
             }
             input.cell += 1;
@@ -292,7 +292,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
             }
         }
         let input = &mut self.inputs[number];
-        if let Some(time) = input.batch.marks.times.get(input.cell) {
+        if let Some(time) = input.batch.visibility.times.get(input.cell) {
             input.time = *time;
         }
         let words = self.plan.words();
