@@ -137,8 +137,9 @@ mod tests {
             batch.position = 100 + self.next as u64;
             batch.count = cells.len();
             batch.keys = cells.iter().map(|cell| cell.0).collect();
-            batch.marks.times = if self.has_versions { cells.iter().map(|cell| cell.1).collect() } else { Vec::new() };
-            batch.marks.shown = cells.iter().map(|cell| cell.2).collect();
+            batch.visibility.times =
+                if self.has_versions { cells.iter().map(|cell| cell.1).collect() } else { Vec::new() };
+            batch.visibility.shown = cells.iter().map(|cell| cell.2).collect();
             self.next += cells.len();
             Ok(!cells.is_empty())
         }

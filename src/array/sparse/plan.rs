@@ -20,7 +20,7 @@ const TASK_CELLS: u64 = 1 << 20;
 const TASKS_PER_THREAD: u64 = 4;
 
 /// What becomes of some cells.
-pub enum Job {
+pub enum Step {
     /// All are rows.
     Run {
         fragment: usize,
@@ -40,39 +40,39 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// Any damage in the metadata that tell where cells lie.
-    pub fn plan(&self) -> Result<Vec<Job>> {
-        let mut jobs = Vec::new();
+    pub fn plan(&self) -> Result<Vec<Step>> {
+        let mut steps = Vec::new();
         let with_cells = (0..self.sources.len()).filter(|&fragment| self.sources[fragment].cells.count() > 0);
         let fragments: Vec<usize> = with_cells.collect();
         if self.query.array.schema().allows_duplicates || fragments.len() == 1 {
             for fragment in fragments {
-                self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
+                self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut steps)?;
             }
-            return Ok(jobs);
+            return Ok(steps);
         }
         // Most arrays' fragments are told apart by their non-empty domains.
         let key_ranges = fragments.iter().map(|&fragment| Ok((fragment, vec![self.span_of_fragment(fragment)?])));
         for part in groups(&key_ranges.collect::<Result<Vec<_>>>()?) {
             match part {
                 TileGroup::Alone((fragment, _)) => {
-                    self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
+                    self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut steps)?;
                 }
-                TileGroup::Together(runs) => self.add_overlapping(&runs, &mut jobs)?,
+                TileGroup::Together(runs) => self.add_overlapping(&runs, &mut steps)?,
             }
         }
-        Ok(jobs)
+        Ok(steps)
     }
 
     /// To merge all cells there are at once, each fragment's as they come: what libtiledb does whatever the order.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for more fragments than can be merged.
-    pub fn everything_at_once(&self) -> Result<Job> {
+    pub fn everything_at_once(&self) -> Result<Step> {
         let parts = self.sources.iter().filter(|source| source.cells.count() > 0);
         let parts = parts.map(|source| (source.fragment, 0..source.cells.count())).collect();
         let task = MergeTask { parts, compares: true, accepts_disorder: true };
         check_parts(&task)?;
-        Ok(Job::Merge(task))
+        Ok(Step::Merge(task))
     }
 
     fn span_of_fragment(&self, fragment: usize) -> Result<KeyRange> {
@@ -91,15 +91,15 @@ impl Planner<'_> {
     }
 
     /// Tiles of fragments that overlap as a whole.
-    fn add_overlapping(&self, runs: &[TileRun], jobs: &mut Vec<Job>) -> Result<()> {
+    fn add_overlapping(&self, runs: &[TileRun], steps: &mut Vec<Step>) -> Result<()> {
         let mut key_ranges = Vec::new();
         for (fragment, _) in runs {
             key_ranges.push((*fragment, self.spans_of_tiles(*fragment)?));
         }
         for part in self.join_versions(groups(&key_ranges), &key_ranges) {
             match part {
-                TileGroup::Alone(run) => self.add_alone(run, jobs)?,
-                TileGroup::Together(runs) => self.add_merge(&runs, &key_ranges, jobs)?,
+                TileGroup::Alone(run) => self.add_alone(run, steps)?,
+                TileGroup::Together(runs) => self.add_merge(&runs, &key_ranges, steps)?,
             }
         }
         Ok(())
@@ -161,15 +161,15 @@ impl Planner<'_> {
     }
 
     /// Tiles that nothing of another fragment lies across.
-    fn add_alone(&self, (fragment, places): TileRun, jobs: &mut Vec<Job>) -> Result<()> {
+    fn add_alone(&self, (fragment, places): TileRun, steps: &mut Vec<Step>) -> Result<()> {
         let source = &self.sources[fragment];
         let cells = source.cells;
         if source.has_versions {
             let key_ranges = [(fragment, self.spans_of_tiles(fragment)?)];
-            return self.add_merge(&[(fragment, places)], &key_ranges, jobs);
+            return self.add_merge(&[(fragment, places)], &key_ranges, steps);
         }
         if source.filter.keeps_all() && source.selection.is_none() {
-            add_run(jobs, fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start);
+            add_run(steps, fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start);
             return Ok(());
         }
         let mbrs = source.mbrs()?;
@@ -185,15 +185,15 @@ impl Planner<'_> {
             let positions = cells.positions_of(place);
             match share {
                 Share::None => {}
-                Share::All if source.filter.keeps_all() => add_run(jobs, fragment, positions),
-                _ => add_filter(jobs, fragment, positions),
+                Share::All if source.filter.keeps_all() => add_run(steps, fragment, positions),
+                _ => add_filter(steps, fragment, positions),
             }
         }
         Ok(())
     }
 
     /// A merge, cut into several where the order allows it.
-    fn add_merge(&self, runs: &[TileRun], key_ranges: &[(usize, Vec<KeyRange>)], jobs: &mut Vec<Job>) -> Result<()> {
+    fn add_merge(&self, runs: &[TileRun], key_ranges: &[(usize, Vec<KeyRange>)], steps: &mut Vec<Step>) -> Result<()> {
         let whole: Vec<(usize, Range<u64>)> = runs
             .iter()
             .map(|(fragment, places)| {
@@ -214,9 +214,9 @@ impl Planner<'_> {
                 before.parts.push((*fragment, positions.start..at));
                 positions.start = at;
             }
-            add_task(jobs, before)?;
+            add_task(steps, before)?;
         }
-        add_task(jobs, rest)
+        add_task(steps, rest)
     }
 
     /// Keys at which to cut a merge into about so many.
@@ -284,17 +284,17 @@ fn runs_of(part: &TileGroup) -> &[TileRun] {
     }
 }
 
-fn add_run(jobs: &mut Vec<Job>, fragment: usize, positions: Range<u64>) {
-    match jobs.last_mut() {
-        Some(Job::Run { fragment: last, positions: before }) if *last == fragment && before.end == positions.start => {
+fn add_run(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
+    match steps.last_mut() {
+        Some(Step::Run { fragment: last, positions: before }) if *last == fragment && before.end == positions.start => {
             before.end = positions.end;
         }
-        _ => jobs.push(Job::Run { fragment, positions }),
+        _ => steps.push(Step::Run { fragment, positions }),
     }
 }
 
-fn add_filter(jobs: &mut Vec<Job>, fragment: usize, positions: Range<u64>) {
-    if let Some(Job::Merge(task)) = jobs.last_mut()
+fn add_filter(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
+    if let Some(Step::Merge(task)) = steps.last_mut()
         && !task.compares
         && task.cells() < TASK_CELLS
         && let [(last, before)] = &mut task.parts[..]
@@ -304,14 +304,14 @@ fn add_filter(jobs: &mut Vec<Job>, fragment: usize, positions: Range<u64>) {
         before.end = positions.end;
         return;
     }
-    jobs.push(Job::Merge(MergeTask { parts: vec![(fragment, positions)], compares: false, accepts_disorder: false }));
+    steps.push(Step::Merge(MergeTask { parts: vec![(fragment, positions)], compares: false, accepts_disorder: false }));
 }
 
-fn add_task(jobs: &mut Vec<Job>, mut task: MergeTask) -> Result<()> {
+fn add_task(steps: &mut Vec<Step>, mut task: MergeTask) -> Result<()> {
     task.parts.retain(|(_, positions)| !positions.is_empty());
     check_parts(&task)?;
     if !task.parts.is_empty() {
-        jobs.push(Job::Merge(task));
+        steps.push(Step::Merge(task));
     }
     Ok(())
 }

@@ -116,7 +116,7 @@ impl MergeTask {
             let mut stream = Stream::new(&sources[*number], positions.clone(), BATCH_CELLS.end, false);
             while stream.read(&mut batch, &mut buffers)? {
                 for cell in 0..batch.count {
-                    writer.push(part, batch.marks.is_present(cell) && batch.marks.is_shown(cell))?;
+                    writer.push(part, batch.visibility.is_present(cell) && batch.visibility.is_shown(cell))?;
                 }
                 progress(batch.count as u64);
             }
