@@ -390,10 +390,10 @@ mod tests {
         fill(&cache, 1_000_000..1_100_000);
         assert!((0..5).all(|tile| !cache.contains(&key(tile))));
         // Wanted again not long after it left, as is the newest that did.
-        let departed = (1_000_000..1_100_000).rev().find(|&tile| !cache.contains(&key(tile))).unwrap();
-        fill(&cache, departed..departed + 1);
+        let evicted = (1_000_000..1_100_000).rev().find(|&tile| !cache.contains(&key(tile))).unwrap();
+        fill(&cache, evicted..evicted + 1);
         fill(&cache, 2_000_000..2_200_000);
-        assert!(cache.contains(&key(departed)));
+        assert!(cache.contains(&key(evicted)));
         assert!(cache.statistics().used < 80_000_000, "a scan takes no more than the share of what is new");
     }
 
