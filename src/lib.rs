@@ -1,6 +1,6 @@
 //! tilefs reads TileDB arrays from first principles and presents them as plain files.
 //!
-//! The rooms, each using only the ones below it:
+//! The rooms, each using only ones below it (ARCHITECTURE.md has them with the way of a read):
 //!
 //! * [`fuse`]: the tree as a mounted file system
 //! * [`read_ahead`]: who reads in a foreseeable way finds the next bytes decoded
@@ -15,6 +15,11 @@
 //! * [`error`]: what can go wrong, and where
 //!
 //! [`address_space`] is for those who start threads and choose budgets.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)
+)]
 
 pub mod address_space;
 pub mod array;

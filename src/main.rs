@@ -1,5 +1,7 @@
 //! The command line: parse it, run one command, turn an error into one line and an exit status.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 use std::process::ExitCode;
 
 mod cli;

@@ -13,9 +13,9 @@ use tilefs::format::schema::ArrayType;
 use tilefs::read::Output;
 use tilefs::storage::LocalStorage;
 use tilefs::tree::Extent;
-use tilefs::tree::dense::{DenseArray, DenseShown};
-use tilefs::tree::shown::{FieldId, Shown};
-use tilefs::tree::sparse::SparseShown;
+use tilefs::tree::dense::{DenseArray, DenseSubarray};
+use tilefs::tree::sparse::SparseSubarray;
+use tilefs::tree::subarray::{FieldId, Subarray};
 
 /// One tile of 64 MiB, 1,024 chunks; 4096 rows of 4096 float32 cells, each the number of its row.
 fn big_tile() -> PathBuf {
@@ -50,30 +50,30 @@ fn four_kib_of_a_tile_of_64_mib_decode_two_chunks_at_most() {
 }
 
 /// The raw files of one field: values, offsets and validity, as far as it has them.
-fn contents(shown: &dyn Shown, field: FieldId) -> Vec<Arc<dyn Content>> {
-    let described = field.describe(shown.array().schema(), "field");
-    let mut contents = vec![shown.values(field).unwrap()];
+fn contents(subarray: &dyn Subarray, field: FieldId) -> Vec<Arc<dyn Content>> {
+    let described = field.describe(subarray.array().schema(), "field");
+    let mut contents = vec![subarray.values(field).unwrap()];
     if described.values_per_cell.is_none() {
-        contents.push(shown.offsets(field).unwrap());
+        contents.push(subarray.offsets(field).unwrap());
     }
     if described.nullable {
-        contents.push(shown.validity(field).unwrap());
+        contents.push(subarray.validity(field).unwrap());
     }
     contents
 }
 
 /// What a folder shows of an array of the fixtures, with a cache of its own that forgets none of it; `None` of those that have a key.
-fn shown(folder: &Path) -> Option<Box<dyn Shown>> {
+fn subarray(folder: &Path) -> Option<Box<dyn Subarray>> {
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 30, 1, None);
     let array =
         Array::open(Arc::new(ArrayFolder::open(Arc::new(context), &folder.into()).ok()?), TimeWindow::ALL).ok()?;
     let array = Arc::new(array);
     if array.schema().array_type == ArrayType::Sparse {
-        return Some(Box::new(SparseShown::new(array, false)));
+        return Some(Box::new(SparseSubarray::new(array, false)));
     }
     let dense = Arc::new(DenseArray::new(array).unwrap());
     let (selection, _) = dense.default_selection(Extent::NonEmpty).unwrap();
-    Some(Box::new(DenseShown::new(dense, selection)))
+    Some(Box::new(DenseSubarray::new(dense, selection)))
 }
 
 #[test]
@@ -82,17 +82,17 @@ fn what_was_prepared_is_not_decoded_again() {
     let (mut prepared, mut made) = (0, 0);
     for folder in ["dense", "sparse"].into_iter().flat_map(|kind| fs::read_dir(arrays.join(kind)).unwrap()) {
         let folder = folder.unwrap().path();
-        let Some(first) = shown(&folder) else { continue };
+        let Some(first) = subarray(&folder) else { continue };
         let schema = first.array().schema();
         let dimensions = if schema.array_type == ArrayType::Sparse { schema.dimensions.len() } else { 0 };
         let fields = (0..schema.attributes.len()).map(FieldId::Attribute);
         for field in fields.chain((0..dimensions).map(FieldId::Dimension)) {
             for number in 0..contents(&*first, field).len() {
                 // Nothing of the other files may be known.
-                let shown = shown(&folder).unwrap();
-                let content = &contents(&*shown, field)[number];
+                let subarray = subarray(&folder).unwrap();
+                let content = &contents(&*subarray, field)[number];
                 let length = content.len();
-                let misses = || shown.array().context().fetcher.cache().statistics().misses;
+                let misses = || subarray.array().context().fetcher.cache().statistics().misses;
                 let unprepared = misses();
                 // As those who read ahead do: an error is met again by the read.
                 let _ = content.read(0, Output::Ahead(length));

@@ -41,8 +41,8 @@ pub fn most_decoded(stored: u64) -> u64 {
     stored.saturating_mul(MOST_RATIO).saturating_add(ALWAYS_DECODED)
 }
 
-/// A generic tile that was begun to be read: its header, and what came along of what is behind.
-struct Begun<'a> {
+/// A generic tile whose header was read, and what came along of what is behind.
+struct OpenedTile<'a> {
     storage: &'a dyn Storage,
     path: &'a StoreKey,
     header: GenericTileHeader,
@@ -52,7 +52,7 @@ struct Begun<'a> {
     front: Vec<u8>,
 }
 
-impl<'a> Begun<'a> {
+impl<'a> OpenedTile<'a> {
     /// Reads the header at an offset, and checks it against the length of the file.
     fn read(storage: &'a dyn Storage, path: &'a StoreKey, offset: u64) -> Result<Self> {
         let (mut front, length) = storage.read_from(path, offset, FIRST_READ)?;
@@ -66,7 +66,7 @@ impl<'a> Begun<'a> {
         front.drain(..header.header_size.min(front.len()));
         front.truncate(usize::try_from(persisted).unwrap_or(usize::MAX));
         let start = offset + header.header_size as u64;
-        Ok(Begun { storage, path, header, start, front })
+        Ok(OpenedTile { storage, path, header, start, front })
     }
 
     /// All that is behind the header.
@@ -81,14 +81,14 @@ impl<'a> Begun<'a> {
     }
 
     /// What is behind the header, to be read on.
-    fn window(self) -> Window<'a> {
+    fn window(self) -> ReadWindow<'a> {
         let end = self.start + self.header.persisted_size;
-        Window { storage: self.storage, path: self.path, end, start: self.start, bytes: self.front }
+        ReadWindow { storage: self.storage, path: self.path, end, start: self.start, bytes: self.front }
     }
 }
 
 /// Reads on in a file by large reads, whatever small parts of it are asked for.
-struct Window<'a> {
+struct ReadWindow<'a> {
     storage: &'a dyn Storage,
     path: &'a StoreKey,
     /// Where what may be read ends.
@@ -98,7 +98,7 @@ struct Window<'a> {
     bytes: Vec<u8>,
 }
 
-impl Window<'_> {
+impl ReadWindow<'_> {
     /// The bytes at an offset of the file, each of which is behind those asked for before.
     fn get(&mut self, at: u64, length: usize) -> Result<&[u8]> {
         let left = self.end.saturating_sub(at);
@@ -125,7 +125,7 @@ impl Window<'_> {
 /// # Errors
 /// [`Error::Io`] and [`Error::Damaged`] naming file and offset.
 pub fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Result<GenericTileHeader> {
-    Ok(Begun::read(storage, path, offset).in_file(path)?.header)
+    Ok(OpenedTile::read(storage, path, offset).in_file(path)?.header)
 }
 
 /// Reads the payload of the generic tile at `offset` of a file.
@@ -149,7 +149,7 @@ pub fn read_generic_tile_of(
     key: Option<&Key>,
     expected: u64,
 ) -> Result<Vec<u8>> {
-    let tile = Begun::read(storage, path, offset).in_file(path)?;
+    let tile = OpenedTile::read(storage, path, offset).in_file(path)?;
     decode_whole(tile, key, expected).in_file(path).at(offset)
 }
 
@@ -163,14 +163,14 @@ pub fn read_generic_tile_within(
     key: Option<&Key>,
     most: u64,
 ) -> Result<Option<Vec<u8>>> {
-    let tile = Begun::read(storage, path, 0).in_file(path)?;
+    let tile = OpenedTile::read(storage, path, 0).in_file(path)?;
     if tile.header.tile_size > most {
         return Ok(None);
     }
     decode_whole(tile, key, 0).map(Some).in_file(path).at(0)
 }
 
-fn decode_whole(tile: Begun<'_>, key: Option<&Key>, expected: u64) -> Result<Vec<u8>> {
+fn decode_whole(tile: OpenedTile<'_>, key: Option<&Key>, expected: u64) -> Result<Vec<u8>> {
     let header = tile.header.clone();
     if header.tile_size > most_decoded(header.persisted_size).max(expected) {
         let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
@@ -241,8 +241,8 @@ impl Chunks {
     /// Finds the chunks of the tile with this header, and visits each with what can read it.
     fn walk(
         header: &GenericTileHeader,
-        mut window: Window<'_>,
-        mut visit: impl FnMut(&ChunkPlace, &mut Window<'_>) -> Result<()>,
+        mut window: ReadWindow<'_>,
+        mut visit: impl FnMut(&ChunkPlace, &mut ReadWindow<'_>) -> Result<()>,
     ) -> Result<Self> {
         let (mut at, end) = (window.start, window.end);
         let count = window.get(at, 8)?.first_chunk().copied().map_or(0, u64::from_le_bytes);
@@ -318,7 +318,7 @@ impl GenericTile {
     /// As [`read_generic_tile`], but for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
     pub fn open(context: &Arc<Context>, path: &StoreKey) -> Result<Self> {
         let open = || {
-            let tile = Begun::read(&*context.storage, path, 0)?;
+            let tile = OpenedTile::read(&*context.storage, path, 0)?;
             let (header, start, front) = (tile.header.clone(), tile.start, tile.front.clone());
             Ok(GenericTile {
                 context: context.clone(),

@@ -101,7 +101,7 @@ impl From<MetadataValue> for Value {
 
 /// What was read so far: bytes that are stored, and bytes in memory made of them.
 #[derive(Default)]
-struct Held {
+struct MemoryUse {
     stored: u64,
     used: u64,
 }
@@ -127,7 +127,7 @@ impl Metadata {
     }
 
     fn read_files(context: &Arc<Context>, names: &[Listed], folder: &StoreKey, window: TimeWindow) -> Result<Self> {
-        let (mut metadata, mut held) = (Metadata::default(), Held::default());
+        let (mut metadata, mut held) = (Metadata::default(), MemoryUse::default());
         let mut files = files_in_force(&*context.storage, names, folder, window)?;
         while !files.is_empty() {
             let later = files.split_off(files.len().min(FILES_AT_ONCE));
@@ -141,7 +141,7 @@ impl Metadata {
     }
 
     /// Applies the entries of a file.
-    fn add_file(&mut self, file: &StoreKey, tile: GenericTile, held: &mut Held) -> Result<()> {
+    fn add_file(&mut self, file: &StoreKey, tile: GenericTile, held: &mut MemoryUse) -> Result<()> {
         let tile = Arc::new(tile);
         held.stored = held.stored.saturating_add(tile.stored());
         let most = most_decoded(held.stored);
@@ -166,7 +166,7 @@ impl Metadata {
     /// The first damage in it.
     pub(super) fn verify_file(context: &Arc<Context>, file: &StoreKey) -> Result<()> {
         let mut metadata = Metadata::default();
-        metadata.add_file(file, GenericTile::open(context, file)?, &mut Held::default())?;
+        metadata.add_file(file, GenericTile::open(context, file)?, &mut MemoryUse::default())?;
         metadata.verify()
     }
 

@@ -1,9 +1,9 @@
-//! Turns the cells of a tile from column-major to row-major order.
+//! Transposes the cells of a tile from column-major to row-major order.
 //!
-//! Files are row-major. A tile whose cells are column-major is turned once, and read in lines from
+//! Files are row-major. A tile whose cells are column-major is transposed once, and read in lines from
 //! then on.
 
-/// Cells of a square block that is turned at a time: two blocks of 8-byte cells fit the first-level cache.
+/// Cells of a square block that is transposed at a time: two blocks of 8-byte cells fit the first-level cache.
 const BLOCK: usize = 32;
 
 /// Writes to `row_major` the cells of `column_major`, both of `extents` cells of `cell_size` bytes.
@@ -14,11 +14,11 @@ pub fn to_row_major(column_major: &[u8], extents: &[usize], cell_size: usize, ro
         return;
     }
     match cell_size {
-        1 => turn::<1>(column_major, extents, row_major),
-        2 => turn::<2>(column_major, extents, row_major),
-        4 => turn::<4>(column_major, extents, row_major),
-        8 => turn::<8>(column_major, extents, row_major),
-        16 => turn::<16>(column_major, extents, row_major),
+        1 => transpose::<1>(column_major, extents, row_major),
+        2 => transpose::<2>(column_major, extents, row_major),
+        4 => transpose::<4>(column_major, extents, row_major),
+        8 => transpose::<8>(column_major, extents, row_major),
+        16 => transpose::<16>(column_major, extents, row_major),
         _ => for_each_plane(extents, |plane| {
             plane.for_each_cell(|from, to| {
                 let (from, to) = (from * cell_size, to * cell_size);
@@ -28,7 +28,7 @@ pub fn to_row_major(column_major: &[u8], extents: &[usize], cell_size: usize, ro
     }
 }
 
-fn turn<const SIZE: usize>(column_major: &[u8], extents: &[usize], row_major: &mut [u8]) {
+fn transpose<const SIZE: usize>(column_major: &[u8], extents: &[usize], row_major: &mut [u8]) {
     let (from_cells, _) = column_major.as_chunks::<SIZE>();
     let (to_cells, _) = row_major.as_chunks_mut::<SIZE>();
     for_each_plane(extents, |plane| plane.for_each_cell(|from, to| to_cells[to] = from_cells[from]));

@@ -65,7 +65,7 @@ struct Shard<K, V: ?Sized> {
 /// A value being made, and the readers that wait for it.
 pub struct Flight<V: ?Sized> {
     outcome: Mutex<Option<Result<Arc<V>>>>,
-    landed: Condvar,
+    ended: Condvar,
 }
 
 /// A cache of values by keys. Its memory is bounded by the budget plus the values that readers hold at the moment.
@@ -115,12 +115,12 @@ pub struct Statistics {
 }
 
 /// What a look-up finds.
-pub enum Found<'a, K: Copy + Eq + Hash, V: ?Sized> {
+pub enum Lookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
     Ready(Arc<V>),
     /// Another thread makes it.
     Loading(Arc<Flight<V>>),
     /// It is for the caller to make.
-    Missing(Landing<'a, K, V>),
+    Missing(Promise<'a, K, V>),
 }
 
 impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
@@ -168,32 +168,32 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     /// caller that ran it, the others get an error.
     pub fn get_or_load(&self, key: K, load: impl FnOnce() -> Result<(Arc<V>, usize)>) -> Result<Arc<V>> {
         match self.find(key) {
-            Found::Ready(value) => Ok(value),
-            Found::Loading(flight) => flight.wait(),
-            Found::Missing(landing) => match load() {
-                Ok((value, weight)) => Ok(landing.land(value, weight)),
-                Err(error) => Err(landing.fail(error)),
+            Lookup::Ready(value) => Ok(value),
+            Lookup::Loading(flight) => flight.wait(),
+            Lookup::Missing(promise) => match load() {
+                Ok((value, weight)) => Ok(promise.fulfil(value, weight)),
+                Err(error) => Err(promise.fail(error)),
             },
         }
     }
 
     /// Looks a key up. Whoever finds that it is missing makes the value.
-    pub fn find(&self, key: K) -> Found<'_, K, V> {
+    pub fn find(&self, key: K) -> Lookup<'_, K, V> {
         let mut shard = self.shard(&key);
         let ready = match shard.recent.get(&key) {
-            Some(Slot::Loading(flight)) => return Found::Loading(flight.clone()),
+            Some(Slot::Loading(flight)) => return Lookup::Loading(flight.clone()),
             Some(Slot::Ready(ready)) => Some(ready.value.clone()),
             None => None,
         };
         if let Some(value) = ready.or_else(|| shard.kept.get(&key).map(|ready| ready.value.clone())) {
             self.counts.hits.fetch_add(1, Ordering::Relaxed);
-            return Found::Ready(value);
+            return Lookup::Ready(value);
         }
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
-        let flight = Arc::new(Flight { outcome: Mutex::new(None), landed: Condvar::new() });
+        let flight = Arc::new(Flight { outcome: Mutex::new(None), ended: Condvar::new() });
         shard.recent.insert(key, Slot::Loading(flight.clone()));
         let returned = shard.ghosts.pop(&key).is_some();
-        Found::Missing(Landing { cache: self, key, flight, returned, landed: false })
+        Lookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
     }
 
     /// Whether the value is here, without making it or counting the look-up as a use.
@@ -271,18 +271,18 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
 }
 
 /// A value that its holder has to make: others wait for it. Dropped without a value, as by a panic, they get an error.
-pub struct Landing<'a, K: Copy + Eq + Hash, V: ?Sized> {
+pub struct Promise<'a, K: Copy + Eq + Hash, V: ?Sized> {
     cache: &'a Cache<K, V>,
     key: K,
     flight: Arc<Flight<V>>,
     /// Whether the value was here not long ago.
     returned: bool,
-    landed: bool,
+    settled: bool,
 }
 
-impl<K: Copy + Eq + Hash, V: ?Sized> Landing<'_, K, V> {
+impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
     /// Gives the value, of so many bytes, to all who wait and to the cache.
-    pub fn land(mut self, value: Arc<V>, weight: usize) -> Arc<V> {
+    pub fn fulfil(mut self, value: Arc<V>, weight: usize) -> Arc<V> {
         let weight = weight.saturating_add(ENTRY_OVERHEAD);
         self.cache.add(self.key, Ready { value: value.clone(), weight }, self.returned);
         self.tell(Ok(value.clone()));
@@ -298,14 +298,14 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Landing<'_, K, V> {
 
     fn tell(&mut self, outcome: Result<Arc<V>>) {
         *lock(&self.flight.outcome) = Some(outcome);
-        self.flight.landed.notify_all();
-        self.landed = true;
+        self.flight.ended.notify_all();
+        self.settled = true;
     }
 }
 
-impl<K: Copy + Eq + Hash, V: ?Sized> Drop for Landing<'_, K, V> {
+impl<K: Copy + Eq + Hash, V: ?Sized> Drop for Promise<'_, K, V> {
     fn drop(&mut self) {
-        if !self.landed {
+        if !self.settled {
             drop(self.cache.shard(&self.key).recent.remove(&self.key));
             self.tell(Err(Error::internal("a decoder stopped unexpectedly")));
         }
@@ -322,7 +322,7 @@ impl<V: ?Sized> Flight<V> {
         loop {
             match &*outcome {
                 Some(result) => return result.clone(),
-                None => outcome = self.landed.wait(outcome).unwrap_or_else(PoisonError::into_inner),
+                None => outcome = self.ended.wait(outcome).unwrap_or_else(PoisonError::into_inner),
             }
         }
     }
@@ -395,10 +395,10 @@ mod tests {
         fill(&cache, 1_000_000..1_100_000);
         assert!((0..5).all(|tile| !cache.contains(&key(tile))));
         // Wanted again not long after it left, as is the newest that did.
-        let departed = (1_000_000..1_100_000).rev().find(|&tile| !cache.contains(&key(tile))).unwrap();
-        fill(&cache, departed..departed + 1);
+        let evicted = (1_000_000..1_100_000).rev().find(|&tile| !cache.contains(&key(tile))).unwrap();
+        fill(&cache, evicted..evicted + 1);
         fill(&cache, 2_000_000..2_200_000);
-        assert!(cache.contains(&key(departed)));
+        assert!(cache.contains(&key(evicted)));
         assert!(cache.statistics().used < 80_000_000, "a scan takes no more than the share of what is new");
     }
 

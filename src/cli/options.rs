@@ -36,7 +36,7 @@ pub struct Opening {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache_size: Option<u64>,
 
-    /// How many cores may decode; all if not given
+    /// How many threads may decode at a time; one a core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }

@@ -18,7 +18,7 @@ use tilefs::array::verify::{Finding, Findings, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Group};
 use tilefs::error::{Error, Result};
 use tilefs::storage::StoreKey;
-use tilefs::tree::descendants::{Found, arrays_below};
+use tilefs::tree::descendants::{DescendantKind, arrays_below};
 use tilefs::tree::{self, Stored};
 
 /// Characters of the progress bar.
@@ -170,14 +170,14 @@ fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
     };
     let (mut total, mut arrays, mut absent) = (Tally::default(), 0u64, 0u64);
     for descendant in arrays_below(group) {
-        let opened = match descendant.found {
-            Found::Absent(reason) => {
+        let opened = match descendant.kind {
+            DescendantKind::Absent(reason) => {
                 absent += 1;
                 output::print(&format!("{}: {reason}\n", descendant.path))?;
                 continue;
             }
-            Found::Wrong(error) => Err(error),
-            Found::Array(folder) => {
+            DescendantKind::Wrong(error) => Err(error),
+            DescendantKind::Array(folder) => {
                 arrays += 1;
                 open(&folder)
             }

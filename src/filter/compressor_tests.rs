@@ -13,8 +13,6 @@ use super::stage::DecodePart;
 use super::zstd::Zstd;
 use crate::error::{Error, Result};
 
-type Encode = fn(&[u8]) -> Vec<u8>;
-
 fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
     encoder.write_all(bytes).unwrap();
@@ -41,7 +39,8 @@ fn decode(codec: &dyn DecodePart, states: &mut States, encoded: &[u8], out: &mut
 
 #[test]
 fn every_codec_fills_its_output_exactly_or_fails() {
-    let codecs: [(&str, Encode, &dyn DecodePart); 4] =
+    type Codec<'a> = (&'a str, fn(&[u8]) -> Vec<u8>, &'a dyn DecodePart);
+    let codecs: [Codec<'_>; 4] =
         [("zlib", zlib, &Gzip), ("zstd", zstd, &Zstd), ("lz4", lz4, &Lz4), ("bzip2", bzip2, &Bzip2)];
     let text: Vec<u8> = (0..5000u32).map(|i| (i * i / 7 % 61) as u8).collect();
     for (name, encode, codec) in codecs {

@@ -250,8 +250,9 @@ mod tests {
     fn threads_of_this_process_are_known() {
         assert!(is_own_thread(std::process::id()));
         // SAFETY: the call takes nothing and cannot fail.
-        let other = std::thread::spawn(|| unsafe { libc::gettid() }).join().unwrap();
-        assert!(is_own_thread(unsafe { libc::gettid() } as u32));
+        let this_thread = || unsafe { libc::gettid() };
+        let other = std::thread::spawn(this_thread).join().unwrap();
+        assert!(is_own_thread(this_thread() as u32));
         assert!(!is_own_thread(0) && !is_own_thread(1) && !is_own_thread(u32::MAX));
         assert!(!is_own_thread(other as u32), "it has ended");
     }

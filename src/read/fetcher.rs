@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
-use crate::cache::{Buffer, Buffers, Cache, Found, Landing};
+use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise};
 use crate::error::{Error, Locate, Result};
 use crate::filter::Scratch;
 use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
@@ -46,7 +46,7 @@ pub struct Fetcher {
     next_file: AtomicU64,
 }
 
-type Missing<'c, 'u, U> = (&'u U, usize, Landing<'c, UnitKey, Decoded>);
+type Missing<'c, 'u, U> = (&'u U, usize, Promise<'c, UnitKey, Decoded>);
 
 impl Fetcher {
     /// Keeps at most `budget` bytes of what was decoded; at most `threads` threads decode at once.
@@ -94,13 +94,13 @@ impl Fetcher {
         let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
         for (number, unit) in units.iter().enumerate() {
             fetched.push(match self.cache.find(unit.key()) {
-                Found::Ready(decoded) => Some(Ok(decoded)),
-                Found::Loading(flight) => {
+                Lookup::Ready(decoded) => Some(Ok(decoded)),
+                Lookup::Loading(flight) => {
                     loading.push((number, flight));
                     None
                 }
-                Found::Missing(landing) => {
-                    missing.push((unit, number, landing));
+                Lookup::Missing(promise) => {
+                    missing.push((unit, number, promise));
                     None
                 }
             });
@@ -131,13 +131,13 @@ impl Fetcher {
     fn load<U: Unit>(&self, missing: Vec<Missing<'_, '_, U>>, how: Decoding) -> Vec<(usize, Result<Arc<Decoded>>)> {
         let stored = self.read_all(&missing);
         let decoded_bytes: u64 = missing.iter().map(|(unit, ..)| unit.size()).sum();
-        let decode = |((unit, number, landing), stored): (Missing<'_, '_, U>, Result<Stored>)| {
+        let decode = |((unit, number, promise), stored): (Missing<'_, '_, U>, Result<Stored>)| {
             let outcome = match stored.and_then(|stored| self.decode(unit, stored)) {
                 Ok(decoded) => {
                     let weight = decoded.weight();
-                    Ok(landing.land(Arc::new(decoded), weight))
+                    Ok(promise.fulfil(Arc::new(decoded), weight))
                 }
-                Err(error) => Err(landing.fail(error)),
+                Err(error) => Err(promise.fail(error)),
             };
             (number, outcome)
         };

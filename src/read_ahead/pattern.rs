@@ -225,6 +225,7 @@ impl Strides {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of one range")]
 mod tests {
     use super::*;
 

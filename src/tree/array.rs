@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::builder::FolderBuilder;
-use super::dense::{DenseArray, DenseShown};
-use super::descendants::{Found, arrays_below};
+use super::dense::{DenseArray, DenseSubarray};
+use super::descendants::{DescendantKind, arrays_below};
 use super::enums;
 use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
@@ -21,10 +21,10 @@ use super::nonempty::{NONEMPTY, NonEmptyFolder};
 use super::open::open_folder;
 use super::options::OpenOptions;
 use super::rasters;
-use super::shown::Shown;
 use super::slice::SliceFolder;
-use super::sparse::SparseShown;
-use super::texts::Covers;
+use super::sparse::SparseSubarray;
+use super::subarray::Subarray;
+use super::texts::CoveredBox;
 use super::xattrs;
 use crate::array::dense::Selection;
 use crate::array::{Array, Group};
@@ -36,7 +36,7 @@ pub const BY_ROW: &str = "by-row";
 
 /// Which of an array's folders one is that holds files of all its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum FieldFolderKind {
     /// That of the array itself.
     Whole,
     /// One of this name in it that has all of it but the history: `nonempty/`, `by-row/`.
@@ -116,7 +116,7 @@ pub fn check_slices_below(group: &Group, options: &OpenOptions) -> Result<()> {
         return Ok(());
     }
     for place in arrays_below(group) {
-        let Found::Array(folder) = &place.found else { continue };
+        let DescendantKind::Array(folder) = &place.kind else { continue };
         let opened = open_folder(group.context().clone(), folder, group.window());
         let Ok((array, bounds)) = opened.and_then(|array| Ok((array.clone(), bounds(&array, options)?))) else {
             continue;
@@ -162,11 +162,11 @@ fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBoun
 /// Cells along each axis of a dense array as the options show it, or the number of rows of a sparse one.
 ///
 /// # Errors
-/// As [`array_folder`], and as [`Shown::shape`].
+/// As [`array_folder`], and as [`Subarray::shape`].
 pub fn shape(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<u64>> {
     match array.schema().array_type {
         ArrayType::Dense => Ok(DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape()),
-        ArrayType::Sparse => SparseShown::new(array.clone(), false).shape(),
+        ArrayType::Sparse => SparseSubarray::new(array.clone(), false).shape(),
     }
 }
 
@@ -179,8 +179,8 @@ fn dense_folder(
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
     let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
-    let whole = FieldFolder { shown: Arc::new(DenseShown::new(dense, selection)), names, modified };
-    let (mut folder, _) = tree_of(whole, covers, options, Part::Whole, Some(nonempty.clone()))?;
+    let whole = FieldFolder { subarray: Arc::new(DenseSubarray::new(dense, selection)), names, modified };
+    let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
 }
@@ -191,28 +191,28 @@ fn sparse_folder(
     modified: SystemTime,
     options: &OpenOptions,
 ) -> Result<FixedFolder> {
-    let folder_of = |by_row: bool, part: Part| -> Result<FixedFolder> {
-        let shown = Arc::new(SparseShown::new(array.clone(), by_row));
-        let fields = FieldFolder { shown, names: names.clone(), modified };
-        Ok(tree_of(fields, Covers::Domain, options, part, None)?.0)
+    let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
+        let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
+        let fields = FieldFolder { subarray, names: names.clone(), modified };
+        Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
-    let mut folder = folder_of(options.row_order, Part::Whole)?;
-    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, Part::Within(BY_ROW))?)));
+    let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;
+    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, FieldFolderKind::Within(BY_ROW))?)));
     Ok(folder)
 }
 
 /// The files of all that is shown of an array, and its slices.
 pub(super) fn tree_of(
-    shown: FieldFolder,
-    covers: Covers,
+    fields: FieldFolder,
+    covers: CoveredBox,
     options: &OpenOptions,
-    part: Part,
+    kind: FieldFolderKind,
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
-    let (mut folder, explained) = fields_folder(&shown, covers, part, nonempty)?;
-    folder.add_folder("slice", SliceFolder::new(shown.clone(), By::Coordinate, options.slices.clone()));
-    folder.add_folder("islice", SliceFolder::new(shown, By::Position, Vec::new()));
-    Ok((folder, explained))
+    let (mut folder, explanations) = fields_folder(&fields, covers, kind, nonempty)?;
+    folder.add_folder("slice", SliceFolder::new(fields.clone(), By::Coordinate, options.slices.clone()));
+    folder.add_folder("islice", SliceFolder::new(fields, By::Position, Vec::new()));
+    Ok((folder, explanations))
 }
 
 /// Milliseconds since 1970 of the newest commit that the array shows.
@@ -229,15 +229,15 @@ fn modified(array: &Array) -> SystemTime {
 /// `nonempty` is the folder of that name, where the folder has one.
 pub(super) fn fields_folder(
     fields: &FieldFolder,
-    covers: Covers,
-    part: Part,
+    covers: CoveredBox,
+    kind: FieldFolderKind,
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
     let mut builder = FolderBuilder::new(fields.modified);
-    let is_slice = matches!(part, Part::Slice(_));
-    let explained = Explanations::add_files(&mut builder, fields, covers, part, nonempty);
-    if !is_slice && fields.shown.selection().is_some() {
-        filestore::add_to(&mut builder, fields.shown.array(), fields.modified)?;
+    let is_slice = matches!(kind, FieldFolderKind::Slice(_));
+    let explanations = Explanations::add_files(&mut builder, fields, covers, kind, nonempty);
+    if !is_slice && fields.subarray.selection().is_some() {
+        filestore::add_to(&mut builder, fields.subarray.array(), fields.modified)?;
     }
     let is_dense = !fields.schema().is_sparse();
     for attribute in fields.attributes() {
@@ -254,12 +254,12 @@ pub(super) fn fields_folder(
         }
     });
     formats::add_folders(&mut builder, fields);
-    let array = fields.shown.array();
-    add_described(&mut builder, array, fields.shown.selection(), fields.modified);
-    explained.know(builder.file_list());
+    let array = fields.subarray.array();
+    add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
+    explanations.know(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));
-    Ok((builder.folder, explained))
+    Ok((builder.folder, explanations))
 }
 
 /// What is known of an array besides its cells: metadata, enumerations, labels of what is shown.

@@ -6,7 +6,7 @@ use super::fields::FieldFolder;
 use super::labels;
 use super::names::dimension_name;
 use super::notes::{UNIT, unit_of};
-use super::shown::{FieldId, column};
+use super::subarray::{FieldId, column};
 use crate::array::Metadata;
 use crate::error::{Error, Result};
 use crate::export::{Column, Field, Metadatum, number};
@@ -23,7 +23,7 @@ const MOST_VALUES: u64 = 10 << 20;
 /// How many values are looked at together.
 const VALUES_AT_ONCE: u64 = 8192;
 
-/// The coordinates that are shown of one axis.
+/// The coordinates that are subarray of one axis.
 #[derive(Debug, Clone)]
 pub struct Coordinates {
     /// Under the name of the dimension, with what the label's metadata says of it.
@@ -38,8 +38,8 @@ impl Coordinates {
     /// # Errors
     /// When the array of the label or its metadata cannot be read.
     pub fn of(fields: &FieldFolder, dimension: usize) -> Result<Option<Self>> {
-        let array = fields.shown.array();
-        let Some(axis) = fields.shown.selection().and_then(|selection| selection.axes().get(dimension)) else {
+        let array = fields.subarray.array();
+        let Some(axis) = fields.subarray.selection().and_then(|selection| selection.axes().get(dimension)) else {
             return Ok(None);
         };
         let dimension_name = dimension_name(array.schema(), dimension);
@@ -51,7 +51,7 @@ impl Coordinates {
                 && label.cell_count == CellValNum::Fixed(1)
         };
         let Some(label) = array.schema().labels.iter().find(is_it) else { return Ok(None) };
-        let (opened, shown) = match labels::shown(array, label, Some(axis)) {
+        let (opened, subarray) = match labels::subarray(array, label, Some(axis)) {
             Ok(found) => found,
             // `labels/` says why.
             Err(Error::Unsupported { .. }) => return Ok(None),
@@ -61,7 +61,7 @@ impl Coordinates {
         let kind = word(&metadata, KIND);
         let mut field = Field::new(dimension_name, label.datatype);
         field.notes = notes(&metadata, kind.as_deref());
-        let mut column = column(&shown, FieldId::Attribute(opened.attribute), field)?;
+        let mut column = column(&subarray, FieldId::Attribute(opened.attribute), field)?;
         column.bounds = bounds(&column)?;
         Ok(Some(Coordinates { column, kind }))
     }

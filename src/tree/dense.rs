@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::grammar::{self, By, DimensionBounds};
 use super::options::Extent;
-use super::shown::{FieldId, Shown};
-use super::texts::Covers;
+use super::subarray::{FieldId, Subarray};
+use super::texts::CoveredBox;
 use crate::array::dense::{
     AxisCoordinates, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection,
     grid::{Grid, PositionBox},
@@ -65,10 +65,10 @@ impl DenseArray {
     ///
     /// # Errors
     /// When the non-empty box is needed and a footer cannot be read, or when even that is too large.
-    pub fn default_selection(&self, extent: Extent) -> Result<(Selection, Covers)> {
+    pub fn default_selection(&self, extent: Extent) -> Result<(Selection, CoveredBox)> {
         let whole = match &self.array.schema().current_domain {
-            Some(ranges) => (self.grid.box_of(ranges).in_field("current domain")?, Covers::CurrentDomain),
-            None => (self.grid.domain(), Covers::Domain),
+            Some(ranges) => (self.grid.box_of(ranges).in_field("current domain")?, CoveredBox::CurrentDomain),
+            None => (self.grid.domain(), CoveredBox::Domain),
         };
         if extent == Extent::Domain
             && let Some(selection) = self.selection_of(&whole.0.low, &whole.0.high)
@@ -77,13 +77,13 @@ impl DenseArray {
         }
         let Some(found) = self.view()?.non_empty_box() else {
             let nothing = self.grid.axes.iter().map(|_| AxisSelection::contiguous(0, 0)).collect();
-            return Ok((Selection::new(nothing)?, Covers::NonEmpty));
+            return Ok((Selection::new(nothing)?, CoveredBox::NonEmpty));
         };
         let cropped = found.intersection(&whole.0).unwrap_or(found);
         let selection = self.selection_of(&cropped.low, &cropped.high).ok_or_else(|| {
             Error::unsupported("its non-empty box is larger than any file; use slices").in_array(self.array.path())
         })?;
-        Ok((selection, Covers::NonEmpty))
+        Ok((selection, CoveredBox::NonEmpty))
     }
 
     /// The dimensions as selections within a box see them.
@@ -106,16 +106,16 @@ impl DenseArray {
 }
 
 /// A dense array seen through a selection.
-pub struct DenseShown {
+pub struct DenseSubarray {
     dense: Arc<DenseArray>,
     selection: Arc<Selection>,
     /// Variable-length attributes that were asked for: where their values begin is worth keeping.
     var_columns: Mutex<HashMap<usize, Arc<DenseVarColumn>>>,
 }
 
-impl DenseShown {
+impl DenseSubarray {
     pub fn new(dense: Arc<DenseArray>, selection: Selection) -> Self {
-        DenseShown { dense, selection: Arc::new(selection), var_columns: Mutex::default() }
+        DenseSubarray { dense, selection: Arc::new(selection), var_columns: Mutex::default() }
     }
 
     pub fn dense(&self) -> &Arc<DenseArray> {
@@ -148,7 +148,7 @@ impl DenseShown {
     }
 }
 
-impl Shown for DenseShown {
+impl Subarray for DenseSubarray {
     fn array(&self) -> &Arc<Array> {
         &self.dense.array
     }
@@ -231,9 +231,9 @@ impl Shown for DenseShown {
         Ok(Some(Arc::new(RawFile(column))))
     }
 
-    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>> {
+    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {
         let selection = grammar::dense(selection, by, &self.dense.selectable(&self.selection))?;
-        Ok(Arc::new(DenseShown::new(self.dense.clone(), selection)))
+        Ok(Arc::new(DenseSubarray::new(self.dense.clone(), selection)))
     }
 }
 

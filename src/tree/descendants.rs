@@ -13,12 +13,12 @@ use crate::storage::StoreKey;
 pub struct Descendant {
     /// Its path in the tree; empty for the group itself.
     pub path: String,
-    pub found: Found,
+    pub kind: DescendantKind,
 }
 
 /// What is at a place below a group.
 #[derive(Debug)]
-pub enum Found {
+pub enum DescendantKind {
     /// An array, and its folder.
     Array(StoreKey),
     /// A member of which nothing is left to read, and why.
@@ -47,37 +47,37 @@ impl Walk {
         self.seen.insert(group.context().storage.canonical(folder))
     }
 
-    fn add(&mut self, path: String, found: Found) {
-        self.descendants.push(Descendant { path, found });
+    fn add(&mut self, path: String, kind: DescendantKind) {
+        self.descendants.push(Descendant { path, kind });
     }
 
     /// `path` is that of the group. Groups in groups are as deep as [`Group::open_member`] lets them be.
     fn through(&mut self, group: &Group, path: &str) {
         if let Err(error) = group.metadata() {
-            self.add(path.to_owned(), Found::Wrong(error));
+            self.add(path.to_owned(), DescendantKind::Wrong(error));
         }
         let members = match group.members() {
             Ok(members) => NamedMembers::new(members),
-            Err(error) => return self.add(path.to_owned(), Found::Wrong(error)),
+            Err(error) => return self.add(path.to_owned(), DescendantKind::Wrong(error)),
         };
         for (member, name) in members.members.iter().zip(&members.names) {
             let name = name.clone().unwrap_or_else(|| escape(&member.name));
             let path = if path.is_empty() { name } else { format!("{path}/{name}") };
             let folder = match &member.place {
                 MemberPlace::Missing(reason) => {
-                    self.add(path, Found::Absent(reason.clone()));
+                    self.add(path, DescendantKind::Absent(reason.clone()));
                     continue;
                 }
                 MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
             };
             match ObjectKind::of(&*group.context().storage, folder) {
-                Err(error) => self.add(path, Found::Wrong(error)),
-                Ok(None) => self.add(path, Found::Absent(NEITHER.to_owned())),
+                Err(error) => self.add(path, DescendantKind::Wrong(error)),
+                Ok(None) => self.add(path, DescendantKind::Absent(NEITHER.to_owned())),
                 Ok(Some(_)) if !self.is_new(group, folder) => {}
-                Ok(Some(ObjectKind::Array)) => self.add(path, Found::Array(folder.clone())),
+                Ok(Some(ObjectKind::Array)) => self.add(path, DescendantKind::Array(folder.clone())),
                 Ok(Some(ObjectKind::Group)) => match group.open_member(folder) {
                     Ok(inner) => self.through(&inner, &path),
-                    Err(error) => self.add(path, Found::Wrong(error)),
+                    Err(error) => self.add(path, DescendantKind::Wrong(error)),
                 },
             }
         }

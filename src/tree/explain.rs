@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use super::array::{Part, last_commit};
+use super::array::{FieldFolderKind, last_commit};
 use super::builder::{FileList, FolderBuilder};
 use super::enums;
 use super::fields::FieldFolder;
@@ -12,7 +12,8 @@ use super::lazy::LazyFile;
 use super::meta;
 use super::nonempty::NonEmptyFolder;
 use super::texts::{
-    AxisShown, CellsShown, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json, schema_text,
+    AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
+    schema_text,
 };
 use crate::array::{Array, undecodable_fields};
 use crate::error::{Error, Result};
@@ -33,8 +34,8 @@ type Write = fn(&Description<'_>) -> String;
 /// What the explaining files of one folder are made from, once the other files are known.
 pub struct Explanations {
     fields: FieldFolder,
-    covers: Covers,
-    part: Part,
+    covers: CoveredBox,
+    kind: FieldFolderKind,
     /// The folder of the non-empty domain in this one, where there is one.
     nonempty: Option<Arc<NonEmptyFolder>>,
     files: OnceLock<FileList>,
@@ -45,27 +46,27 @@ impl Explanations {
     pub fn add_files(
         builder: &mut FolderBuilder,
         fields: &FieldFolder,
-        covers: Covers,
-        part: Part,
+        covers: CoveredBox,
+        kind: FieldFolderKind,
         nonempty: Option<Arc<NonEmptyFolder>>,
     ) -> Arc<Self> {
-        let explained =
-            Arc::new(Explanations { fields: fields.clone(), covers, part, nonempty, files: OnceLock::new() });
+        let explanations =
+            Arc::new(Explanations { fields: fields.clone(), covers, kind, nonempty, files: OnceLock::new() });
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
-            let this = explained.clone();
+            let this = explanations.clone();
             let file = LazyFile::passing_text(fields.modified, move || {
                 let (description, lasts) = this.description();
                 Ok((write(&description), lasts))
             });
             builder.add(name, Format::Explanation, None, file);
         }
-        if !matches!(explained.part, Part::Slice(_)) {
-            let array = fields.shown.array().clone();
+        if !matches!(explanations.kind, FieldFolderKind::Slice(_)) {
+            let array = fields.subarray.array().clone();
             let file = LazyFile::passing_text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
         }
-        explained
+        explanations
     }
 
     /// Tells which files the folder has.
@@ -76,20 +77,22 @@ impl Explanations {
 
     /// The non-empty domain, where what is shown is so much larger that nobody wants to read it; and whether that lasts.
     fn written(&self) -> Result<Option<(Description<'_>, bool)>> {
-        let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.shown.known_shape()) else { return Ok(None) };
+        let (Some(nonempty), Some(shape)) = (&self.nonempty, self.fields.subarray.known_shape()) else {
+            return Ok(None);
+        };
         let cells = |shape: &[u64]| shape.iter().fold(1u128, |product, &length| product.saturating_mul(length.into()));
         let shown = cells(&shape);
         if shown < LARGE {
             return Ok(None);
         }
-        let explained = nonempty.explained()?;
-        let written = explained.fields.shown.known_shape().map_or(0, |shape| cells(&shape));
-        Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explained.description()))
+        let explanations = nonempty.explanations()?;
+        let written = explanations.fields.subarray.known_shape().map_or(0, |shape| cells(&shape));
+        Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explanations.description()))
     }
 
     /// What the texts tell, and whether it lasts: what could not be read may be the next time.
     fn description(&self) -> (Description<'_>, bool) {
-        let array = self.fields.shown.array();
+        let array = self.fields.subarray.array();
         let schema = array.schema();
         let mut findings = Findings { warnings: array.folder().directory().warnings().to_vec(), last: true };
         undecodable_fields(schema).iter().for_each(|error| findings.warn(error));
@@ -110,18 +113,18 @@ impl Explanations {
                 Vec::new()
             }
         };
-        let cells = match self.fields.shown.selection() {
-            Some(selection) => CellsShown::Dense {
-                axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisShown::of(a, d)).collect(),
+        let cells = match self.fields.subarray.selection() {
+            Some(selection) => CellsSummary::Dense {
+                axes: selection.axes().iter().zip(&schema.dimensions).map(|(a, d)| AxisSummary::of(a, d)).collect(),
                 covers: self.covers,
             },
             None => {
-                let rows = self.fields.shown.shape().map(|shape| shape.first().copied());
-                let non_empty = match self.part {
-                    Part::Slice(_) => Ok(None),
-                    Part::Whole | Part::Within(_) => non_empty_domain(array),
+                let rows = self.fields.subarray.shape().map(|shape| shape.first().copied());
+                let non_empty = match self.kind {
+                    FieldFolderKind::Slice(_) => Ok(None),
+                    FieldFolderKind::Whole | FieldFolderKind::Within(_) => non_empty_domain(array),
                 };
-                CellsShown::Sparse { rows: findings.known(rows), non_empty: findings.known(non_empty) }
+                CellsSummary::Sparse { rows: findings.known(rows), non_empty: findings.known(non_empty) }
             }
         };
         let written = findings.known(self.written()).map(|(description, lasts)| {
@@ -133,9 +136,9 @@ impl Explanations {
             path: array.path().to_string(),
             schema,
             cells,
-            selection: match &self.part {
-                Part::Slice(path) => Some(path.clone()),
-                Part::Whole | Part::Within(_) => None,
+            selection: match &self.kind {
+                FieldFolderKind::Slice(path) => Some(path.clone()),
+                FieldFolderKind::Whole | FieldFolderKind::Within(_) => None,
             },
             written,
             window: array.window(),
@@ -146,8 +149,8 @@ impl Explanations {
             enumerations,
             metadata,
             warnings: findings.shown(),
-            has_slices: !matches!(self.part, Part::Slice(_)),
-            has_history: self.part == Part::Whole,
+            has_slices: !matches!(self.kind, FieldFolderKind::Slice(_)),
+            has_history: self.kind == FieldFolderKind::Whole,
         };
         (description, findings.last)
     }

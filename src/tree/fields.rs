@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use super::builder::FolderBuilder;
 use super::lazy::LazyFile;
 use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
-use super::shown::{FieldId, Shown};
+use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
 use super::xattrs;
 use crate::export::Field;
@@ -65,14 +65,14 @@ impl FieldNames {
 /// What the files of one folder have in common.
 #[derive(Clone)]
 pub struct FieldFolder {
-    pub shown: Arc<dyn Shown>,
+    pub subarray: Arc<dyn Subarray>,
     pub names: Arc<FieldNames>,
     pub modified: SystemTime,
 }
 
 impl FieldFolder {
     pub fn schema(&self) -> &ArraySchema {
-        self.shown.array().schema()
+        self.subarray.array().schema()
     }
 
     /// Attributes, and for sparse arrays dimensions, in the order of the schema.
@@ -90,7 +90,7 @@ impl FieldFolder {
 
     /// How many cells a field's files have, where nothing has to be read for it.
     fn known_cells(&self, field: FieldId) -> Option<u64> {
-        let shape = self.shown.known_shape()?;
+        let shape = self.subarray.known_shape()?;
         match field {
             FieldId::Dimension(axis) if !self.schema().is_sparse() => shape.get(axis).copied(),
             _ => Some(shape.iter().product()),
@@ -129,23 +129,23 @@ impl FieldFolder {
             FieldId::Attribute(_) => Format::Raw,
             FieldId::Dimension(_) => Format::Coordinates,
         };
-        let shown = self.shown.clone();
+        let subarray = self.subarray.clone();
         let this = self.clone();
-        let values =
-            LazyFile::new(self.modified, move || shown.values(id)).described_by(move || xattrs::of_values(&this, id));
+        let values = LazyFile::new(self.modified, move || subarray.values(id))
+            .described_by(move || xattrs::of_values(&this, id));
         builder.add(format!("{stem}.{extension}"), format, name, with_cells(values, cells, field.cell_size()));
         if field.values_per_cell.is_none() {
-            let shown = self.shown.clone();
+            let subarray = self.subarray.clone();
             let this = self.clone();
-            let offsets = LazyFile::new(self.modified, move || shown.offsets(id));
+            let offsets = LazyFile::new(self.modified, move || subarray.offsets(id));
             let offsets = offsets.described_by(move || xattrs::of_offsets(&this, id));
             let offsets = with_cells(offsets, cells.map(|cells| cells + 1), Some(8));
             builder.add(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets);
         }
         if field.nullable {
-            let shown = self.shown.clone();
+            let subarray = self.subarray.clone();
             let this = self.clone();
-            let validity = LazyFile::new(self.modified, move || shown.validity(id));
+            let validity = LazyFile::new(self.modified, move || subarray.validity(id));
             let validity = validity.described_by(move || xattrs::of_validity(&this, id));
             builder.add(format!("{stem}.valid.u8"), Format::Validity, name, with_cells(validity, cells, Some(1)));
         }

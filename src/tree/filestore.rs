@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
-use super::dense::{DenseArray, DenseShown};
+use super::dense::{DenseArray, DenseSubarray};
 use super::lazy::LazyFile;
 use super::names::escape;
-use super::shown::{FieldId, Shown};
+use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
 use crate::array::dense::{AxisSelection, Selection};
 use crate::array::{Array, Metadata};
@@ -56,8 +56,8 @@ fn original(array: &Arc<Array>, modified: SystemTime) -> Result<Option<(String, 
     let size = file_size(array, &metadata).in_field("file_size").in_array(array.path())?;
     let dense = Arc::new(DenseArray::new(array.clone())?);
     let selection = Selection::new(vec![AxisSelection::contiguous(0, size)])?;
-    let shown = Arc::new(DenseShown::new(dense, selection));
-    let file = LazyFile::new(modified, move || shown.values(FieldId::Attribute(0))).with_length(size);
+    let subarray = Arc::new(DenseSubarray::new(dense, selection));
+    let file = LazyFile::new(modified, move || subarray.values(FieldId::Attribute(0))).with_length(size);
     let mime_type = metadata.get("mime_type").and_then(|value| value.bytes()).filter(|bytes| !bytes.is_empty());
     // The name that desktops have agreed on.
     let attributes = mime_type.map(|bytes| ("user.mime_type".to_owned(), bytes.to_vec()));

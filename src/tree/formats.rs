@@ -7,7 +7,7 @@ use super::enums;
 use super::fields::FieldFolder;
 use super::lazy::LazyFile;
 use super::rasters::{self, Rasters};
-use super::shown::{FieldId, column};
+use super::subarray::{FieldId, column};
 use super::tables;
 use super::texts::Format;
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
         tables::add_texts(texts, fields);
     });
     builder.add_folder("netcdf", true, |netcdf| {
-        if !is_sparse && fields.shown.known_shape().is_some_and(|shape| shape.contains(&0)) {
+        if !is_sparse && fields.subarray.known_shape().is_some_and(|shape| shape.contains(&0)) {
             return netcdf.leave_out("array.nc", "netCDF classic has no axis of length 0");
         }
         let this = fields.clone();
@@ -105,7 +105,7 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
         return;
     }
     let values = move |fields: &FieldFolder| -> Result<Arc<dyn Content>> {
-        let values = fields.shown.column_major_values(id)?;
+        let values = fields.subarray.column_major_values(id)?;
         values.ok_or_else(|| Error::unsupported("only attributes of dense arrays have a column-major order"))
     };
     let (name, user_name) = (fields.names.of_field(id), fields.user_name(id));
@@ -128,10 +128,10 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
     let column = |id: FieldId| -> Result<Column> {
         let mut field = rasters.describe(id)?;
         if let FieldId::Attribute(number) = id {
-            field.labels = enums::labels(fields.shown.array(), number)?;
+            field.labels = enums::labels(fields.subarray.array(), number)?;
         }
         let is_text = field.datatype.is_string() && field.datatype.size() == 1;
-        let mut column = column(&*fields.shown, id, field)?;
+        let mut column = column(&*fields.subarray, id, field)?;
         if let Some(offsets) = column.offsets.as_ref().filter(|_| is_text) {
             column.longest = Some(padded::longest(offsets)?);
         }
@@ -157,16 +157,16 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
 /// # Errors
 /// As [`column`].
 pub(super) fn column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
-    column(&*fields.shown, id, fields.describe(id))
+    column(&*fields.subarray, id, fields.describe(id))
 }
 
 /// A column of a field, with the labels of its enumeration.
 pub(super) fn labelled_column_of(fields: &FieldFolder, id: FieldId) -> Result<Column> {
     let mut field = fields.describe(id);
     if let FieldId::Attribute(number) = id {
-        field.labels = enums::labels(fields.shown.array(), number)?;
+        field.labels = enums::labels(fields.subarray.array(), number)?;
     }
-    column(&*fields.shown, id, field)
+    column(&*fields.subarray, id, field)
 }
 
 pub(super) fn unrepresentable(unrepresentable: Unrepresentable) -> Error {

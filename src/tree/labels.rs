@@ -8,13 +8,13 @@ use std::time::SystemTime;
 
 use super::array::array_folder;
 use super::builder::FolderBuilder;
-use super::dense::{DenseArray, DenseShown};
+use super::dense::{DenseArray, DenseSubarray};
 use super::fields::{FieldFolder, FieldNames};
 use super::formats;
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::names::FileNames;
 use super::options::{Extent, OpenOptions};
-use super::shown::FieldId;
+use super::subarray::FieldId;
 use crate::array::Array;
 use crate::array::dense::{AxisSelection, Selection};
 use crate::array::labels::LabelArray;
@@ -66,13 +66,14 @@ fn add_values(
     modified: SystemTime,
 ) -> Result<()> {
     let axis = selection.and_then(|selection| selection.axes().get(label.dimension as usize));
-    let (opened, shown) = shown(array, label, axis)?;
+    let (opened, subarray) = subarray(array, label, axis)?;
     // The label's attribute has a name of its own, which nobody chose.
     let mut names = FieldNames::of(opened.array.schema());
     if let Some(name) = names.attributes.get_mut(opened.attribute) {
         *name = stem.to_owned();
     }
-    let fields = FieldFolder { shown: Arc::new(shown), names: Arc::new(names), modified };
+    let subarray = Arc::new(subarray);
+    let fields = FieldFolder { subarray, names: Arc::new(names), modified };
     let attribute = FieldId::Attribute(opened.attribute);
     fields.add_raw(builder, attribute);
     formats::add_lines(builder, &fields, attribute);
@@ -84,12 +85,16 @@ fn add_values(
 ///
 /// # Errors
 /// As [`Array::label`].
-pub fn shown(array: &Array, label: &DimensionLabel, axis: Option<&AxisSelection>) -> Result<(LabelArray, DenseShown)> {
+pub fn subarray(
+    array: &Array,
+    label: &DimensionLabel,
+    axis: Option<&AxisSelection>,
+) -> Result<(LabelArray, DenseSubarray)> {
     let opened = array.label(label)?;
     let dense = Arc::new(DenseArray::new(opened.array.clone())?);
     let selection = match axis {
         Some(axis) => Selection::new(vec![axis.clone()])?,
         None => dense.default_selection(Extent::Domain)?.0,
     };
-    Ok((opened, DenseShown::new(dense, selection)))
+    Ok((opened, DenseSubarray::new(dense, selection)))
 }

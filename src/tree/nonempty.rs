@@ -6,8 +6,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use super::array::{Part, tree_of};
-use super::dense::{DenseArray, DenseShown};
+use super::array::{FieldFolderKind, tree_of};
+use super::dense::{DenseArray, DenseSubarray};
 use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
 use super::lazy::FixedFolder;
@@ -42,7 +42,7 @@ impl NonEmptyFolder {
     ///
     /// # Errors
     /// When a footer cannot be read, or the box is larger than any file.
-    pub fn explained(&self) -> Result<&Explanations> {
+    pub fn explanations(&self) -> Result<&Explanations> {
         Ok(&self.made()?.1)
     }
 
@@ -51,9 +51,9 @@ impl NonEmptyFolder {
             return Ok(made);
         }
         let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
-        let shown = Arc::new(DenseShown::new(self.dense.clone(), selection));
-        let whole = FieldFolder { shown, names: self.names.clone(), modified: self.modified };
-        let made = tree_of(whole, covers, &self.options, Part::Within(NONEMPTY), None)?;
+        let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
+        let whole = FieldFolder { subarray, names: self.names.clone(), modified: self.modified };
+        let made = tree_of(whole, covers, &self.options, FieldFolderKind::Within(NONEMPTY), None)?;
         Ok(self.made.get_or_init(|| made))
     }
 }

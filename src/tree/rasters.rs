@@ -13,7 +13,7 @@ use super::meta;
 use super::missing;
 use super::names::dimension_names;
 use super::notes::Notes;
-use super::shown::{FieldId, column};
+use super::subarray::{FieldId, column};
 use super::texts::Format;
 use crate::array::dense::AxisRange;
 use crate::array::metadata::Value;
@@ -79,7 +79,7 @@ fn header(
         let rasters = Rasters::of(&this)?;
         let field = rasters.describe(id)?;
         let scene = rasters.scene(id, &field)?;
-        let text = write(&column(&*this.shown, id, field)?, &scene);
+        let text = write(&column(&*this.subarray, id, field)?, &scene);
         Ok(Arc::new(text.map_err(|Unrepresentable(reason)| Error::unsupported(reason))?))
     })
 }
@@ -110,7 +110,7 @@ impl<'a> Rasters<'a> {
     /// # Errors
     /// When the metadata or a label that has coordinates cannot be read.
     pub fn of(fields: &'a FieldFolder) -> Result<Self> {
-        let metadata = fields.shown.array().metadata()?;
+        let metadata = fields.subarray.array().metadata()?;
         let mut notes = Notes::of(fields, meta::for_formats(&metadata));
         let dimensions = &fields.schema().dimensions;
         let names: Vec<String> = dimension_names(fields.schema()).map(Cow::into_owned).collect();
@@ -288,7 +288,7 @@ impl<'a> Rasters<'a> {
 
     /// The axes of rows and columns, and what is shown of each, where that is one run.
     pub fn rows_and_columns(&self) -> Option<([usize; 2], [&AxisRange; 2])> {
-        let axes = self.fields.shown.selection()?.axes();
+        let axes = self.fields.subarray.selection()?.axes();
         let found = line_and_sample_axes(axes.len(), self.band_axis)?;
         let [Some(rows), Some(columns)] = found.map(|axis| match axes.get(axis)?.ranges() {
             [range] => Some(range),
@@ -311,8 +311,8 @@ impl<'a> Rasters<'a> {
         let rank = self.fields.schema().dimensions.len();
         let values = field.values_per_cell.unwrap_or(1);
         let axis = if rank == 3 { Some(self.band_axis.unwrap_or(0)) } else { self.band_axis };
-        let shown = axis.and_then(|axis| self.fields.shown.selection()?.axes().get(axis));
-        let numbers: Vec<u64> = match (shown, axis) {
+        let subarray = axis.and_then(|axis| self.fields.subarray.selection()?.axes().get(axis));
+        let numbers: Vec<u64> = match (subarray, axis) {
             (Some(shown), _) if shown.len() <= MOST_BANDS => shown.runs(0, shown.len()).flat_map(positions).collect(),
             (None, None) => (0..values.into()).collect(),
             _ => return Vec::new(),
@@ -348,9 +348,9 @@ pub fn without_padding(fields: &FieldFolder) -> Result<FieldFolder> {
             None => "..".to_owned(),
         })
         .collect();
-    let shown = fields.shown.select(&parts.join(","), By::Position);
-    let shown = shown.map_err(|error| Error::unsupported(error.message))?;
-    Ok(FieldFolder { shown, ..fields.clone() })
+    let subarray = fields.subarray.select(&parts.join(","), By::Position);
+    let subarray = subarray.map_err(|error| Error::unsupported(error.message))?;
+    Ok(FieldFolder { subarray, ..fields.clone() })
 }
 
 /// GDAL has no more.
@@ -378,7 +378,7 @@ fn stem(folder: &StoreKey) -> Option<String> {
 
 /// What GDAL kept in a file of the array's folder. It is called like the folder was when it was written.
 fn gdal_file(fields: &FieldFolder) -> Result<Option<Vec<u8>>> {
-    let array = fields.shown.array();
+    let array = fields.subarray.array();
     let storage = &array.context().storage;
     let files = storage.list(array.path()).in_array(array.path())?;
     let found: Vec<_> = files.iter().filter(|file| !file.is_folder() && file.name.ends_with(GDAL_FILE)).collect();

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::array::{Part, fields_folder};
+use super::array::{FieldFolderKind, fields_folder};
 use super::fields::FieldFolder;
 use super::grammar::By;
 use super::node::{Entry, EntryKind, Folder, Node};
-use super::texts::Covers;
+use super::texts::CoveredBox;
 use crate::error::Result;
 
 /// Every selection of an array, by its name. Lists only the selections that were given a name and select something here,
@@ -34,16 +34,16 @@ impl SliceFolder {
 impl Folder for SliceFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let selection = self.selection(name);
-        match self.whole.shown.select(selection, self.by) {
-            Ok(shown) => {
-                let fields = FieldFolder { shown, ..self.whole.clone() };
+        match self.whole.subarray.select(selection, self.by) {
+            Ok(subarray) => {
+                let fields = FieldFolder { subarray, ..self.whole.clone() };
                 let place = match self.by {
                     By::Coordinate => "slice",
                     By::Position => "islice",
                 };
-                let part = Part::Slice(format!("{place}/{name}"));
-                let (mut folder, _) = fields_folder(&fields, Covers::Selection, part, None)?;
-                folder.holds(move || fields.shown.memory());
+                let kind = FieldFolderKind::Slice(format!("{place}/{name}"));
+                let (mut folder, _) = fields_folder(&fields, CoveredBox::Selection, kind, None)?;
+                folder.holds(move || fields.subarray.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }
             Err(error) => {
@@ -55,12 +55,12 @@ impl Folder for SliceFolder {
 
     fn why_absent(&self, name: &str) -> Option<String> {
         let selection = self.selection(name);
-        let error = self.whole.shown.select(selection, self.by).err()?;
+        let error = self.whole.subarray.select(selection, self.by).err()?;
         Some(error.into_error(selection).to_string())
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        let named = self.named.iter().filter(|(_, selection)| self.whole.shown.select(selection, self.by).is_ok());
+        let named = self.named.iter().filter(|(_, selection)| self.whole.subarray.select(selection, self.by).is_ok());
         Ok(named.map(|(name, _)| Entry { name: name.clone(), kind: EntryKind::Folder }).collect())
     }
 

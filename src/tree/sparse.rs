@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::grammar::bounds::integer_ends;
 use super::grammar::{self, By, DimensionBounds};
-use super::shown::{FieldId, Shown};
+use super::subarray::{FieldId, Subarray};
 use crate::array::Array;
 use crate::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ const EXACT: i128 = 1 << 53;
 type Ranges = Vec<Option<Vec<CoordinateRange>>>;
 
 /// The rows of a sparse array. Its footers are read when the first row, or their number, is wanted.
-pub struct SparseShown {
+pub struct SparseSubarray {
     array: Arc<Array>,
     /// `None` for all rows.
     ranges: Option<Ranges>,
@@ -32,14 +32,14 @@ pub struct SparseShown {
     var_columns: Mutex<HashMap<FieldId, Arc<VarColumn>>>,
 }
 
-impl SparseShown {
+impl SparseSubarray {
     /// All rows; `by_row` sorts them by coordinates.
     pub fn new(array: Arc<Array>, by_row: bool) -> Self {
         Self::of(array, None, by_row)
     }
 
     fn of(array: Arc<Array>, ranges: Option<Ranges>, by_row: bool) -> Self {
-        SparseShown { array, ranges, by_row, view: OnceLock::new(), var_columns: Mutex::default() }
+        SparseSubarray { array, ranges, by_row, view: OnceLock::new(), var_columns: Mutex::default() }
     }
 
     fn view(&self) -> Result<Arc<SparseView>> {
@@ -79,7 +79,7 @@ impl SparseShown {
     }
 }
 
-impl Shown for SparseShown {
+impl Subarray for SparseSubarray {
     fn array(&self) -> &Arc<Array> {
         &self.array
     }
@@ -138,7 +138,7 @@ impl Shown for SparseShown {
         Ok(Arc::new(RawFile(CountedColumn::new(FixedColumn::of_validity(self.view()?, number)?)?)))
     }
 
-    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>> {
+    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {
         let bounds = DimensionBounds::of_schema(self.array.schema());
         let chosen = grammar::sparse(selection, by, &bounds)?;
         let ranges = chosen.into_iter().map(|chosen| {

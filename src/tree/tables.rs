@@ -8,7 +8,7 @@ use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
 use super::formats::{column_of, labelled_column_of, unrepresentable};
 use super::lazy::LazyFile;
-use super::shown::FieldId;
+use super::subarray::FieldId;
 use super::texts::Format;
 use super::xattrs;
 use crate::array::{Array, Metadata};
@@ -25,7 +25,7 @@ const MOST_LISTED: u64 = 1 << 24;
 /// Whether a text whose size takes a pass over all cells is better left out of listings, as `ls -l` asks for the size of
 /// whatever they show: where a dense array has very many cells, of which most may never have been written.
 pub fn is_unlisted(fields: &FieldFolder) -> bool {
-    let cells = fields.shown.known_shape().and_then(|shape| shape.first().copied());
+    let cells = fields.subarray.known_shape().and_then(|shape| shape.first().copied());
     !fields.schema().is_sparse() && cells.is_some_and(|cells| cells > MOST_LISTED)
 }
 
@@ -105,7 +105,7 @@ const MOST_ROWS: u64 = 1 << 30;
 /// From where to where the two dimensions of a matrix go: the current domain, else the domain where that is a size, else
 /// what the metadata says of it and the fragments hold.
 fn matrix_domain(fields: &FieldFolder) -> Result<MatrixDomain> {
-    let array = fields.shown.array();
+    let array = fields.subarray.array();
     let schema = array.schema();
     let mut domain = MatrixDomain { first: [0; 2], lengths: [0; 2] };
     for (number, dimension) in schema.dimensions.iter().enumerate().take(2) {

@@ -2,7 +2,7 @@
 //!
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
-use super::grammar::moment::{self, Rest, saturating_digits};
+use super::grammar::moment::{self, Scanner, saturating_digits};
 use crate::error::{Error, Result};
 use crate::export::text::time::print;
 use crate::format::datatype::Datatype;
@@ -82,14 +82,14 @@ fn iso(milliseconds: u64) -> Option<String> {
 
 fn parse_iso(text: &str) -> std::result::Result<u64, &'static str> {
     const SHAPE: &str = "it is not in the form of ISO 8601";
-    let mut rest = Rest { text };
+    let mut rest = Scanner { text };
     let digits = rest.digits();
     let extended = digits.len() == 4;
     let (year, month, day) = match digits.len() {
         4 => (
             digits,
-            rest.after('-').and_then(Rest::two).ok_or(SHAPE)?,
-            rest.after('-').and_then(Rest::two).ok_or(SHAPE)?,
+            rest.after('-').and_then(Scanner::two).ok_or(SHAPE)?,
+            rest.after('-').and_then(Scanner::two).ok_or(SHAPE)?,
         ),
         8 => (&digits[..4], saturating_digits(&digits[4..6]), saturating_digits(&digits[6..])),
         _ => return Err(SHAPE),

@@ -20,8 +20,8 @@ use super::fields::FieldFolder;
 use super::grammar::{coordinate_text, range_text};
 use super::meta::hex;
 use super::names::dimension_name;
-use super::shown::FieldId;
-use super::texts::{AxisShown, pipeline_text};
+use super::subarray::FieldId;
+use super::texts::{AxisSummary, pipeline_text};
 use super::time::extended;
 use crate::array::{Array, Group};
 use crate::export::{Field, npy, number};
@@ -43,7 +43,7 @@ pub fn of_validity(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
 }
 
 fn beside_values(fields: &FieldFolder, id: FieldId, kind: &str, datatype: Datatype) -> ExtendedAttributes {
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("name", fields.user_name(id));
     out.add("kind", kind);
     out.add("type", datatype.name());
@@ -56,7 +56,7 @@ fn beside_values(fields: &FieldFolder, id: FieldId, kind: &str, datatype: Dataty
 pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     let schema = fields.schema();
     let field = fields.describe(id);
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("name", fields.user_name(id));
     out.add("kind", if matches!(id, FieldId::Attribute(_)) { "attribute" } else { "dimension" });
     out.add("type", field.datatype.name());
@@ -92,13 +92,13 @@ pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
 
 /// Of a file in which each cell is a row of all dimensions and attributes.
 pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("kind", "table");
     out.add("attributes", list(fields.schema().attributes.iter().map(|attribute| attribute.name.as_str().into())));
     out.add_place(fields, None);
     // Whoever asks this of a table has found its size, for which all rows were counted.
-    if fields.shown.known_shape().is_none()
-        && let Ok(shape) = fields.shown.shape()
+    if fields.subarray.known_shape().is_none()
+        && let Ok(shape) = fields.subarray.shape()
     {
         out.add("shape", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
     }
@@ -108,27 +108,27 @@ pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
 /// Of the folder of an array, or of a slice of one.
 pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     let schema = fields.schema();
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("object", "array");
     out.add("array_type", if schema.is_sparse() { "sparse" } else { "dense" });
     out.add("attributes", list(schema.attributes.iter().map(|attribute| attribute.name.as_str().into())));
     out.add("tile_order", order_name(schema.tile_order));
     out.add("cell_order", order_name(schema.cell_order));
     out.add_place(fields, None);
-    out.add("path", fields.shown.array().path().to_string());
+    out.add("path", fields.subarray.array().path().to_string());
     out.attributes
 }
 
 /// Of the folder of a member of a group that nobody has looked into.
 pub fn of_unopened(path: &StoreKey) -> ExtendedAttributes {
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("path", path.to_string());
     out.attributes
 }
 
 /// Of the folder of a group.
 pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("object", "group");
     if let Ok(members) = group.members() {
         out.add("members", members.iter().filter(|member| member.place.path().is_some()).count().to_string());
@@ -139,11 +139,11 @@ pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
 }
 
 #[derive(Default)]
-struct Collected {
+struct AttributesBuilder {
     attributes: ExtendedAttributes,
 }
 
-impl Collected {
+impl AttributesBuilder {
     fn add(&mut self, name: &str, value: impl Into<String>) {
         self.attributes.push((format!("user.tiledb.{name}"), value.into().into_bytes()));
     }
@@ -151,12 +151,12 @@ impl Collected {
     /// Which cells these are. The rows of a sparse array are counted for this.
     fn add_place(&mut self, fields: &FieldFolder, id: Option<FieldId>) {
         let schema = fields.schema();
-        let axes = match (id, fields.shown.selection()) {
+        let axes = match (id, fields.subarray.selection()) {
             (Some(FieldId::Dimension(axis)), Some(_)) => axis..axis + 1,
             _ => 0..schema.dimensions.len(),
         };
         // What keeps them from being counted is told by the files.
-        let shape = fields.shown.shape().ok().map(|shape| match fields.shown.selection() {
+        let shape = fields.subarray.shape().ok().map(|shape| match fields.subarray.selection() {
             Some(_) => shape.get(axes.clone()).unwrap_or_default().to_vec(),
             None => shape,
         });
@@ -166,9 +166,9 @@ impl Collected {
         self.add("order", if schema.is_sparse() { "rows" } else { "C" });
         let dimensions = schema.dimensions.get(axes.clone()).unwrap_or_default();
         self.add("dims", list(axes.clone().map(|axis| dimension_name(schema, axis))));
-        let selected = fields.shown.selection().and_then(|selection| selection.axes().get(axes));
+        let selected = fields.subarray.selection().and_then(|selection| selection.axes().get(axes));
         let first = |(axis, dimension)| {
-            let first = AxisShown::of(axis, dimension).first?;
+            let first = AxisSummary::of(axis, dimension).first?;
             Some(coordinate_text(dimension.datatype, &first))
         };
         let origin: Option<Vec<String>> =
@@ -176,7 +176,7 @@ impl Collected {
         if let Some(origin) = origin {
             self.add("origin", origin.join(","));
         }
-        self.add_version(fields.shown.array(), schema);
+        self.add_version(fields.subarray.array(), schema);
     }
 
     fn add_version(&mut self, array: &Array, schema: &ArraySchema) {

@@ -32,10 +32,10 @@ struct Level {
     newest: Vec<u32>,
 }
 
-/// What a search meets: a fragment, or a group of them, with the box that holds all that these have of the box that is
+/// What a search gives: a fragment, or a group of them, with the box that holds all that these have of the box that is
 /// searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Met {
+pub struct Intersection {
     /// `None` for a group.
     pub fragment: Option<usize>,
     pub positions: PositionBox,
@@ -97,7 +97,7 @@ impl BoxTree {
     pub fn newest_first<E>(
         &self,
         wanted: &PositionBox,
-        mut visit: impl FnMut(&Met) -> Result<bool, E>,
+        mut visit: impl FnMut(&Intersection) -> Result<bool, E>,
     ) -> Result<(), E> {
         // Newest first; height 0 are the fragments themselves, by their place in the order.
         let mut waiting: BinaryHeap<(u32, usize, usize)> = BinaryHeap::new();
@@ -108,7 +108,7 @@ impl BoxTree {
         while let Some((newest, height, place)) = waiting.pop() {
             let Some(positions) = self.share(height, place, wanted) else { continue };
             let fragment = (height == 0).then_some(newest as usize);
-            if !visit(&Met { fragment, positions })? || height == 0 {
+            if !visit(&Intersection { fragment, positions })? || height == 0 {
                 continue;
             }
             let below = height - 1;

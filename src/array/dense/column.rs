@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::pieces::{Cover, Piece, Source, for_each_piece};
+use super::pieces::{Piece, Source, TileOwner, for_each_piece};
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
@@ -57,6 +57,9 @@ struct Copy {
     is_reordered: bool,
 }
 
+/// Bytes of a tile, and those of a plan's units that have them.
+type Planned = (Range<u64>, Range<usize>);
+
 impl DenseColumn {
     /// The column of a file of `attribute` (by its number in the array's schema) over a selection.
     /// `fill` is one cell as it reads where nothing was written; its length is the size of a cell.
@@ -95,14 +98,14 @@ impl DenseColumn {
 
     /// Visits the pieces of `count` cells from cell `first`: see [`for_each_piece`].
     pub fn for_each_piece(&self, first: u64, count: u64, visit: impl FnMut(&Piece) -> Result<()>) -> Result<()> {
-        for_each_piece(self.view.grid(), &self.selection, first, count, |tile| self.covers(tile), visit)
+        for_each_piece(self.view.grid(), &self.selection, first, count, |tile| self.owners(tile), visit)
     }
 
-    fn covers(&self, tile: &[u64]) -> Result<Arc<[Cover]>> {
-        let covers = self.view.covers(tile)?;
+    fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
+        let owners = self.view.owners(tile)?;
         Ok(match &self.missing {
-            None => covers,
-            Some(present) => covers.iter().filter(|cover| present[cover.fragment]).cloned().collect(),
+            None => owners,
+            Some(present) => owners.iter().filter(|owner| present[owner.fragment]).cloned().collect(),
         })
     }
 
@@ -127,7 +130,7 @@ impl DenseColumn {
     pub fn plan(&self, first: u64, count: u64) -> Result<Plan> {
         let mut plan = Plan { units: Vec::new(), copies: Vec::new() };
         // Several boxes of one read may be of one tile.
-        let mut planned: HashMap<(usize, u64, bool), (Range<u64>, Range<usize>)> = HashMap::new();
+        let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
         self.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else {
                 plan.copies.push(Copy { piece: piece.clone(), units: 0..0, is_reordered: false });

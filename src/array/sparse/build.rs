@@ -8,7 +8,7 @@ use super::cells::FragmentCells;
 use super::deletes::Delete;
 use super::key::KeyPlan;
 use super::parallel::for_all;
-use super::plan::{Job, Planner};
+use super::plan::{Planner, Step};
 use super::rows::{RowMap, Segment};
 use super::selection::Selection;
 use super::store::Store;
@@ -28,7 +28,7 @@ const LOGGED_CELLS: u64 = 1 << 21;
 const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What rows come from.
-pub struct Basis {
+pub struct Query {
     pub array: Arc<Array>,
     pub plan: KeyPlan,
     pub deletes: Vec<Delete>,
@@ -37,7 +37,7 @@ pub struct Basis {
     pub cells: Vec<FragmentCells>,
 }
 
-impl Basis {
+impl Query {
     /// The map of all rows.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Basis {
         let sources: Vec<FragmentSource<'_>> =
             (0..self.cells.len()).map(|fragment| self.source(fragment)).collect::<Result<_>>()?;
         let store = Arc::new(Store::new(self.budget() / MAP_SHARE));
-        let planner = Planner { basis: self, sources: &sources };
+        let planner = Planner { query: self, sources: &sources };
         let segments = match execute(&self.array, &sources, &planner.plan()?, &store) {
             Err(Halt::Disorder(place)) => {
                 let array = self.array.path();
@@ -97,21 +97,21 @@ impl Basis {
     }
 }
 
-/// Does all jobs, on all cores.
-fn execute(array: &Array, sources: &[FragmentSource<'_>], jobs: &[Job], store: &Store) -> Merged<Vec<Segment>> {
-    let merges = jobs.iter().filter_map(|job| if let Job::Merge(task) = job { Some(task) } else { None });
+/// Does all steps, on all cores.
+fn execute(array: &Array, sources: &[FragmentSource<'_>], steps: &[Step], store: &Store) -> Merged<Vec<Segment>> {
+    let merges = steps.iter().filter_map(|step| if let Step::Merge(task) = step { Some(task) } else { None });
     let merges: Vec<&MergeTask> = merges.collect();
     let progress = Progress::new(array, merges.iter().map(|task| task.cells()).sum());
     let merged = for_all(merges.len(), |number| merges[number].run(sources, store, |cells| progress.add(cells)))?;
     progress.finish(store);
     let mut merged = merged.into_iter();
-    let segments = jobs.iter().filter_map(|job| match job {
-        Job::Run { fragment, positions } => Some(Segment::Run {
+    let segments = steps.iter().filter_map(|step| match step {
+        Step::Run { fragment, positions } => Some(Segment::Run {
             fragment: *fragment as u32,
             position: positions.start,
             rows: positions.end - positions.start,
         }),
-        Job::Merge(_) => merged.next(),
+        Step::Merge(_) => merged.next(),
     });
     Ok(segments.collect())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cells::TileCells;
 use super::files::FixedFile;
-use super::gather::{DROPPED, Gathered, interleave};
+use super::gather::{DROPPED, GatherList, interleave};
 use super::rows::Rows;
 use super::view::SparseView;
 use crate::array::fragment::FieldFile;
@@ -89,21 +89,21 @@ impl FixedColumn {
         let mut out = out.into();
         let size = self.cell_size as u64;
         let count = out.len() / size;
-        let (mut plan, mut cells, mut gathered) = (Plan::default(), Vec::new(), Gathered::default());
+        let (mut plan, mut cells, mut gathered) = (Plan::default(), Vec::new(), GatherList::default());
         let mut done = 0;
         self.view.map()?.for_each(first, count, |rows| {
             plan.clear();
             match &rows {
                 Rows::Run { fragment, position, rows } => self.plan(&mut plan, *fragment, *position, *rows)?,
-                Rows::Mixed(mixed) => {
-                    for part in mixed.parts.iter().filter(|part| part.cells > 0) {
+                Rows::Interleaved(interleaved) => {
+                    for part in interleaved.parts.iter().filter(|part| part.cells > 0) {
                         self.plan(&mut plan, part.fragment, part.position, part.cells)?;
                     }
                 }
                 Rows::Scattered(addresses) => {
                     gathered.set_scattered(addresses);
-                    for stretch in &gathered.stretches {
-                        self.plan(&mut plan, stretch.fragment, stretch.position, stretch.cells)?;
+                    for slab in &gathered.slabs {
+                        self.plan(&mut plan, slab.fragment, slab.position, slab.cells)?;
                     }
                 }
             }
@@ -120,7 +120,7 @@ impl FixedColumn {
             cells.resize(plan.cells as usize * self.cell_size, 0);
             self.copy(&plan, &mut batches, &mut cells)?;
             match rows {
-                Rows::Mixed(mixed) => interleave(mixed, &cells, self.cell_size, out),
+                Rows::Interleaved(interleaved) => interleave(interleaved, &cells, self.cell_size, out),
                 _ => {
                     let rows = gathered.rows.iter().zip(cells.chunks_exact(self.cell_size));
                     for (row, cell) in rows.filter(|(row, _)| **row != DROPPED) {
@@ -138,7 +138,7 @@ impl FixedColumn {
         let array = self.view.array();
         let mut add = || {
             let file = self.file(fragment)?;
-            self.view.basis().cells[fragment as usize].for_each_tile(position, count, |_, cells| {
+            self.view.query().cells[fragment as usize].for_each_tile(position, count, |_, cells| {
                 let start = plan.units.len();
                 file.units(cells, &mut plan.units)?;
                 plan.copies.push(Copy { fragment, cells, units: start..plan.units.len() });
@@ -167,7 +167,7 @@ impl FixedColumn {
         let file = self.file(copy.fragment)?;
         file.read_planned(copy.cells, TileReader::new(copy.units.clone()), batches, out)?;
         let axis = match &self.kind {
-            Kind::Dimension(dimension) => self.view.basis().plan.axes.get(*dimension),
+            Kind::Dimension(dimension) => self.view.query().plan.axes.get(*dimension),
             Kind::Attribute(..) => None,
         };
         match axis.and_then(|axis| Some((axis, axis.find_outside(out)?))) {

@@ -5,7 +5,7 @@
 //! the order it came in. Both sorts take a bounded amount of memory.
 
 use super::key::KeyPlan;
-use super::merge::{CellSink, CellStream, Part, merge};
+use super::merge::{CellSink, CellStream, MergeInput, merge};
 use super::record::{self, Record, RunWriter};
 use super::rows::{Address, ScatteredSegment};
 use super::sort::{AddressWriter, part_bytes, sorting_share};
@@ -71,7 +71,7 @@ const SHOWN: u64 = 1;
 /// Sorts the cells of a merge by their coordinates, the newest first.
 struct ByCoordinates<'a> {
     plan: &'a KeyPlan,
-    /// By part.
+    /// By input.
     fragments: &'a [usize],
     writer: RunWriter<'a>,
     record: Record,
@@ -79,16 +79,16 @@ struct ByCoordinates<'a> {
 }
 
 impl CellSink for ByCoordinates<'_> {
-    fn take<S: CellStream>(&mut self, number: usize, part: &Part<S>, _: bool) -> Merged<()> {
-        let (batch, record) = (&part.batch, &mut self.record);
+    fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, _: bool) -> Merged<()> {
+        let (batch, record) = (&input.batch, &mut self.record);
         record.key.clear();
-        self.plan.sortable_bytes(batch.key(part.cell, self.plan.words()), &batch.columns, part.cell, &mut record.key);
-        record.key.extend(batch.zeros(part.cell).to_be_bytes());
-        let (time, age) = part.age();
+        self.plan.sortable_bytes(batch.key(input.cell, self.plan.words()), &batch.columns, input.cell, &mut record.key);
+        record.key.extend(batch.zeros(input.cell).to_be_bytes());
+        let (time, age) = input.age();
         record.key.extend((!time).to_be_bytes());
         record.key.extend((!(age as u64)).to_be_bytes());
-        record.rank = self.seen << 1 | u64::from(part.is_shown());
-        record.address = Address::new(self.fragments[number] as u32, part.position())?;
+        record.rank = self.seen << 1 | u64::from(input.is_shown());
+        record.address = Address::new(self.fragments[number] as u32, input.position())?;
         self.seen += 1;
         Ok(self.writer.push(record)?)
     }

@@ -23,7 +23,7 @@ pub enum CellOrder {
 
 /// What one dimension contributes to a key, or all of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum KeyField {
     /// The index along the Hilbert curve.
     Hilbert,
     /// The number of the space tile along a dimension.
@@ -34,10 +34,10 @@ enum Part {
     Text(usize),
 }
 
-/// A part, and where it is: how far left in which word.
+/// A field, and where it is: how far left in which word.
 #[derive(Debug, Clone, Copy)]
-struct Placed {
-    part: Part,
+struct PackedField {
+    field: KeyField,
     word: usize,
     shift: u32,
 }
@@ -46,7 +46,7 @@ struct Placed {
 #[derive(Debug)]
 pub struct KeyPlan {
     pub axes: Vec<Axis>,
-    parts: Vec<Placed>,
+    fields: Vec<PackedField>,
     words: usize,
     hilbert: Option<Hilbert>,
     /// By dimension: whether the space tile is part of the key.
@@ -113,34 +113,34 @@ impl KeyPlan {
         };
         let mut packer = Packer::default();
         if is_hilbert {
-            packer.add(Part::Hilbert, 64);
+            packer.add(KeyField::Hilbert, 64);
         }
         for number in directed(schema.tile_order) {
             if tiled[number] {
-                packer.add(Part::Tile(number), bits(axes[number].tile(axes[number].last())));
+                packer.add(KeyField::Tile(number), bits(axes[number].tile(axes[number].last())));
             }
         }
         for number in directed(schema.cell_order) {
             match axes[number].scale {
-                Scale::Text => packer.add(Part::Text(number), 64),
+                Scale::Text => packer.add(KeyField::Text(number), 64),
                 Scale::Integer { last, extent: Some(extent), .. } if tiled[number] => {
-                    packer.add(Part::Position(number), bits(last.min(extent - 1)));
+                    packer.add(KeyField::Position(number), bits(last.min(extent - 1)));
                 }
                 Scale::Integer { last, .. } | Scale::Float { last, .. } => {
-                    packer.add(Part::Position(number), bits(last));
+                    packer.add(KeyField::Position(number), bits(last));
                 }
             }
         }
-        let Packer { parts, words, .. } = packer;
+        let Packer { fields, words, .. } = packer;
         // At least one word, so that every key has a first one.
         let words = words.max(1);
         let mut texts = vec![None; words];
-        for placed in &parts {
-            if let Part::Text(number) = placed.part {
-                texts[placed.word] = Some(number);
+        for packed in &fields {
+            if let KeyField::Text(number) = packed.field {
+                texts[packed.word] = Some(number);
             }
         }
-        Ok(KeyPlan { axes, parts, words, hilbert, tiled, texts })
+        Ok(KeyPlan { axes, fields, words, hilbert, tiled, texts })
     }
 
     /// Words of a key, at least 1.
@@ -165,9 +165,9 @@ impl KeyPlan {
 
     /// Whether the order is that of the coordinates, the first dimension being the most significant.
     pub fn is_row_major(&self) -> bool {
-        self.parts.is_sorted_by_key(|placed| match placed.part {
-            Part::Position(number) | Part::Text(number) => Some(number),
-            Part::Tile(_) | Part::Hilbert => None,
+        self.fields.is_sorted_by_key(|packed| match packed.field {
+            KeyField::Position(number) | KeyField::Text(number) => Some(number),
+            KeyField::Tile(_) | KeyField::Hilbert => None,
         }) && self.hilbert.is_none()
             && !self.tiled.contains(&true)
     }
@@ -186,32 +186,32 @@ impl KeyPlan {
     pub fn keys(&self, columns: &[AxisColumn], cells: usize, keys: &mut Vec<u64>) {
         keys.clear();
         keys.resize(cells * self.words, 0);
-        for placed in &self.parts {
-            let rows = keys.chunks_exact_mut(self.words).map(|key| &mut key[placed.word]);
-            match placed.part {
-                Part::Hilbert => self.add_hilbert(columns, rows),
-                Part::Tile(number) => {
+        for packed in &self.fields {
+            let rows = keys.chunks_exact_mut(self.words).map(|key| &mut key[packed.word]);
+            match packed.field {
+                KeyField::Hilbert => self.add_hilbert(columns, rows),
+                KeyField::Tile(number) => {
                     let positions = &columns[number].positions;
                     let mut tile = SpaceTile::default();
                     for (word, position) in rows.zip(positions) {
                         tile.move_to(&self.axes[number], *position);
-                        *word |= tile.number << placed.shift;
+                        *word |= tile.number << packed.shift;
                     }
                 }
-                Part::Position(number) if self.tiled[number] && !self.axes[number].is_float() => {
+                KeyField::Position(number) if self.tiled[number] && !self.axes[number].is_float() => {
                     let positions = &columns[number].positions;
                     let mut tile = SpaceTile::default();
                     for (word, position) in rows.zip(positions) {
                         tile.move_to(&self.axes[number], *position);
-                        *word |= (position - tile.first) << placed.shift;
+                        *word |= (position - tile.first) << packed.shift;
                     }
                 }
-                Part::Position(number) => {
+                KeyField::Position(number) => {
                     for (word, position) in rows.zip(&columns[number].positions) {
-                        *word |= position << placed.shift;
+                        *word |= position << packed.shift;
                     }
                 }
-                Part::Text(number) => {
+                KeyField::Text(number) => {
                     for (cell, word) in rows.enumerate() {
                         *word = text_word(columns[number].text(cell));
                     }
@@ -332,15 +332,15 @@ impl KeyPlan {
     /// and whatever follows in the order of the array.
     pub fn compare_behind(&self, number: usize, a: (&[AxisColumn], usize), b: (&[AxisColumn], usize)) -> Ordering {
         let ((a, a_cell), (b, b_cell)) = (a, b);
-        let from = self.parts.iter().position(|placed| placed.part == Part::Text(number)).unwrap_or(0);
-        for placed in &self.parts[from..] {
-            let order = match placed.part {
-                Part::Text(number) => a[number].text(a_cell).cmp(b[number].text(b_cell)),
+        let from = self.fields.iter().position(|packed| packed.field == KeyField::Text(number)).unwrap_or(0);
+        for packed in &self.fields[from..] {
+            let order = match packed.field {
+                KeyField::Text(number) => a[number].text(a_cell).cmp(b[number].text(b_cell)),
                 // Tiles and the curve come before any string.
-                Part::Position(number) | Part::Tile(number) => {
+                KeyField::Position(number) | KeyField::Tile(number) => {
                     a[number].positions.get(a_cell).cmp(&b[number].positions.get(b_cell))
                 }
-                Part::Hilbert => Ordering::Equal,
+                KeyField::Hilbert => Ordering::Equal,
             };
             if order != Ordering::Equal {
                 return order;
@@ -401,17 +401,17 @@ impl SpaceTile {
     }
 }
 
-/// Lays parts into words.
+/// Lays fields into words.
 #[derive(Default)]
 struct Packer {
-    parts: Vec<Placed>,
+    fields: Vec<PackedField>,
     words: usize,
     /// Bits left in the last word.
     left: u32,
 }
 
 impl Packer {
-    fn add(&mut self, part: Part, bits: u32) {
+    fn add(&mut self, field: KeyField, bits: u32) {
         if bits == 0 {
             return;
         }
@@ -420,7 +420,7 @@ impl Packer {
             self.left = 64;
         }
         self.left -= bits;
-        self.parts.push(Placed { part, word: self.words - 1, shift: self.left });
+        self.fields.push(PackedField { field, word: self.words - 1, shift: self.left });
     }
 }
 

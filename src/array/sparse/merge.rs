@@ -28,11 +28,11 @@ pub trait CellStream {
 
 /// Takes the cells of a merge, in order.
 pub trait CellSink {
-    /// The next cell of a part. `is_same` says that it has the coordinates of the one before.
-    fn take<S: CellStream>(&mut self, number: usize, part: &Part<S>, is_same: bool) -> Merged<()>;
+    /// The next cell of an input. `is_same` says that it has the coordinates of the one before.
+    fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()>;
 }
 
-/// Shows `sink` all cells that are present, those of each part in their order.
+/// Shows `sink` all cells that are present, those of each input in their order.
 ///
 /// # Errors
 /// Those of the streams and of `sink`; [`Error::Unsupported`] for keys of very many words.
@@ -50,7 +50,7 @@ pub fn merge<S: CellStream, K: CellSink>(plan: &KeyPlan, streams: Vec<S>, sink: 
 }
 
 /// One fragment in a merge, at its next cell.
-pub struct Part<S> {
+pub struct MergeInput<S> {
     pub stream: S,
     pub batch: Batch,
     /// The next cell, in the batch.
@@ -60,7 +60,7 @@ pub struct Part<S> {
     is_done: bool,
 }
 
-impl<S: CellStream> Part<S> {
+impl<S: CellStream> MergeInput<S> {
     /// Position of the next cell in the fragment.
     #[inline]
     pub fn position(&self) -> u64 {
@@ -76,7 +76,7 @@ impl<S: CellStream> Part<S> {
     /// Whether the next cell is a row, if it is the newest of its coordinates.
     #[inline]
     pub fn is_shown(&self) -> bool {
-        self.batch.marks.is_shown(self.cell)
+        self.batch.visibility.is_shown(self.cell)
     }
 }
 
@@ -100,11 +100,11 @@ fn is_less<const WORDS: usize>(a: &[u64; WORDS], b: &[u64; WORDS]) -> bool {
 
 struct Merge<'a, S, K, const WORDS: usize, const EXACT: bool> {
     plan: &'a KeyPlan,
-    parts: Vec<Part<S>>,
-    /// Keys of the parts' next cells.
+    inputs: Vec<MergeInput<S>>,
+    /// Keys of the inputs' next cells.
     heads: Vec<[u64; WORDS]>,
     /// The losers of the matches at the inner nodes of the tournament: node 1 is the last match, and the players
-    /// of node n are those of nodes 2n and 2n + 1, where part p plays at node p + number of parts.
+    /// of node n are those of nodes 2n and 2n + 1, where input p plays at node p + number of inputs.
     losers: Vec<u32>,
     buffers: StreamBuffers,
     sink: &'a mut K,
@@ -113,7 +113,7 @@ struct Merge<'a, S, K, const WORDS: usize, const EXACT: bool> {
 impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merge<'a, S, K, WORDS, EXACT> {
     fn run(plan: &'a KeyPlan, streams: Vec<S>, sink: &'a mut K) -> Merged<()> {
         let count = streams.len();
-        let parts = streams.into_iter().map(|stream| Part {
+        let inputs = streams.into_iter().map(|stream| MergeInput {
             stream,
             batch: Batch::default(),
             cell: 0,
@@ -122,7 +122,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         });
         let mut merge: Merge<'a, S, K, WORDS, EXACT> = Merge {
             plan,
-            parts: parts.collect(),
+            inputs: inputs.collect(),
             heads: vec![[0; WORDS]; count],
             losers: vec![0; count.max(1)],
             buffers: StreamBuffers::default(),
@@ -132,15 +132,15 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
     }
 
     fn play(&mut self) -> Merged<()> {
-        for part in 0..self.parts.len() {
-            self.fill(part)?;
-            self.settle(part)?;
+        for input in 0..self.inputs.len() {
+            self.fill(input)?;
+            self.settle(input)?;
         }
         let Some(mut winner) = self.first_round() else { return Ok(()) };
         let mut before: Option<Before<WORDS>> = None;
-        while !self.parts[winner].is_done {
+        while !self.inputs[winner].is_done {
             let is_same = before.as_ref().is_some_and(|before| self.is_same(winner, before));
-            self.sink.take(winner, &self.parts[winner], is_same)?;
+            self.sink.take(winner, &self.inputs[winner], is_same)?;
             if !is_same {
                 self.remember(winner, &mut before);
             }
@@ -152,10 +152,10 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
 
     /// Plays all matches once; the winner of the last.
     fn first_round(&mut self) -> Option<usize> {
-        let count = self.parts.len();
+        let count = self.inputs.len();
         let mut winners = vec![0u32; 2 * count];
-        for (part, winner) in winners[count..].iter_mut().enumerate() {
-            *winner = part as u32;
+        for (input, winner) in winners[count..].iter_mut().enumerate() {
+            *winner = input as u32;
         }
         for node in (1..count).rev() {
             let (a, b) = (winners[2 * node], winners[2 * node + 1]);
@@ -166,11 +166,11 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         (count > 0).then(|| winners[1] as usize)
     }
 
-    /// Plays the matches of a part again, whose next cell is another one now; the winner of the last.
+    /// Plays the matches of an input again, whose next cell is another one now; the winner of the last.
     #[inline]
-    fn replay(&mut self, part: usize) -> usize {
-        let mut winner = part;
-        let mut node = (part + self.parts.len()) / 2;
+    fn replay(&mut self, input: usize) -> usize {
+        let mut winner = input;
+        let mut node = (input + self.inputs.len()) / 2;
         if !EXACT {
             while node > 0 {
                 let other = self.losers[node] as usize;
@@ -183,7 +183,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
             return winner;
         }
         // Who wins is as good as random: choosing without branches is several times faster.
-        let mut key = self.heads[part];
+        let mut key = self.heads[input];
         while node > 0 {
             let other = self.losers[node] as usize;
             let other_key = self.heads[other];
@@ -213,7 +213,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
     }
 
     fn compare_texts(&self, a: usize, b: usize) -> Ordering {
-        let (x, y) = (&self.parts[a], &self.parts[b]);
+        let (x, y) = (&self.inputs[a], &self.inputs[b]);
         if x.is_done || y.is_done {
             return x.is_done.cmp(&y.is_done);
         }
@@ -226,49 +226,49 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
     /// Of cells in the same place the newest comes first, and of several fragments' the younger one's.
     #[cold]
     fn is_newer(&self, a: usize, b: usize) -> bool {
-        let (x, y) = (&self.parts[a], &self.parts[b]);
+        let (x, y) = (&self.inputs[a], &self.inputs[b]);
         if x.is_done || y.is_done {
             return !x.is_done;
         }
         x.age() > y.age()
     }
 
-    /// Whether the next cell of a part has the coordinates of the one before.
+    /// Whether the next cell of an input has the coordinates of the one before.
     #[inline]
-    fn is_same(&self, part: usize, before: &Before<WORDS>) -> bool {
-        if self.heads[part] != before.key {
+    fn is_same(&self, input: usize, before: &Before<WORDS>) -> bool {
+        if self.heads[input] != before.key {
             return false;
         }
-        let part = &self.parts[part];
+        let input = &self.inputs[input];
         let same_text =
-            |(number, column): (usize, &AxisColumn)| column.text(0) == part.batch.columns[number].text(part.cell);
+            |(number, column): (usize, &AxisColumn)| column.text(0) == input.batch.columns[number].text(input.cell);
         EXACT || before.columns.iter().enumerate().all(same_text)
     }
 
     #[inline]
-    fn remember(&self, part: usize, before: &mut Option<Before<WORDS>>) {
-        let key = self.heads[part];
-        let part = &self.parts[part];
+    fn remember(&self, input: usize, before: &mut Option<Before<WORDS>>) {
+        let key = self.heads[input];
+        let input = &self.inputs[input];
         match before {
             Some(before) if EXACT => before.key = key,
             Some(before) => {
                 before.key = key;
-                let columns = before.columns.iter_mut().zip(&part.batch.columns);
-                columns.for_each(|(kept, column)| kept.set_only(column, part.cell));
+                let columns = before.columns.iter_mut().zip(&input.batch.columns);
+                columns.for_each(|(kept, column)| kept.set_only(column, input.cell));
             }
             None => {
-                let columns = part.batch.columns.iter().map(|column| column.only(part.cell)).collect();
+                let columns = input.batch.columns.iter().map(|column| column.only(input.cell)).collect();
                 *before = Some(Before { key, columns });
             }
         }
     }
 
-    /// Moves a part to its next cell.
+    /// Moves an input to its next cell.
     #[inline]
     fn advance(&mut self, number: usize) -> Merged<()> {
-        let part = &mut self.parts[number];
-        part.cell += 1;
-        if part.cell == part.batch.count {
+        let input = &mut self.inputs[number];
+        input.cell += 1;
+        if input.cell == input.batch.count {
             self.fill(number)?;
         }
         self.settle(number)
@@ -278,35 +278,35 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
     #[inline]
     fn settle(&mut self, number: usize) -> Merged<()> {
         loop {
-            let part = &mut self.parts[number];
-            if part.is_done {
+            let input = &mut self.inputs[number];
+            if input.is_done {
                 self.heads[number] = [u64::MAX; WORDS];
                 return Ok(());
             }
-            if part.batch.marks.is_present(part.cell) {
+            if input.batch.visibility.is_present(input.cell) {
                 break;
             }
-            part.cell += 1;
-            if part.cell == part.batch.count {
+            input.cell += 1;
+            if input.cell == input.batch.count {
                 self.fill(number)?;
             }
         }
-        let part = &mut self.parts[number];
-        if let Some(time) = part.batch.marks.times.get(part.cell) {
-            part.time = *time;
+        let input = &mut self.inputs[number];
+        if let Some(time) = input.batch.visibility.times.get(input.cell) {
+            input.time = *time;
         }
         let words = self.plan.words();
-        self.heads[number][..words].copy_from_slice(part.batch.key(part.cell, words));
+        self.heads[number][..words].copy_from_slice(input.batch.key(input.cell, words));
         Ok(())
     }
 
-    /// Reads a part's next batch.
+    /// Reads an input's next batch.
     #[cold]
     fn fill(&mut self, number: usize) -> Merged<()> {
-        let part = &mut self.parts[number];
-        part.is_done = !part.stream.read(&mut part.batch, &mut self.buffers)?;
-        part.cell = 0;
-        part.time = part.stream.time();
+        let input = &mut self.inputs[number];
+        input.is_done = !input.stream.read(&mut input.batch, &mut self.buffers)?;
+        input.cell = 0;
+        input.time = input.stream.time();
         Ok(())
     }
 }

@@ -7,21 +7,21 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::merge::{CellSink, CellStream, Part};
-use super::rows::MixedWriter;
+use super::merge::{CellSink, CellStream, MergeInput};
+use super::rows::InterleavedWriter;
 use super::task::Merged;
 use crate::error::Error;
 
 /// Stretches of cells of one fragment with the same coordinates that may be rows: more than any sound one has.
 const MOST_STRETCHES: usize = 1 << 16;
 
-/// Tells a [`MixedWriter`] of each cell that is a row, and of the others of its part before it that they are dropped.
+/// Tells an [`InterleavedWriter`] of each cell that is a row, and of the others of its input before it that they are dropped.
 pub struct Newest<'a, 'b> {
-    writer: &'a mut MixedWriter<'b>,
-    /// By part, the position of the first cell that the writer has not been told of.
+    writer: &'a mut InterleavedWriter<'b>,
+    /// By input, the position of the first cell that the writer has not been told of.
     told: Vec<u64>,
-    /// The part and the age of the newest cells with the present coordinates.
-    part: usize,
+    /// The input and the age of the newest cells with the present coordinates.
+    input: usize,
     age: (u64, usize),
     /// The positions of those that are shown: the first stretch, which is seldom more than one cell, and others.
     rows: Range<u64>,
@@ -29,9 +29,9 @@ pub struct Newest<'a, 'b> {
 }
 
 impl<'a, 'b> Newest<'a, 'b> {
-    /// The parts start at these positions.
-    pub fn new(writer: &'a mut MixedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
-        Newest { writer, told: starts.collect(), part: 0, age: (0, 0), rows: 0..0, more: Vec::new() }
+    /// The inputs start at these positions.
+    pub fn new(writer: &'a mut InterleavedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
+        Newest { writer, told: starts.collect(), input: 0, age: (0, 0), rows: 0..0, more: Vec::new() }
     }
 
     /// Tells of the last rows. Cells behind them are left out.
@@ -62,13 +62,13 @@ impl<'a, 'b> Newest<'a, 'b> {
         if rows.is_empty() {
             return Ok(());
         }
-        for _ in self.told[self.part]..rows.start {
-            self.writer.push(self.part, false)?;
+        for _ in self.told[self.input]..rows.start {
+            self.writer.push(self.input, false)?;
         }
         for _ in rows.clone() {
-            self.writer.push(self.part, true)?;
+            self.writer.push(self.input, true)?;
         }
-        self.told[self.part] = rows.end;
+        self.told[self.input] = rows.end;
         Ok(())
     }
 
@@ -93,18 +93,18 @@ impl<'a, 'b> Newest<'a, 'b> {
 
 impl CellSink for Newest<'_, '_> {
     #[inline]
-    fn take<S: CellStream>(&mut self, number: usize, part: &Part<S>, is_same: bool) -> Merged<()> {
-        let age = part.age();
+    fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()> {
+        let age = input.age();
         let order = if is_same { age.cmp(&self.age) } else { Ordering::Greater };
         match order {
             Ordering::Less => return Ok(()),
-            Ordering::Equal if part.stream.has_versions() => return Ok(()),
+            Ordering::Equal if input.stream.has_versions() => return Ok(()),
             Ordering::Equal => {}
             Ordering::Greater if is_same => self.forget(),
             Ordering::Greater => self.tell()?,
         }
-        (self.part, self.age) = (number, age);
-        if part.is_shown() { self.add_row(part.position()) } else { Ok(()) }
+        (self.input, self.age) = (number, age);
+        if input.is_shown() { self.add_row(input.position()) } else { Ok(()) }
     }
 }
 
@@ -137,8 +137,9 @@ mod tests {
             batch.position = 100 + self.next as u64;
             batch.count = cells.len();
             batch.keys = cells.iter().map(|cell| cell.0).collect();
-            batch.marks.times = if self.has_versions { cells.iter().map(|cell| cell.1).collect() } else { Vec::new() };
-            batch.marks.shown = cells.iter().map(|cell| cell.2).collect();
+            batch.visibility.times =
+                if self.has_versions { cells.iter().map(|cell| cell.1).collect() } else { Vec::new() };
+            batch.visibility.shown = cells.iter().map(|cell| cell.2).collect();
             self.next += cells.len();
             Ok(!cells.is_empty())
         }
@@ -166,7 +167,7 @@ mod tests {
     fn rows_of(fragments: &[(Cells, bool)]) -> Vec<(u32, u64)> {
         let store = std::sync::Arc::new(Store::new(usize::MAX));
         let starts: Vec<(u32, u64)> = (0..fragments.len() as u32).map(|number| (number, 100)).collect();
-        let mut writer = MixedWriter::new(&store, &starts);
+        let mut writer = InterleavedWriter::new(&store, &starts);
         let mut newest = Newest::new(&mut writer, starts.iter().map(|start| start.1));
         let listed = |(age, (cells, has_versions)): (usize, &(Cells, bool))| Listed {
             cells: cells.clone(),
@@ -176,15 +177,15 @@ mod tests {
         };
         let streams = fragments.iter().enumerate().map(listed).collect();
         assert!(merge(&plan(), streams, &mut newest).and_then(|()| newest.finish()).is_ok());
-        let map = RowMap::new(vec![Segment::Mixed(writer.finish().unwrap())], store);
+        let map = RowMap::new(vec![Segment::Interleaved(writer.finish().unwrap())], store);
         let mut rows = Vec::new();
         map.for_each(0, map.count(), |some| {
-            let Rows::Mixed(mixed) = some else { panic!("no merge") };
-            let mut next: Vec<u64> = mixed.parts.iter().map(|part| part.position).collect();
-            for code in &mixed.codes {
+            let Rows::Interleaved(interleaved) = some else { panic!("no merge") };
+            let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
+            for code in &interleaved.codes {
                 let part = usize::from(code >> 1);
                 if code & 1 == 0 {
-                    rows.push((mixed.parts[part].fragment, next[part]));
+                    rows.push((interleaved.parts[part].fragment, next[part]));
                 }
                 next[part] += 1;
             }

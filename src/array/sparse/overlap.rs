@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Where the cells of one tile lie in the order: between two keys, both included. Cells outside are impossible,
 /// but there need not be one at either end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Span {
+pub struct KeyRange {
     pub low: Box<[u64]>,
     pub high: Box<[u64]>,
 }
@@ -16,9 +16,9 @@ pub struct Span {
 /// Consecutive tiles of one fragment: its number, and places among its tiles.
 pub type TileRun = (usize, Range<u64>);
 
-/// A part of the order.
+/// Tiles that share a part of the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum TileGroup {
     /// Tiles whose cells follow each other as they are stored, with none of other fragments between.
     Alone(TileRun),
     /// Tiles of several fragments that lie across each other.
@@ -27,49 +27,49 @@ pub enum Part {
 
 /// Makes the most of what is known of a fragment's tiles when its cells are surely in order: a tile does not
 /// begin before the one in front of it does, nor end behind the end of the next one.
-pub fn tighten(spans: &mut [Span]) {
-    for at in 1..spans.len() {
-        if spans[at].low < spans[at - 1].low {
-            spans[at].low = spans[at - 1].low.clone();
+pub fn tighten(key_ranges: &mut [KeyRange]) {
+    for at in 1..key_ranges.len() {
+        if key_ranges[at].low < key_ranges[at - 1].low {
+            key_ranges[at].low = key_ranges[at - 1].low.clone();
         }
     }
-    for at in (1..spans.len()).rev() {
-        if spans[at - 1].high > spans[at].high {
-            spans[at - 1].high = spans[at].high.clone();
+    for at in (1..key_ranges.len()).rev() {
+        if key_ranges[at - 1].high > key_ranges[at].high {
+            key_ranges[at - 1].high = key_ranges[at].high.clone();
         }
     }
 }
 
-/// Makes spans ascend where cells may be out of order: then what a tile may begin with must not come before what
+/// Makes ranges of keys ascend where cells may be out of order: then what a tile may begin with must not come before what
 /// the tiles in front of it may end with.
-pub fn loosen(spans: &mut [Span]) {
-    for at in 1..spans.len() {
-        if spans[at].high < spans[at - 1].high {
-            spans[at].high = spans[at - 1].high.clone();
+pub fn loosen(key_ranges: &mut [KeyRange]) {
+    for at in 1..key_ranges.len() {
+        if key_ranges[at].high < key_ranges[at - 1].high {
+            key_ranges[at].high = key_ranges[at - 1].high.clone();
         }
     }
-    for at in (1..spans.len()).rev() {
-        if spans[at - 1].low > spans[at].low {
-            spans[at - 1].low = spans[at].low.clone();
+    for at in (1..key_ranges.len()).rev() {
+        if key_ranges[at - 1].low > key_ranges[at].low {
+            key_ranges[at - 1].low = key_ranges[at].low.clone();
         }
     }
 }
 
-/// Cuts the order of an array into parts. Each fragment's spans are those of its tiles in stored order, and ascend at
+/// Cuts the order of an array into parts. Each fragment's key ranges are those of its tiles in stored order, and ascend at
 /// both ends: see [`tighten`] and [`loosen`].
-pub fn parts(fragments: &[(usize, Vec<Span>)]) -> Vec<Part> {
+pub fn groups(fragments: &[(usize, Vec<KeyRange>)]) -> Vec<TileGroup> {
     let mut parts = Vec::new();
     // The next tile of every fragment, the one that may begin first in front.
     let mut next = BinaryHeap::new();
     let mut places = vec![0; fragments.len()];
-    for (number, (_, spans)) in fragments.iter().enumerate() {
-        next.extend(spans.first().map(|span| Reverse((&*span.low, number))));
+    for (number, (_, key_ranges)) in fragments.iter().enumerate() {
+        next.extend(key_ranges.first().map(|key_range| Reverse((&*key_range.low, number))));
     }
     let mut taken = Farthest::default();
     while let Some(Reverse((low, number))) = next.pop() {
-        let (fragment, spans) = &fragments[number];
+        let (fragment, key_ranges) = &fragments[number];
         let place = places[number];
-        let high = &*spans[place].high;
+        let high = &*key_ranges[place].high;
         let after_others = taken.of_others(number).is_none_or(|end| end < low);
         // Tiles further down begin no earlier than those that are next.
         let before_others = next.peek().is_none_or(|Reverse((next_low, _))| high < *next_low);
@@ -81,23 +81,23 @@ pub fn parts(fragments: &[(usize, Vec<Span>)]) -> Vec<Part> {
         }
         taken.add(number, high);
         places[number] += 1;
-        next.extend(spans.get(place + 1).map(|span| Reverse((&*span.low, number))));
+        next.extend(key_ranges.get(place + 1).map(|key_range| Reverse((&*key_range.low, number))));
     }
     parts
 }
 
-fn take_alone(parts: &mut Vec<Part>, fragment: usize, place: u64) {
+fn take_alone(parts: &mut Vec<TileGroup>, fragment: usize, place: u64) {
     match parts.last_mut() {
-        Some(Part::Alone((last, places))) if *last == fragment && places.end == place => places.end += 1,
-        _ => parts.push(Part::Alone((fragment, place..place + 1))),
+        Some(TileGroup::Alone((last, places))) if *last == fragment && places.end == place => places.end += 1,
+        _ => parts.push(TileGroup::Alone((fragment, place..place + 1))),
     }
 }
 
-fn take_together(parts: &mut Vec<Part>, fragment: usize, place: u64, is_new: bool) {
+fn take_together(parts: &mut Vec<TileGroup>, fragment: usize, place: u64, is_new: bool) {
     let runs = match parts.last_mut() {
-        Some(Part::Together(runs)) if !is_new => runs,
+        Some(TileGroup::Together(runs)) if !is_new => runs,
         _ => {
-            parts.push(Part::Together(vec![(fragment, place..place + 1)]));
+            parts.push(TileGroup::Together(vec![(fragment, place..place + 1)]));
             return;
         }
     };
@@ -147,30 +147,30 @@ mod tests {
 
     use super::*;
 
-    fn spans(ends: &[(u64, u64)]) -> Vec<Span> {
-        let span = |&(a, b): &(u64, u64)| Span { low: [a.min(b)].into(), high: [a.max(b)].into() };
-        ends.iter().map(span).collect()
+    fn key_ranges(ends: &[(u64, u64)]) -> Vec<KeyRange> {
+        let key_range = |&(a, b): &(u64, u64)| KeyRange { low: [a.min(b)].into(), high: [a.max(b)].into() };
+        ends.iter().map(key_range).collect()
     }
 
-    fn ascend(spans: &[Span]) -> bool {
-        spans.windows(2).all(|pair| pair[0].low <= pair[1].low && pair[0].high <= pair[1].high)
+    fn ascend(key_ranges: &[KeyRange]) -> bool {
+        key_ranges.windows(2).all(|pair| pair[0].low <= pair[1].low && pair[0].high <= pair[1].high)
     }
 
     #[test]
     fn what_lies_apart_is_left_alone() {
         let fragments = [
-            (3, spans(&[(0, 4), (5, 9), (10, 14), (30, 40)])),
-            (8, spans(&[(6, 8)])),
-            (9, spans(&[(20, 21), (22, 22)])),
+            (3, key_ranges(&[(0, 4), (5, 9), (10, 14), (30, 40)])),
+            (8, key_ranges(&[(6, 8)])),
+            (9, key_ranges(&[(20, 21), (22, 22)])),
         ];
         let expected = [
-            Part::Alone((3, 0..1)),
-            Part::Together(vec![(3, 1..2), (8, 0..1)]),
-            Part::Alone((3, 2..3)),
-            Part::Alone((9, 0..2)),
-            Part::Alone((3, 3..4)),
+            TileGroup::Alone((3, 0..1)),
+            TileGroup::Together(vec![(3, 1..2), (8, 0..1)]),
+            TileGroup::Alone((3, 2..3)),
+            TileGroup::Alone((9, 0..2)),
+            TileGroup::Alone((3, 3..4)),
         ];
-        assert_eq!(parts(&fragments), expected);
+        assert_eq!(groups(&fragments), expected);
     }
 
     proptest! {
@@ -179,31 +179,31 @@ mod tests {
             ends in prop::collection::vec(prop::collection::vec((0u64..60, 0u64..12), 0..8), 0..5),
             is_sure in any::<bool>(),
         ) {
-            let mut fragments: Vec<(usize, Vec<Span>)> = ends
+            let mut fragments: Vec<(usize, Vec<KeyRange>)> = ends
                 .iter()
-                .map(|ends| spans(&ends.iter().map(|(low, length)| (*low, low + length)).collect::<Vec<_>>()))
+                .map(|ends| key_ranges(&ends.iter().map(|(low, length)| (*low, low + length)).collect::<Vec<_>>()))
                 .enumerate()
                 .collect();
-            for (_, spans) in &mut fragments {
+            for (_, key_ranges) in &mut fragments {
                 if is_sure {
                     // Spans of cells that ascend.
-                    spans.sort_by_key(|span| span.low.clone());
-                    tighten(spans);
+                    key_ranges.sort_by_key(|key_range| key_range.low.clone());
+                    tighten(key_ranges);
                 } else {
-                    loosen(spans);
+                    loosen(key_ranges);
                 }
-                prop_assert!(ascend(spans));
+                prop_assert!(ascend(key_ranges));
             }
-            let parts = parts(&fragments);
+            let parts = groups(&fragments);
             // Every tile once, in order, with the number of its part.
             let mut seen: Vec<Vec<usize>> = vec![Vec::new(); fragments.len()];
             let mut alone = Vec::new();
             for (number, part) in parts.iter().enumerate() {
                 let runs = match part {
-                    Part::Alone(run) => std::slice::from_ref(run),
-                    Part::Together(runs) => runs,
+                    TileGroup::Alone(run) => std::slice::from_ref(run),
+                    TileGroup::Together(runs) => runs,
                 };
-                alone.push(matches!(part, Part::Alone(_)));
+                alone.push(matches!(part, TileGroup::Alone(_)));
                 for (fragment, places) in runs {
                     prop_assert_eq!(places.start, seen[*fragment].len() as u64);
                     seen[*fragment].extend(places.clone().map(|_| number));
@@ -211,20 +211,20 @@ mod tests {
             }
             for (a, a_spans) in &fragments {
                 prop_assert_eq!(seen[*a].len(), a_spans.len());
-                for (place, span) in a_spans.iter().enumerate() {
+                for (place, key_range) in a_spans.iter().enumerate() {
                     let part = seen[*a][place];
                     let others = fragments.iter().filter(|(b, _)| a != b);
-                    let others: Vec<(usize, &Span)> = others
+                    let others: Vec<(usize, &KeyRange)> = others
                         .flat_map(|(b, b_spans)| b_spans.iter().enumerate().map(|(at, other)| (seen[*b][at], other)))
                         .collect();
                     for (other_part, other) in &others {
                         if *other_part > part {
-                            prop_assert!(span.high < other.low);
+                            prop_assert!(key_range.high < other.low);
                         } else if *other_part < part {
-                            prop_assert!(other.high < span.low);
+                            prop_assert!(other.high < key_range.low);
                         }
                     }
-                    let overlaps = |other: &Span| other.low <= span.high && span.low <= other.high;
+                    let overlaps = |other: &KeyRange| other.low <= key_range.high && key_range.low <= other.high;
                     prop_assert_eq!(alone[part], !others.iter().any(|(_, other)| overlaps(other)));
                 }
             }

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::build::Basis;
-use super::overlap::{Part, Span, TileRun, loosen, parts, tighten};
+use super::build::Query;
+use super::overlap::{KeyRange, TileGroup, TileRun, groups, loosen, tighten};
 use super::parallel::threads;
 use super::rows::MOST_MERGED;
 use super::selection::Share;
@@ -20,7 +20,7 @@ const TASK_CELLS: u64 = 1 << 20;
 const TASKS_PER_THREAD: u64 = 4;
 
 /// What becomes of some cells.
-pub enum Job {
+pub enum Step {
     /// All are rows.
     Run {
         fragment: usize,
@@ -31,7 +31,7 @@ pub enum Job {
 
 /// Plans how the rows of an array are found.
 pub struct Planner<'a> {
-    pub basis: &'a Basis,
+    pub query: &'a Query,
     pub sources: &'a [FragmentSource<'a>],
 }
 
@@ -40,103 +40,106 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// Any damage in the metadata that tell where cells lie.
-    pub fn plan(&self) -> Result<Vec<Job>> {
-        let mut jobs = Vec::new();
+    pub fn plan(&self) -> Result<Vec<Step>> {
+        let mut steps = Vec::new();
         let with_cells = (0..self.sources.len()).filter(|&fragment| self.sources[fragment].cells.count() > 0);
         let fragments: Vec<usize> = with_cells.collect();
-        if self.basis.array.schema().allows_duplicates || fragments.len() == 1 {
+        if self.query.array.schema().allows_duplicates || fragments.len() == 1 {
             for fragment in fragments {
-                self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
+                self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut steps)?;
             }
-            return Ok(jobs);
+            return Ok(steps);
         }
         // Most arrays' fragments are told apart by their non-empty domains.
-        let spans = fragments.iter().map(|&fragment| Ok((fragment, vec![self.span_of_fragment(fragment)?])));
-        for part in parts(&spans.collect::<Result<Vec<_>>>()?) {
+        let key_ranges = fragments.iter().map(|&fragment| Ok((fragment, vec![self.span_of_fragment(fragment)?])));
+        for part in groups(&key_ranges.collect::<Result<Vec<_>>>()?) {
             match part {
-                Part::Alone((fragment, _)) => {
-                    self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut jobs)?;
+                TileGroup::Alone((fragment, _)) => {
+                    self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut steps)?;
                 }
-                Part::Together(runs) => self.add_overlapping(&runs, &mut jobs)?,
+                TileGroup::Together(runs) => self.add_overlapping(&runs, &mut steps)?,
             }
         }
-        Ok(jobs)
+        Ok(steps)
     }
 
     /// To merge all cells there are at once, each fragment's as they come: what libtiledb does whatever the order.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for more fragments than can be merged.
-    pub fn everything_at_once(&self) -> Result<Job> {
+    pub fn everything_at_once(&self) -> Result<Step> {
         let parts = self.sources.iter().filter(|source| source.cells.count() > 0);
         let parts = parts.map(|source| (source.fragment, 0..source.cells.count())).collect();
         let task = MergeTask { parts, compares: true, accepts_disorder: true };
         check_parts(&task)?;
-        Ok(Job::Merge(task))
+        Ok(Step::Merge(task))
     }
 
-    fn span_of_fragment(&self, fragment: usize) -> Result<Span> {
-        let outline = self.basis.array.outline(fragment)?;
+    fn span_of_fragment(&self, fragment: usize) -> Result<KeyRange> {
+        let outline = self.query.array.outline(fragment)?;
         let ranges = outline.facts.non_empty_domain.as_deref();
         let ranges = ranges.ok_or_else(|| Error::damaged("cells, but no non-empty domain"));
-        ranges.and_then(|ranges| self.span(ranges)).in_field("non-empty domain").map_err(|error| {
-            error.in_fragment(self.basis.array.fragment_name(fragment)).in_array(self.basis.array.path())
+        ranges.and_then(|ranges| self.key_range(ranges)).in_field("non-empty domain").map_err(|error| {
+            error.in_fragment(self.query.array.fragment_name(fragment)).in_array(self.query.array.path())
         })
     }
 
     /// Where cells in a box lie in the order.
-    fn span(&self, ranges: &[CoordinateRange]) -> Result<Span> {
-        let (low, high) = self.basis.plan.bounds(ranges)?;
-        Ok(Span { low: low.into(), high: high.into() })
+    fn key_range(&self, ranges: &[CoordinateRange]) -> Result<KeyRange> {
+        let (low, high) = self.query.plan.bounds(ranges)?;
+        Ok(KeyRange { low: low.into(), high: high.into() })
     }
 
     /// Tiles of fragments that overlap as a whole.
-    fn add_overlapping(&self, runs: &[TileRun], jobs: &mut Vec<Job>) -> Result<()> {
-        let mut spans = Vec::new();
+    fn add_overlapping(&self, runs: &[TileRun], steps: &mut Vec<Step>) -> Result<()> {
+        let mut key_ranges = Vec::new();
         for (fragment, _) in runs {
-            spans.push((*fragment, self.spans_of_tiles(*fragment)?));
+            key_ranges.push((*fragment, self.spans_of_tiles(*fragment)?));
         }
-        for part in self.join_versions(parts(&spans), &spans) {
+        for part in self.join_versions(groups(&key_ranges), &key_ranges) {
             match part {
-                Part::Alone(run) => self.add_alone(run, jobs)?,
-                Part::Together(runs) => self.add_merge(&runs, &spans, jobs)?,
+                TileGroup::Alone(run) => self.add_alone(run, steps)?,
+                TileGroup::Together(runs) => self.add_merge(&runs, &key_ranges, steps)?,
             }
         }
         Ok(())
     }
 
-    fn spans_of_tiles(&self, fragment: usize) -> Result<Vec<Span>> {
+    fn spans_of_tiles(&self, fragment: usize) -> Result<Vec<KeyRange>> {
         let source = &self.sources[fragment];
-        let name = self.basis.array.fragment_name(fragment);
+        let name = self.query.array.fragment_name(fragment);
         let mbrs = source.mbrs()?;
-        let mut spans = Vec::new();
+        let mut key_ranges = Vec::new();
         for tile in source.cells.tiles() {
             let ranges: Option<Vec<CoordinateRange>> =
-                (0..self.basis.plan.axes.len()).map(|dimension| mbrs.range(tile as usize, dimension)).collect();
+                (0..self.query.plan.axes.len()).map(|dimension| mbrs.range(tile as usize, dimension)).collect();
             let ranges = ranges.ok_or_else(|| Error::damaged(format!("tile {tile} has no box")));
-            let span = ranges.and_then(|ranges| self.span(&ranges));
-            spans.push(span.in_field("R-tree").in_fragment(name).in_array(self.basis.array.path())?);
+            let key_range = ranges.and_then(|ranges| self.key_range(&ranges));
+            key_ranges.push(key_range.in_field("R-tree").in_fragment(name).in_array(self.query.array.path())?);
         }
         if source.is_surely_ordered() {
-            tighten(&mut spans)
+            tighten(&mut key_ranges)
         } else {
-            loosen(&mut spans)
+            loosen(&mut key_ranges)
         }
-        Ok(spans)
+        Ok(key_ranges)
     }
 
     /// Joins parts between which a fragment may go on with an older cell of the same coordinates.
-    fn join_versions(&self, parts: Vec<Part>, spans: &[(usize, Vec<Span>)]) -> Vec<Part> {
-        let mut joined: Vec<Part> = Vec::new();
+    fn join_versions(&self, parts: Vec<TileGroup>, key_ranges: &[(usize, Vec<KeyRange>)]) -> Vec<TileGroup> {
+        let mut joined: Vec<TileGroup> = Vec::new();
         for part in parts {
-            let touches = |before: &Part| {
+            let touches = |before: &TileGroup| {
                 runs_of(before).iter().any(|(fragment, places)| {
                     let continues = runs_of(&part).iter().any(|(other, _)| other == fragment);
-                    let spans = spans.iter().find(|(number, _)| number == fragment).map(|(_, spans)| spans);
+                    let key_ranges =
+                        key_ranges.iter().find(|(number, _)| number == fragment).map(|(_, key_ranges)| key_ranges);
                     continues
                         && self.sources[*fragment].has_versions
-                        && spans
-                            .and_then(|spans| spans.get(places.end as usize - 1).zip(spans.get(places.end as usize)))
+                        && key_ranges
+                            .and_then(|key_ranges| {
+                                key_ranges.get(places.end as usize - 1).zip(key_ranges.get(places.end as usize))
+                            })
                             .is_some_and(|(last, next)| last.high >= next.low)
                 })
             };
@@ -149,7 +152,7 @@ impl Planner<'_> {
                             None => runs.push((*fragment, places.clone())),
                         }
                     }
-                    *before = Part::Together(runs);
+                    *before = TileGroup::Together(runs);
                 }
                 _ => joined.push(part),
             }
@@ -158,19 +161,19 @@ impl Planner<'_> {
     }
 
     /// Tiles that nothing of another fragment lies across.
-    fn add_alone(&self, (fragment, places): TileRun, jobs: &mut Vec<Job>) -> Result<()> {
+    fn add_alone(&self, (fragment, places): TileRun, steps: &mut Vec<Step>) -> Result<()> {
         let source = &self.sources[fragment];
         let cells = source.cells;
         if source.has_versions {
-            let spans = [(fragment, self.spans_of_tiles(fragment)?)];
-            return self.add_merge(&[(fragment, places)], &spans, jobs);
+            let key_ranges = [(fragment, self.spans_of_tiles(fragment)?)];
+            return self.add_merge(&[(fragment, places)], &key_ranges, steps);
         }
         if source.filter.keeps_all() && source.selection.is_none() {
-            add_run(jobs, fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start);
+            add_run(steps, fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start);
             return Ok(());
         }
         let mbrs = source.mbrs()?;
-        let (axes, first_tiles) = (&self.basis.plan.axes, cells.tiles().skip(places.start as usize));
+        let (axes, first_tiles) = (&self.query.plan.axes, cells.tiles().skip(places.start as usize));
         for (place, tile) in places.zip(first_tiles) {
             let share = match source.selection {
                 Some(selection) => {
@@ -182,15 +185,15 @@ impl Planner<'_> {
             let positions = cells.positions_of(place);
             match share {
                 Share::None => {}
-                Share::All if source.filter.keeps_all() => add_run(jobs, fragment, positions),
-                _ => add_filter(jobs, fragment, positions),
+                Share::All if source.filter.keeps_all() => add_run(steps, fragment, positions),
+                _ => add_filter(steps, fragment, positions),
             }
         }
         Ok(())
     }
 
     /// A merge, cut into several where the order allows it.
-    fn add_merge(&self, runs: &[TileRun], spans: &[(usize, Vec<Span>)], jobs: &mut Vec<Job>) -> Result<()> {
+    fn add_merge(&self, runs: &[TileRun], key_ranges: &[(usize, Vec<KeyRange>)], steps: &mut Vec<Step>) -> Result<()> {
         let whole: Vec<(usize, Range<u64>)> = runs
             .iter()
             .map(|(fragment, places)| {
@@ -200,24 +203,27 @@ impl Planner<'_> {
             .collect();
         let mut rest = MergeTask { parts: whole, compares: true, accepts_disorder: false };
         let wanted = (rest.cells() / TASK_CELLS).min(TASKS_PER_THREAD * threads() as u64) as usize;
-        for cut in self.cuts(runs, spans, &rest, wanted)? {
+        for cut in self.cuts(runs, key_ranges, &rest, wanted)? {
             let mut before = MergeTask { parts: Vec::new(), ..rest };
             for (fragment, positions) in &mut rest.parts {
-                let spans = spans.iter().find(|(number, _)| number == fragment).map(|(_, spans)| spans.as_slice());
-                let at = self.find(*fragment, positions.clone(), spans.unwrap_or(&[]), &cut)?;
+                let key_ranges = key_ranges
+                    .iter()
+                    .find(|(number, _)| number == fragment)
+                    .map(|(_, key_ranges)| key_ranges.as_slice());
+                let at = self.find(*fragment, positions.clone(), key_ranges.unwrap_or(&[]), &cut)?;
                 before.parts.push((*fragment, positions.start..at));
                 positions.start = at;
             }
-            add_task(jobs, before)?;
+            add_task(steps, before)?;
         }
-        add_task(jobs, rest)
+        add_task(steps, rest)
     }
 
     /// Keys at which to cut a merge into about so many.
     fn cuts(
         &self,
         runs: &[TileRun],
-        spans: &[(usize, Vec<Span>)],
+        key_ranges: &[(usize, Vec<KeyRange>)],
         task: &MergeTask,
         wanted: usize,
     ) -> Result<Vec<Vec<u64>>> {
@@ -226,9 +232,9 @@ impl Planner<'_> {
         }
         let mut keys: Vec<Vec<u64>> = Vec::new();
         for (fragment, places) in runs {
-            let Some((_, spans)) = spans.iter().find(|(number, _)| number == fragment) else { continue };
-            let spans = spans.get(places.start as usize..places.end as usize).unwrap_or(&[]);
-            keys.extend(spans.iter().map(|span| span.low.to_vec()));
+            let Some((_, key_ranges)) = key_ranges.iter().find(|(number, _)| number == fragment) else { continue };
+            let key_ranges = key_ranges.get(places.start as usize..places.end as usize).unwrap_or(&[]);
+            keys.extend(key_ranges.iter().map(|key_range| key_range.low.to_vec()));
         }
         keys.sort_unstable();
         keys.dedup();
@@ -245,18 +251,18 @@ impl Planner<'_> {
         keys.sort_unstable();
         keys.dedup();
         let mut cuts: Vec<Vec<u64>> =
-            (1..wanted).map(|number| self.basis.plan.decisive(&keys[number * keys.len() / wanted]).to_vec()).collect();
+            (1..wanted).map(|number| self.query.plan.decisive(&keys[number * keys.len() / wanted]).to_vec()).collect();
         cuts.dedup();
         Ok(cuts)
     }
 
     /// The first position whose cell does not come before `cut`.
-    fn find(&self, fragment: usize, positions: Range<u64>, spans: &[Span], cut: &[u64]) -> Result<u64> {
+    fn find(&self, fragment: usize, positions: Range<u64>, key_ranges: &[KeyRange], cut: &[u64]) -> Result<u64> {
         let source = &self.sources[fragment];
         let (mut low, mut high) = (positions.start, positions.end);
         // Tiles that end before the cut, and those that begin at or after it.
-        let first = spans.partition_point(|span| &span.high[..cut.len()] < cut) as u64;
-        let last = spans.partition_point(|span| &span.low[..cut.len()] < cut) as u64;
+        let first = key_ranges.partition_point(|key_range| &key_range.high[..cut.len()] < cut) as u64;
+        let last = key_ranges.partition_point(|key_range| &key_range.low[..cut.len()] < cut) as u64;
         low = low.max(source.cells.positions_of(first).start).min(high);
         high = high.min(source.cells.positions_of(last).start).max(low);
         while low < high {
@@ -271,24 +277,24 @@ impl Planner<'_> {
     }
 }
 
-fn runs_of(part: &Part) -> &[TileRun] {
+fn runs_of(part: &TileGroup) -> &[TileRun] {
     match part {
-        Part::Alone(run) => std::slice::from_ref(run),
-        Part::Together(runs) => runs,
+        TileGroup::Alone(run) => std::slice::from_ref(run),
+        TileGroup::Together(runs) => runs,
     }
 }
 
-fn add_run(jobs: &mut Vec<Job>, fragment: usize, positions: Range<u64>) {
-    match jobs.last_mut() {
-        Some(Job::Run { fragment: last, positions: before }) if *last == fragment && before.end == positions.start => {
+fn add_run(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
+    match steps.last_mut() {
+        Some(Step::Run { fragment: last, positions: before }) if *last == fragment && before.end == positions.start => {
             before.end = positions.end;
         }
-        _ => jobs.push(Job::Run { fragment, positions }),
+        _ => steps.push(Step::Run { fragment, positions }),
     }
 }
 
-fn add_filter(jobs: &mut Vec<Job>, fragment: usize, positions: Range<u64>) {
-    if let Some(Job::Merge(task)) = jobs.last_mut()
+fn add_filter(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
+    if let Some(Step::Merge(task)) = steps.last_mut()
         && !task.compares
         && task.cells() < TASK_CELLS
         && let [(last, before)] = &mut task.parts[..]
@@ -298,14 +304,14 @@ fn add_filter(jobs: &mut Vec<Job>, fragment: usize, positions: Range<u64>) {
         before.end = positions.end;
         return;
     }
-    jobs.push(Job::Merge(MergeTask { parts: vec![(fragment, positions)], compares: false, accepts_disorder: false }));
+    steps.push(Step::Merge(MergeTask { parts: vec![(fragment, positions)], compares: false, accepts_disorder: false }));
 }
 
-fn add_task(jobs: &mut Vec<Job>, mut task: MergeTask) -> Result<()> {
+fn add_task(steps: &mut Vec<Step>, mut task: MergeTask) -> Result<()> {
     task.parts.retain(|(_, positions)| !positions.is_empty());
     check_parts(&task)?;
     if !task.parts.is_empty() {
-        jobs.push(Job::Merge(task));
+        steps.push(Step::Merge(task));
     }
     Ok(())
 }

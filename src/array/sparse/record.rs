@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::rows::Address;
-use super::store::{Piece, Store};
+use super::store::{Blob, Store};
 use crate::error::{Error, Result};
 
 /// Bytes of records that are put aside, and later read, together. Merging holds so many of every run.
@@ -23,7 +23,7 @@ pub struct Record {
 /// Sorted records.
 #[derive(Debug, Clone)]
 pub struct Run {
-    pieces: Arc<[Piece]>,
+    blobs: Arc<[Blob]>,
 }
 
 /// Makes runs.
@@ -110,7 +110,7 @@ impl<'a> RunWriter<'a> {
         }
         let tails = std::mem::take(&mut self.tails);
         self.entries.sort_unstable_by(|a, b| a.compare(b, &tails));
-        let mut pieces = Vec::new();
+        let mut blobs = Vec::new();
         let mut bytes = Vec::new();
         for entry in self.entries.drain(..) {
             let head = entry.head.to_be_bytes();
@@ -120,15 +120,15 @@ impl<'a> RunWriter<'a> {
             bytes.extend(entry.rank.to_le_bytes());
             bytes.extend(entry.address.to_bits().to_le_bytes());
             if bytes.len() >= PIECE_BYTES {
-                pieces.push(self.store.put(std::mem::take(&mut bytes))?);
+                blobs.push(self.store.put(std::mem::take(&mut bytes))?);
             }
         }
         if !bytes.is_empty() {
-            pieces.push(self.store.put(bytes)?);
+            blobs.push(self.store.put(bytes)?);
         }
         self.tails = tails;
         self.tails.clear();
-        self.runs.push(Run { pieces: pieces.into() });
+        self.runs.push(Run { blobs: blobs.into() });
         Ok(())
     }
 }
@@ -159,7 +159,7 @@ pub fn merge(store: &Store, runs: &[Run], mut visit: impl FnMut(&Record) -> Resu
 /// Reads the records of a run in order.
 struct RunReader<'a> {
     store: &'a Store,
-    pieces: std::slice::Iter<'a, Piece>,
+    blobs: std::slice::Iter<'a, Blob>,
     buffer: Vec<u8>,
     bytes: Vec<u8>,
     at: usize,
@@ -167,15 +167,15 @@ struct RunReader<'a> {
 
 impl<'a> RunReader<'a> {
     fn new(store: &'a Store, run: &'a Run) -> Self {
-        RunReader { store, pieces: run.pieces.iter(), buffer: Vec::new(), bytes: Vec::new(), at: 0 }
+        RunReader { store, blobs: run.blobs.iter(), buffer: Vec::new(), bytes: Vec::new(), at: 0 }
     }
 
     /// The next record; `false` at the end.
     fn read(&mut self, record: &mut Record) -> Result<bool> {
         if self.at == self.bytes.len() {
-            let Some(piece) = self.pieces.next() else { return Ok(false) };
+            let Some(blob) = self.blobs.next() else { return Ok(false) };
             self.bytes.clear();
-            self.bytes.extend_from_slice(self.store.get(piece, &mut self.buffer)?);
+            self.bytes.extend_from_slice(self.store.get(blob, &mut self.buffer)?);
             self.at = 0;
         }
         self.parse(record).ok_or_else(|| Error::damaged("sorted records do not hold together"))?;

@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::store::{Piece, Store};
+use super::store::{Blob, Store};
 use crate::error::{Error, Result};
 
 /// Codes of a block; with many fragments more, so that their positions do not outweigh the codes.
@@ -33,13 +33,13 @@ pub enum Segment {
         position: u64,
         rows: u64,
     },
-    Mixed(MixedSegment),
+    Interleaved(InterleavedSegment),
     /// Cells of any fragments in any order.
     Scattered(ScatteredSegment),
 }
 
 /// Cells of several fragments, or some of the cells of one.
-pub struct MixedSegment {
+pub struct InterleavedSegment {
     /// What the codes of its blocks choose from.
     pub fragments: Arc<[u32]>,
     blocks: Vec<Block>,
@@ -48,13 +48,13 @@ pub struct MixedSegment {
 
 struct Block {
     first_row: u64,
-    piece: Piece,
+    blob: Blob,
 }
 
 /// A list of cells.
 pub struct ScatteredSegment {
     /// Of [`SCATTERED_ROWS`] addresses each, the last of fewer.
-    pub blocks: Vec<Piece>,
+    pub blocks: Vec<Blob>,
     pub rows: u64,
 }
 
@@ -98,7 +98,7 @@ impl Address {
 /// Some consecutive rows.
 pub enum Rows<'a> {
     Run { fragment: u32, position: u64, rows: u64 },
-    Mixed(&'a MixedRows),
+    Interleaved(&'a InterleavedRows),
     Scattered(&'a [Address]),
 }
 
@@ -106,7 +106,7 @@ impl Rows<'_> {
     pub fn count(&self) -> u64 {
         match self {
             Rows::Run { rows, .. } => *rows,
-            Rows::Mixed(mixed) => mixed.rows,
+            Rows::Interleaved(interleaved) => interleaved.rows,
             Rows::Scattered(addresses) => addresses.len() as u64,
         }
     }
@@ -114,16 +114,16 @@ impl Rows<'_> {
 
 /// Rows from several fragments: the cells of each, and how they interleave.
 #[derive(Debug, Default)]
-pub struct MixedRows {
-    pub parts: Vec<MixedPart>,
+pub struct InterleavedRows {
+    pub parts: Vec<InterleavedPart>,
     /// For each cell gone through the number of its part, shifted left by one, and 1 if it is dropped.
     pub codes: Vec<u16>,
     pub rows: u64,
 }
 
-/// The cells of one fragment among mixed rows.
+/// The cells of one fragment among interleaved rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MixedPart {
+pub struct InterleavedPart {
     pub fragment: u32,
     /// Of the first of them.
     pub position: u64,
@@ -192,7 +192,9 @@ impl RowMap {
                 Segment::Run { fragment, position, .. } => {
                     visit(Rows::Run { fragment: *fragment, position: position + from, rows: to - from })?;
                 }
-                Segment::Mixed(mixed) => mixed.for_each(from..to, &self.store, &mut buffers, &mut visit)?,
+                Segment::Interleaved(interleaved) => {
+                    interleaved.for_each(from..to, &self.store, &mut buffers, &mut visit)?
+                }
                 Segment::Scattered(list) => list.for_each(from..to, &self.store, &mut buffers, &mut visit)?,
             }
             row = rows.start + to;
@@ -207,7 +209,7 @@ impl Segment {
     pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
             Segment::Run { .. } => Box::new(std::iter::empty()),
-            Segment::Mixed(mixed) => Box::new(mixed.blocks.iter().map(|block| block.first_row)),
+            Segment::Interleaved(interleaved) => Box::new(interleaved.blocks.iter().map(|block| block.first_row)),
             Segment::Scattered(list) => Box::new((0..list.rows).step_by(SCATTERED_ROWS as usize)),
         }
     }
@@ -215,7 +217,7 @@ impl Segment {
     pub fn rows(&self) -> u64 {
         match self {
             Segment::Run { rows, .. } => *rows,
-            Segment::Mixed(mixed) => mixed.rows,
+            Segment::Interleaved(interleaved) => interleaved.rows,
             Segment::Scattered(list) => list.rows,
         }
     }
@@ -224,11 +226,11 @@ impl Segment {
 #[derive(Default)]
 struct Buffers {
     stored: Vec<u8>,
-    mixed: MixedRows,
+    interleaved: InterleavedRows,
     addresses: Vec<Address>,
 }
 
-impl MixedSegment {
+impl InterleavedSegment {
     fn for_each(
         &self,
         rows: Range<u64>,
@@ -247,11 +249,11 @@ impl MixedSegment {
                 continue;
             }
             let to = rows.end.min(end);
-            let stored = store.get(&block.piece, &mut buffers.stored)?;
-            let mixed = &mut buffers.mixed;
-            mixed.decode(stored, &self.fragments).ok_or_else(broken)?;
-            mixed.cut(row - block.first_row, to - row);
-            visit(Rows::Mixed(mixed))?;
+            let stored = store.get(&block.blob, &mut buffers.stored)?;
+            let interleaved = &mut buffers.interleaved;
+            interleaved.decode(stored, &self.fragments).ok_or_else(broken)?;
+            interleaved.cut(row - block.first_row, to - row);
+            visit(Rows::Interleaved(interleaved))?;
             row = to;
         }
         Ok(())
@@ -262,7 +264,7 @@ fn broken() -> Error {
     Error::damaged("the map of rows does not hold together")
 }
 
-impl MixedRows {
+impl InterleavedRows {
     fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
         let (rows, stored) = stored.split_first_chunk()?;
         let (heads, codes) = stored.split_at_checked(12 * fragments.len())?;
@@ -270,7 +272,7 @@ impl MixedRows {
         self.parts.clear();
         let parts = fragments.iter().zip(heads.as_chunks::<12>().0);
         for (fragment, [a, b, c, d, e, f, g, h, cells @ ..]) in parts {
-            self.parts.push(MixedPart {
+            self.parts.push(InterleavedPart {
                 fragment: *fragment,
                 position: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
                 cells: u32::from_le_bytes(*cells).into(),
@@ -319,8 +321,8 @@ impl ScatteredSegment {
         let mut row = rows.start;
         while row < rows.end {
             let number = row / SCATTERED_ROWS;
-            let piece = self.blocks.get(number as usize).ok_or_else(broken)?;
-            let (addresses, _) = store.get(piece, &mut buffers.stored)?.as_chunks();
+            let blob = self.blocks.get(number as usize).ok_or_else(broken)?;
+            let (addresses, _) = store.get(blob, &mut buffers.stored)?.as_chunks();
             let first = row - number * SCATTERED_ROWS;
             let to = (rows.end - number * SCATTERED_ROWS).min(SCATTERED_ROWS);
             let wanted = addresses.get(first as usize..to as usize).ok_or_else(broken)?;
@@ -333,8 +335,8 @@ impl ScatteredSegment {
     }
 }
 
-/// Makes a [`MixedSegment`] of codes, one after the other.
-pub struct MixedWriter<'a> {
+/// Makes an [`InterleavedSegment`] of codes, one after the other.
+pub struct InterleavedWriter<'a> {
     store: &'a Store,
     fragments: Arc<[u32]>,
     /// Where each part stands, as of the codes that are in blocks already.
@@ -345,12 +347,12 @@ pub struct MixedWriter<'a> {
     rows: u64,
 }
 
-impl<'a> MixedWriter<'a> {
+impl<'a> InterleavedWriter<'a> {
     /// A segment that chooses from cells of these fragments, starting at these positions. A fragment may be there
     /// more than once.
     pub fn new(store: &'a Store, starts: &[(u32, u64)]) -> Self {
         let most_codes = LEAST_CODES.max(CODES_PER_FRAGMENT * starts.len());
-        MixedWriter {
+        InterleavedWriter {
             store,
             fragments: starts.iter().map(|start| start.0).collect(),
             positions: starts.iter().map(|start| start.1).collect(),
@@ -383,18 +385,18 @@ impl<'a> MixedWriter<'a> {
         }
         encode_codes(&self.codes, self.fragments.len(), &mut stored);
         self.codes.clear();
-        self.blocks.push(Block { first_row, piece: self.store.put(stored)? });
+        self.blocks.push(Block { first_row, blob: self.store.put(stored)? });
         Ok(())
     }
 
     /// # Errors
     /// [`Error::Io`] from the temporary file.
-    pub fn finish(mut self) -> Result<MixedSegment> {
+    pub fn finish(mut self) -> Result<InterleavedSegment> {
         if !self.codes.is_empty() {
             self.close()?;
         }
         self.blocks.shrink_to_fit();
-        Ok(MixedSegment { fragments: self.fragments, blocks: self.blocks, rows: self.rows })
+        Ok(InterleavedSegment { fragments: self.fragments, blocks: self.blocks, rows: self.rows })
     }
 }
 
@@ -449,10 +451,10 @@ mod tests {
         match rows {
             Rows::Run { fragment, position, rows } => (*position..position + rows).map(|at| (*fragment, at)).collect(),
             Rows::Scattered(list) => list.iter().map(|cell| (cell.fragment(), cell.position())).collect(),
-            Rows::Mixed(mixed) => {
-                let mut parts = mixed.parts.clone();
+            Rows::Interleaved(interleaved) => {
+                let mut parts = interleaved.parts.clone();
                 let mut cells = Vec::new();
-                for code in &mixed.codes {
+                for code in &interleaved.codes {
                     let part = &mut parts[usize::from(code >> 1)];
                     if code & 1 == 0 {
                         cells.push((part.fragment, part.position));
@@ -479,7 +481,7 @@ mod tests {
         ) {
             let store = Arc::new(Store::new(limit));
             let starts: Vec<(u32, u64)> = (0..parts).map(|part| (part as u32 % 7, 1000 * part as u64)).collect();
-            let mut writer = MixedWriter::new(&store, &starts);
+            let mut writer = InterleavedWriter::new(&store, &starts);
             let mut next = starts.clone();
             let mut expected = vec![(9, 5), (9, 6), (9, 7)];
             for (part, length, is_row) in runs {
@@ -492,7 +494,7 @@ mod tests {
                     next[part].1 += 1;
                 }
             }
-            let mixed = writer.finish().unwrap();
+            let interleaved = writer.finish().unwrap();
             let scattered: Vec<(u32, u64)> = (0..9000).map(|row| (row % 5, u64::from(row * 7919 % 1000))).collect();
             expected.extend(&scattered);
             let blocks = scattered.chunks(SCATTERED_ROWS as usize).map(|rows| {
@@ -501,7 +503,7 @@ mod tests {
             });
             let scattered = ScatteredSegment { rows: scattered.len() as u64, blocks: blocks.collect() };
             let run = Segment::Run { fragment: 9, position: 5, rows: 3 };
-            let map = RowMap::new(vec![run, Segment::Mixed(mixed), Segment::Scattered(scattered)], store);
+            let map = RowMap::new(vec![run, Segment::Interleaved(interleaved), Segment::Scattered(scattered)], store);
             prop_assert_eq!(map.count(), expected.len() as u64);
             for (first, count) in asked.into_iter().chain([(0, map.count())]) {
                 let first = first % map.count();

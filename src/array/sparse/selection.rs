@@ -25,7 +25,7 @@ pub struct Selection {
 enum AxisSelection {
     All,
     /// By position, in the order of their low ends.
-    Positions(Vec<Stepped>),
+    Positions(Vec<StridedRange>),
     /// Ascending, and none meets the next.
     Texts(Vec<TextRange>),
 }
@@ -38,7 +38,7 @@ struct TextRange {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stepped {
+struct StridedRange {
     low: u64,
     high: u64,
     step: u64,
@@ -124,7 +124,7 @@ impl AxisSelection {
             }
             (AxisSelection::Positions(ranges), low, high) => {
                 let (Some(low), Some(high)) = (axis.position(low), axis.position(high)) else { return Share::Some };
-                let covers = |range: &Stepped| range.step == 1 && range.low <= low && high <= range.high;
+                let covers = |range: &StridedRange| range.step == 1 && range.low <= low && high <= range.high;
                 if ranges.iter().any(covers) {
                     Share::All
                 } else if ranges.iter().any(|range| range.touches(low, high)) {
@@ -138,7 +138,7 @@ impl AxisSelection {
     }
 }
 
-impl Stepped {
+impl StridedRange {
     fn holds(&self, position: u64) -> bool {
         (self.low..=self.high).contains(&position) && (position - self.low).is_multiple_of(self.step)
     }
@@ -153,7 +153,7 @@ impl Stepped {
     }
 }
 
-fn holds(ranges: &[Stepped], position: u64) -> bool {
+fn holds(ranges: &[StridedRange], position: u64) -> bool {
     let end = ranges.partition_point(|range| range.low <= position);
     let candidates = ranges[..end].iter().rev().take_while(|range| range.reach >= position);
     candidates.into_iter().any(|range| range.holds(position))
@@ -200,7 +200,7 @@ fn texts(axis: &Axis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
 }
 
 fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
-    let mut stepped = Vec::new();
+    let mut strided = Vec::new();
     for wanted in ranges {
         let (Some(low), Some(high)) = (&wanted.low, &wanted.high) else { return Err(wrong(axis, wanted)) };
         let range = Range { low: low.clone(), high: high.clone() };
@@ -214,15 +214,15 @@ fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
             },
             _ => return Err(wrong(axis, wanted)),
         };
-        stepped.push(Stepped { low, high, step: wanted.step, reach: 0 });
+        strided.push(StridedRange { low, high, step: wanted.step, reach: 0 });
     }
-    stepped.sort_by_key(|range| range.low);
+    strided.sort_by_key(|range| range.low);
     let mut reach = 0;
-    for range in &mut stepped {
+    for range in &mut strided {
         reach = range.high.max(reach);
         range.reach = reach;
     }
-    Ok(AxisSelection::Positions(stepped))
+    Ok(AxisSelection::Positions(strided))
 }
 
 fn wrong(axis: &Axis, range: &CoordinateRange) -> Error {

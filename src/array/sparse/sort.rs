@@ -9,7 +9,7 @@ use super::key::{AxisColumn, CellOrder, KeyPlan};
 use super::parallel::{for_all, threads};
 use super::record::{Record, RunWriter, merge};
 use super::rows::{Address, RowMap, Rows, SCATTERED_ROWS, ScatteredSegment, Segment};
-use super::store::{Piece, Store};
+use super::store::{Blob, Store};
 use super::var_column::VarColumn;
 use super::view::SparseView;
 use crate::error::{Error, Result};
@@ -29,15 +29,15 @@ const ROWS_AT_ONCE: u64 = 8192;
 /// # Errors
 /// Any damage in the coordinates; [`Error::Unsupported`] for more cells than can be told apart.
 pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
-    let basis = view.basis();
-    let plan = KeyPlan::new(basis.array.schema(), CellOrder::RowMajor)?;
+    let query = view.query();
+    let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
-    let sorted = Store::new(sorting_share(basis.budget()));
+    let sorted = Store::new(sorting_share(query.budget()));
     // Each thread has one share of the rows: fewer parts are better to merge.
     let share = rows.div_ceil(threads() as u64).max(1);
     let runs = for_all(threads(), |number| {
         let first = (share * number as u64).min(rows);
-        let mut writer = RunWriter::new(&sorted, part_bytes(basis.budget()));
+        let mut writer = RunWriter::new(&sorted, part_bytes(query.budget()));
         let (mut batch, mut record) = (RowBatch::default(), Record::default());
         let mut row = first;
         let end = (first + share).min(rows);
@@ -56,7 +56,7 @@ pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
         }
         writer.finish()
     })?;
-    let store = Arc::new(Store::new(basis.budget() / MAP_SHARE));
+    let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
     let mut list = AddressWriter::new(&store);
     merge(&sorted, &runs.concat(), |record| list.push(record.address))?;
     let segment = Segment::Scattered(list.finish()?);
@@ -85,7 +85,7 @@ enum Dimension {
 
 impl RowColumns {
     fn new(view: &Arc<SparseView>) -> Result<Self> {
-        let dimensions = view.basis().plan.axes.iter().enumerate().map(|(number, axis)| {
+        let dimensions = view.query().plan.axes.iter().enumerate().map(|(number, axis)| {
             Ok(match axis.is_text() {
                 true => Dimension::Text(VarColumn::of_dimension(view.clone(), number)?),
                 false => Dimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),
@@ -143,12 +143,12 @@ fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
                 addresses.push(Address::new(*fragment, position)?);
             }
         }
-        Rows::Mixed(mixed) => {
-            let mut next: Vec<u64> = mixed.parts.iter().map(|part| part.position).collect();
-            for code in &mixed.codes {
+        Rows::Interleaved(interleaved) => {
+            let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
+            for code in &interleaved.codes {
                 let part = usize::from(code >> 1);
                 if code & 1 == 0 {
-                    addresses.push(Address::new(mixed.parts[part].fragment, next[part])?);
+                    addresses.push(Address::new(interleaved.parts[part].fragment, next[part])?);
                 }
                 next[part] += 1;
             }
@@ -161,7 +161,7 @@ fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
 /// Makes a [`ScatteredSegment`], row by row.
 pub struct AddressWriter<'a> {
     store: &'a Store,
-    blocks: Vec<Piece>,
+    blocks: Vec<Blob>,
     block: Vec<u8>,
     rows: u64,
 }

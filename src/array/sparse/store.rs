@@ -8,16 +8,16 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Locate, Result};
 
-/// Pieces of bytes, each written once.
+/// Blobs, each written once.
 pub struct Store {
     limit: usize,
     in_memory: AtomicUsize,
     spilled: Mutex<Option<Spilled>>,
 }
 
-/// Where a piece is.
+/// Where a blob is.
 #[derive(Debug)]
-pub enum Piece {
+pub enum Blob {
     Memory(Box<[u8]>),
     File { offset: u64, length: u32 },
 }
@@ -33,14 +33,14 @@ impl Store {
         Store { limit, in_memory: AtomicUsize::new(0), spilled: Mutex::new(None) }
     }
 
-    /// Keeps a piece of less than 4 GiB.
+    /// Keeps a blob of less than 4 GiB.
     ///
     /// # Errors
     /// [`Error::Io`] when there is no place for temporary files.
-    pub fn put(&self, bytes: Vec<u8>) -> Result<Piece> {
+    pub fn put(&self, bytes: Vec<u8>) -> Result<Blob> {
         let before = self.in_memory.fetch_add(bytes.len(), Ordering::Relaxed);
         if before.saturating_add(bytes.len()) <= self.limit {
-            return Ok(Piece::Memory(bytes.into()));
+            return Ok(Blob::Memory(bytes.into()));
         }
         self.in_memory.fetch_sub(bytes.len(), Ordering::Relaxed);
         let length = u32::try_from(bytes.len()).map_err(|_| Error::unsupported("4 GiB to be kept in one piece"))?;
@@ -57,17 +57,17 @@ impl Store {
             (spilled.file.clone(), offset)
         };
         file.write_all_at(&bytes, offset).map_err(failed)?;
-        Ok(Piece::File { offset, length })
+        Ok(Blob::File { offset, length })
     }
 
-    /// The bytes of a piece, by way of `buffer` if they are in the file.
+    /// The bytes of a blob, by way of `buffer` if they are in the file.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be read.
-    pub fn get<'a>(&self, piece: &'a Piece, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
-        match piece {
-            Piece::Memory(bytes) => Ok(bytes),
-            Piece::File { offset, length } => {
+    pub fn get<'a>(&self, blob: &'a Blob, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        match blob {
+            Blob::Memory(bytes) => Ok(bytes),
+            Blob::File { offset, length } => {
                 buffer.resize(*length as usize, 0);
                 let file = {
                     let spilled = self.spilled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,17 +99,17 @@ mod tests {
     #[test]
     fn what_does_not_fit_in_memory_goes_to_a_file() {
         let store = Store::new(10);
-        let pieces: Vec<(Vec<u8>, Piece)> = (1..6u8)
+        let blobs: Vec<(Vec<u8>, Blob)> = (1..6u8)
             .map(|number| {
                 let bytes = vec![number; usize::from(number)];
                 (bytes.clone(), store.put(bytes).unwrap())
             })
             .collect();
         let mut buffer = Vec::new();
-        for (bytes, piece) in &pieces {
-            assert_eq!(store.get(piece, &mut buffer).unwrap(), bytes);
+        for (bytes, blob) in &blobs {
+            assert_eq!(store.get(blob, &mut buffer).unwrap(), bytes);
         }
         assert_eq!(store.sizes(), (10, 5));
-        assert!(matches!(pieces[4].1, Piece::File { offset: 0, length: 5 }));
+        assert!(matches!(blobs[4].1, Blob::File { offset: 0, length: 5 }));
     }
 }

@@ -12,7 +12,7 @@ use super::cells::{FragmentCells, TileCells};
 use super::files::{FixedFile, VarFile};
 use super::key::{AxisColumn, KeyPlan};
 use super::selection::Selection;
-use super::visible::{CellFilter, Marks};
+use super::visible::{CellFilter, CellVisibility};
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::{FRAGMENT_METADATA, MbrList, SIGNED_TIMES_SINCE};
@@ -55,7 +55,7 @@ pub struct Batch {
     pub columns: Vec<AxisColumn>,
     /// Which coordinates of each cell are -0.0, a bit per dimension; empty if none is.
     pub negative_zeros: Vec<u64>,
-    pub marks: Marks,
+    pub visibility: CellVisibility,
 }
 
 impl Batch {
@@ -138,7 +138,7 @@ impl<'a> Stream<'a> {
     fn read_cells(&mut self, cells: TileCells, batch: &mut Batch, buffers: &mut StreamBuffers) -> Result<()> {
         let source = self.source;
         let plan = source.plan;
-        source.filter.mark(cells, &mut batch.marks)?;
+        source.filter.mark(cells, &mut batch.visibility)?;
         let keeps_columns = self.compares && !plan.is_exact();
         if keeps_columns {
             self.keep_last(batch);
@@ -158,7 +158,7 @@ impl<'a> Stream<'a> {
             }
         }
         if let Some(selection) = source.selection {
-            let present = batch.marks.start_present(cells.count as usize);
+            let present = batch.visibility.start_present(cells.count as usize);
             for (number, column) in buffers.columns.iter().enumerate() {
                 if selection.restricts(number) {
                     selection.apply(number, column, present);

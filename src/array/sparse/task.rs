@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::distinct::distinct_rows;
 use super::merge::{CellStream, merge};
 use super::newest::Newest;
-use super::rows::{MixedWriter, Segment};
+use super::rows::{InterleavedWriter, Segment};
 use super::store::Store;
 use super::stream::{Batch, FragmentSource, Stream, StreamBuffers};
 use crate::error::Error;
@@ -77,13 +77,13 @@ impl MergeTask {
         store: &Store,
         progress: impl Fn(u64) + Copy,
     ) -> Merged<Segment> {
-        let mut writer = MixedWriter::new(store, &self.starts());
+        let mut writer = InterleavedWriter::new(store, &self.starts());
         if let Some(source) = sources.first() {
             let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
             merge(source.plan, self.streams(sources, false, progress), &mut newest)?;
             newest.finish()?;
         }
-        Ok(Segment::Mixed(writer.finish()?))
+        Ok(Segment::Interleaved(writer.finish()?))
     }
 
     fn starts(&self) -> Vec<(u32, u64)> {
@@ -110,18 +110,18 @@ impl MergeTask {
 
     /// Goes through the cells of one fragment, of which none replaces another.
     fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64)) -> Merged<Segment> {
-        let mut writer = MixedWriter::new(store, &self.starts());
+        let mut writer = InterleavedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (Batch::default(), StreamBuffers::default());
         for (part, (number, positions)) in self.parts.iter().enumerate() {
             let mut stream = Stream::new(&sources[*number], positions.clone(), BATCH_CELLS.end, false);
             while stream.read(&mut batch, &mut buffers)? {
                 for cell in 0..batch.count {
-                    writer.push(part, batch.marks.is_present(cell) && batch.marks.is_shown(cell))?;
+                    writer.push(part, batch.visibility.is_present(cell) && batch.visibility.is_shown(cell))?;
                 }
                 progress(batch.count as u64);
             }
         }
-        Ok(Segment::Mixed(writer.finish()?))
+        Ok(Segment::Interleaved(writer.finish()?))
     }
 }
 

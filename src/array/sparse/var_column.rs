@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cells::TileCells;
 use super::files::VarFile;
-use super::gather::Gathered;
+use super::gather::GatherList;
 use super::parallel::for_all;
 use super::rows::{RowMap, Segment};
 use super::var_files::{Value, VarField, VarFiles, too_long};
@@ -165,7 +165,7 @@ impl VarColumn {
     }
 
     fn files(&self) -> VarFiles<'_> {
-        VarFiles::new(self.view.basis(), self.field, &self.open)
+        VarFiles::new(self.view.query(), self.field, &self.open)
     }
 
     fn index(&self) -> Result<&Index> {
@@ -266,9 +266,9 @@ impl VarColumn {
         &'a self,
         rows: Range<u64>,
         files: &VarFiles<'a>,
-        mut visit: impl FnMut(&VarFiles<'a>, &Gathered, &[Value]) -> Result<()>,
+        mut visit: impl FnMut(&VarFiles<'a>, &GatherList, &[Value]) -> Result<()>,
     ) -> Result<()> {
-        let (mut gathered, mut values) = (Gathered::default(), Vec::new());
+        let (mut gathered, mut values) = (GatherList::default(), Vec::new());
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
             gathered.set(&rows)?;
             values.clear();
@@ -328,13 +328,13 @@ impl VarColumn {
 
     /// Fetches what [`VarColumn::for_each_block`] needs of some rows, and with `values` their values.
     fn fetch_blocks(&self, rows: Range<u64>, values: bool, files: &VarFiles<'_>) -> Result<()> {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatherList::default();
         let mut units = Vec::new();
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
             gathered.set(&rows)?;
             units.clear();
-            for stretch in &gathered.stretches {
-                files.units(stretch, values, &mut units)?;
+            for slab in &gathered.slabs {
+                files.units(slab, values, &mut units)?;
             }
             self.fetch(&units)
         })

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::build::Basis;
+use super::build::Query;
 use super::cells::FragmentCells;
 use super::files::VarFile;
-use super::gather::{DROPPED, Gathered, Stretch};
+use super::gather::{CellSlab, DROPPED, GatherList};
 use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
 use crate::error::{Error, Locate, Result};
@@ -27,25 +27,25 @@ pub struct Value {
 
 /// The files of a column, opened as they are needed.
 pub struct VarFiles<'a> {
-    basis: &'a Basis,
+    query: &'a Query,
     field: VarField,
     open: &'a OpenFiles<Arc<VarFile>>,
 }
 
 impl<'a> VarFiles<'a> {
-    pub fn new(basis: &'a Basis, field: VarField, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
-        VarFiles { basis, field, open }
+    pub fn new(query: &'a Query, field: VarField, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
+        VarFiles { query, field, open }
     }
 
     /// The cells that positions in a fragment count.
     pub fn cells(&self, fragment: u32) -> &'a FragmentCells {
-        &self.basis.cells[fragment as usize]
+        &self.query.cells[fragment as usize]
     }
 
     /// # Errors
     /// Any damage in the metadata of the files.
     pub fn get(&self, fragment: u32) -> Result<Arc<VarFile>> {
-        let (array, number) = (&*self.basis.array, fragment as usize);
+        let (array, number) = (&*self.query.array, fragment as usize);
         let open = || match self.field {
             VarField::Dimension(dimension) => VarFile::of_dimension(array, number, dimension),
             VarField::Attribute(attribute) => VarFile::of_attribute(array, number, attribute),
@@ -55,7 +55,7 @@ impl<'a> VarFiles<'a> {
 
     /// Says where an error was.
     pub fn place<T>(&self, fragment: u32, result: Result<T>) -> Result<T> {
-        let array = &self.basis.array;
+        let array = &self.query.array;
         result.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
     }
 
@@ -63,11 +63,11 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// Any damage in the offsets.
-    pub fn values(&self, gathered: &Gathered, values: &mut [Value]) -> Result<()> {
+    pub fn values(&self, gathered: &GatherList, values: &mut [Value]) -> Result<()> {
         let mut offsets = Vec::new();
-        for (stretch, rows) in gathered.iter() {
-            let file = self.get(stretch.fragment)?;
-            let read = self.cells(stretch.fragment).for_each_tile(stretch.position, stretch.cells, |done, cells| {
+        for (slab, rows) in gathered.iter() {
+            let file = self.get(slab.fragment)?;
+            let read = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
                 offsets.resize(cells.count as usize + 1, 0);
                 file.reader(cells)?.offsets(cells.first, &mut offsets)?;
                 for (pair, row) in offsets.windows(2).zip(&rows[done as usize..]) {
@@ -77,7 +77,7 @@ impl<'a> VarFiles<'a> {
                 }
                 Ok(())
             });
-            self.place(stretch.fragment, read)?;
+            self.place(slab.fragment, read)?;
         }
         Ok(())
     }
@@ -87,10 +87,10 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// Any damage in the values.
-    pub fn copy(&self, gathered: &Gathered, values: &[Value], starts: &[i128], out: &mut [u8]) -> Result<()> {
-        for (stretch, rows) in gathered.iter() {
-            let file = self.get(stretch.fragment)?;
-            let read = self.cells(stretch.fragment).for_each_tile(stretch.position, stretch.cells, |done, cells| {
+    pub fn copy(&self, gathered: &GatherList, values: &[Value], starts: &[i128], out: &mut [u8]) -> Result<()> {
+        for (slab, rows) in gathered.iter() {
+            let file = self.get(slab.fragment)?;
+            let read = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
                 let mut reader = None;
                 for row in &rows[done as usize..(done + cells.count) as usize] {
                     let row = *row as usize;
@@ -107,7 +107,7 @@ impl<'a> VarFiles<'a> {
                 }
                 Ok(())
             });
-            self.place(stretch.fragment, read)?;
+            self.place(slab.fragment, read)?;
         }
         Ok(())
     }
@@ -116,9 +116,9 @@ impl<'a> VarFiles<'a> {
     ///
     /// # Errors
     /// Any damage in what tells.
-    pub fn units(&self, stretch: &Stretch, values: bool, units: &mut Vec<TileUnit>) -> Result<()> {
-        let file = self.get(stretch.fragment)?;
-        let add = self.cells(stretch.fragment).for_each_tile(stretch.position, stretch.cells, |_, cells| {
+    pub fn units(&self, slab: &CellSlab, values: bool, units: &mut Vec<TileUnit>) -> Result<()> {
+        let file = self.get(slab.fragment)?;
+        let add = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |_, cells| {
             file.offset_units(cells, units)?;
             if values && cells.count > 0 {
                 let (mut start, mut end) = ([0], [0]);
@@ -129,7 +129,7 @@ impl<'a> VarFiles<'a> {
             }
             Ok(())
         });
-        self.place(stretch.fragment, add)
+        self.place(slab.fragment, add)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::build::Basis;
+use super::build::Query;
 use super::cells::FragmentCells;
 use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
@@ -21,7 +21,7 @@ use crate::error::{Error, Locate, Result};
 /// the R-trees of fragments whose non-empty domains overlap, the coordinates of tiles whose boxes overlap, and of
 /// fragments that have deletes or lie across an end of the window, what decides about each cell.
 pub struct SparseView {
-    basis: Arc<Basis>,
+    query: Arc<Query>,
     /// The view whose rows these are in another order.
     stored: Option<Arc<SparseView>>,
     map: Once<Arc<RowMap>>,
@@ -47,15 +47,15 @@ impl SparseView {
             cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
         }
         let deletes = visible_deletes(&array)?;
-        Ok(Self::of(Basis { array, plan, deletes, selection: None, cells }))
+        Ok(Self::of(Query { array, plan, deletes, selection: None, cells }))
     }
 
-    fn of(basis: Basis) -> Self {
-        SparseView { basis: Arc::new(basis), stored: None, map: Once::new() }
+    fn of(query: Query) -> Self {
+        SparseView { query: Arc::new(query), stored: None, map: Once::new() }
     }
 
     pub fn array(&self) -> &Arc<Array> {
-        &self.basis.array
+        &self.query.array
     }
 
     /// How many rows there are.
@@ -75,17 +75,17 @@ impl SparseView {
     /// # Errors
     /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
     pub fn select(&self, ranges: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
-        let Basis { array, plan, .. } = &*self.basis;
+        let Query { array, plan, .. } = &*self.query;
         let selection = Selection::new(&plan.axes, ranges)?;
-        let mut cells = Vec::with_capacity(self.basis.cells.len());
-        for (fragment, all) in self.basis.cells.iter().enumerate() {
-            let own = chosen_tiles(array, &self.basis, &selection, fragment, all);
+        let mut cells = Vec::with_capacity(self.query.cells.len());
+        for (fragment, all) in self.query.cells.iter().enumerate() {
+            let own = chosen_tiles(array, &self.query, &selection, fragment, all);
             cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
         }
-        let selected = Self::of(Basis {
+        let selected = Self::of(Query {
             array: array.clone(),
             plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
-            deletes: self.basis.deletes.clone(),
+            deletes: self.query.deletes.clone(),
             selection: Some(selection),
             cells,
         });
@@ -96,25 +96,25 @@ impl SparseView {
     /// coordinates stay in the order they had.
     pub fn by_row_order(self: &Arc<Self>) -> Self {
         let stored = self.stored.clone().unwrap_or_else(|| self.clone());
-        SparseView { basis: self.basis.clone(), stored: Some(stored), map: Once::new() }
+        SparseView { query: self.query.clone(), stored: Some(stored), map: Once::new() }
     }
 
     /// Bytes of memory that this holds at present, about.
     pub fn memory(&self) -> usize {
         let stored = self.stored.as_ref().map_or(0, |stored| stored.memory());
         let map = self.map.get().map_or(0, |map| map.memory());
-        stored + map + self.basis.cells.len() * size_of::<FragmentCells>()
+        stored + map + self.query.cells.len() * size_of::<FragmentCells>()
     }
 
-    pub(super) fn basis(&self) -> &Arc<Basis> {
-        &self.basis
+    pub(super) fn query(&self) -> &Arc<Query> {
+        &self.query
     }
 
     /// Which cell each row is.
     pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
         self.map.get_or_make(|| match &self.stored {
-            None => self.basis.build().map(Arc::new),
-            Some(stored) if self.basis.is_row_major() => stored.map().cloned(),
+            None => self.query.build().map(Arc::new),
+            Some(stored) if self.query.is_row_major() => stored.map().cloned(),
             Some(stored) => sort_rows(stored).map(Arc::new),
         })
     }
@@ -123,12 +123,12 @@ impl SparseView {
 /// The cells of the tiles that a selection touches.
 fn chosen_tiles(
     array: &Array,
-    basis: &Basis,
+    query: &Query,
     selection: &Selection,
     fragment: usize,
     all: &FragmentCells,
 ) -> Result<FragmentCells> {
-    let axes = &basis.plan.axes;
+    let axes = &query.plan.axes;
     let outline = array.outline(fragment)?;
     let domain = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
     if all.count() == 0 || selection.share(axes, domain.iter().cloned()) == Share::None {

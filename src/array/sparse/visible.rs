@@ -9,7 +9,7 @@ use crate::format::fragment::Field;
 
 /// What is said of some consecutive cells. Each list is empty where it would say the same of all.
 #[derive(Debug, Default)]
-pub struct Marks {
+pub struct CellVisibility {
     /// When each was written, if not at the fragment's time.
     pub times: Vec<u64>,
     /// Whether each was there in the window of time. One that was not does not hide another of the same
@@ -20,7 +20,7 @@ pub struct Marks {
     pub shown: Vec<bool>,
 }
 
-impl Marks {
+impl CellVisibility {
     pub fn is_present(&self, cell: usize) -> bool {
         self.present.get(cell).is_none_or(|present| *present)
     }
@@ -72,11 +72,11 @@ impl<'a> CellFilter<'a> {
             wants_times |= by_cell;
             conditions.push(FragmentCondition::new(array, fragment, delete, by_cell)?);
         }
-        let marks = |wanted: bool, field: Field| -> Result<Option<FixedFile>> {
+        let visibility = |wanted: bool, field: Field| -> Result<Option<FixedFile>> {
             if wanted { FixedFile::of_marks(array, fragment, field).map(Some) } else { Ok(None) }
         };
-        let times = marks(wants_times, Field::Timestamps)?;
-        let deletion_times = marks(facts.has_delete_metadata, Field::DeleteTimestamps)?;
+        let times = visibility(wants_times, Field::Timestamps)?;
+        let deletion_times = visibility(facts.has_delete_metadata, Field::DeleteTimestamps)?;
         Ok(CellFilter { array, times, is_partial, deletion_times, conditions })
     }
 
@@ -85,20 +85,20 @@ impl<'a> CellFilter<'a> {
         !self.is_partial && self.deletion_times.is_none() && self.conditions.is_empty()
     }
 
-    /// Marks some cells of a tile.
+    /// CellVisibility some cells of a tile.
     ///
     /// # Errors
     /// Any damage in what decides.
-    pub fn mark(&self, cells: TileCells, marks: &mut Marks) -> Result<()> {
+    pub fn mark(&self, cells: TileCells, visibility: &mut CellVisibility) -> Result<()> {
         let window = self.array.window();
-        marks.times.clear();
-        marks.present.clear();
-        marks.shown.clear();
+        visibility.times.clear();
+        visibility.present.clear();
+        visibility.shown.clear();
         if let Some(file) = &self.times {
-            numbers(file, cells, &mut marks.times).in_field("t")?;
+            numbers(file, cells, &mut visibility.times).in_field("t")?;
             if self.is_partial {
                 let inside = |time: &u64| (window.start..=window.end).contains(time);
-                marks.present.extend(marks.times.iter().map(inside));
+                visibility.present.extend(visibility.times.iter().map(inside));
             }
         }
         if let Some(file) = &self.deletion_times {
@@ -106,13 +106,13 @@ impl<'a> CellFilter<'a> {
             numbers(file, cells, &mut deleted).in_field("dt")?;
             // The largest time stands for never; at the end of time only that is alive.
             let lives = |time: &u64| *time > window.end || *time == u64::MAX;
-            marks.shown.extend(deleted.iter().map(lives));
+            visibility.shown.extend(deleted.iter().map(lives));
         }
         if !self.conditions.is_empty() {
-            marks.shown.resize(cells.count as usize, true);
+            visibility.shown.resize(cells.count as usize, true);
         }
         for condition in &self.conditions {
-            condition.apply(cells, &marks.times, &mut marks.shown)?;
+            condition.apply(cells, &visibility.times, &mut visibility.shown)?;
         }
         Ok(())
     }

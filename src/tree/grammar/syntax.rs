@@ -47,7 +47,7 @@ pub enum RangeForm<'a> {
 }
 
 impl<'a> Token<'a> {
-    /// The bytes from `start` to `end` of this piece, which are where characters begin.
+    /// The bytes from `start` to `end` of this token, which are where characters begin.
     pub fn part(self, start: usize, end: usize) -> Token<'a> {
         Token { text: &self.text[start..end], at: self.at + start }
     }
@@ -55,9 +55,9 @@ impl<'a> Token<'a> {
     /// The parts between separators: one more than there are separators.
     pub fn split(self, separator: char) -> impl Iterator<Item = Token<'a>> {
         self.text.split(separator).scan(self.at, move |at, text| {
-            let piece = Token { text, at: *at };
+            let token = Token { text, at: *at };
             *at += text.len() + separator.len_utf8();
-            Some(piece)
+            Some(token)
         })
     }
 
@@ -205,8 +205,8 @@ mod tests {
                         RangeForm::One(one) => vec![range.whole, one],
                         RangeForm::Span { from, to, step } => [range.whole, from, to].into_iter().chain(step).collect(),
                     });
-                    for piece in ranges.chain([dimension.whole]).chain(dimension.name) {
-                        prop_assert_eq!(&text[piece.at..piece.at + piece.text.len()], piece.text);
+                    for token in ranges.chain([dimension.whole]).chain(dimension.name) {
+                        prop_assert_eq!(&text[token.at..token.at + token.text.len()], token.text);
                     }
                 }
             }

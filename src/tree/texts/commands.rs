@@ -1,6 +1,6 @@
 //! The commands of README.txt: they work as they stand, in this folder, with its real names.
 
-use super::description::{CellsShown, Description, FileFacts, Format};
+use super::description::{CellsSummary, Description, FileFacts, Format};
 use super::quoting::{literal, path_word, shell_word};
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::schema::{Attribute, CellValNum};
@@ -19,22 +19,22 @@ pub struct Command {
 /// The commands for an array, each for the first attribute that has the files for it. Where very much less was written
 /// than is shown, they are for what was written.
 pub fn commands(description: &Description<'_>) -> Vec<Command> {
-    let one = One::of(description);
-    let mut commands = vec![Command::new("Shape, types and filters", format!("cat {}schema.txt", one.folder))];
-    commands.extend(one.first_values());
-    commands.extend(one.one_cell());
-    commands.extend(one.lines());
-    commands.extend(one.table());
-    commands.extend(one.arrow());
-    commands.extend(one.matrix());
-    commands.extend(one.labels());
-    commands.extend(one.sum());
-    commands.extend(one.numpy());
-    commands.extend(one.r());
-    commands.extend(one.gdal());
-    commands.extend(one.netcdf());
-    commands.extend(one.part());
-    commands.extend(one.history());
+    let finder = FileFinder::of(description);
+    let mut commands = vec![Command::new("Shape, types and filters", format!("cat {}schema.txt", finder.folder))];
+    commands.extend(finder.first_values());
+    commands.extend(finder.one_cell());
+    commands.extend(finder.lines());
+    commands.extend(finder.table());
+    commands.extend(finder.arrow());
+    commands.extend(finder.matrix());
+    commands.extend(finder.labels());
+    commands.extend(finder.sum());
+    commands.extend(finder.numpy());
+    commands.extend(finder.r());
+    commands.extend(finder.gdal());
+    commands.extend(finder.netcdf());
+    commands.extend(finder.part());
+    commands.extend(finder.history());
     commands
 }
 
@@ -45,17 +45,17 @@ impl Command {
 }
 
 /// Finds the files that each command needs.
-struct One<'d, 'a> {
+struct FileFinder<'d, 'a> {
     description: &'d Description<'a>,
     /// Where the files of the description are, with a slash behind it; empty for here.
     folder: &'static str,
 }
 
-impl<'d, 'a> One<'d, 'a> {
+impl<'d, 'a> FileFinder<'d, 'a> {
     fn of(description: &'d Description<'a>) -> Self {
         match &description.written {
-            Some(written) => One { description: written, folder: IN_NONEMPTY },
-            None => One { description, folder: "" },
+            Some(written) => FileFinder { description: written, folder: IN_NONEMPTY },
+            None => FileFinder { description, folder: "" },
         }
     }
 
@@ -104,7 +104,7 @@ impl<'d, 'a> One<'d, 'a> {
 
     /// The name in `slice/` of the first cell.
     fn slice_of_one(&self) -> Option<String> {
-        let CellsShown::Dense { axes, .. } = &self.description.cells else { return None };
+        let CellsSummary::Dense { axes, .. } = &self.description.cells else { return None };
         if !self.description.has_slices || self.description.selection.is_some() {
             return None;
         }
@@ -197,7 +197,7 @@ impl<'d, 'a> One<'d, 'a> {
         }
         let schema = self.description.schema;
         let folder = match &self.description.cells {
-            CellsShown::Dense { axes, .. } => {
+            CellsSummary::Dense { axes, .. } => {
                 let axes = axes.iter().zip(&schema.dimensions);
                 let ranges: Vec<String> = axes
                     .map(|(axis, dimension)| {
@@ -213,7 +213,7 @@ impl<'d, 'a> One<'d, 'a> {
                     .collect();
                 ranges.join(",")
             }
-            CellsShown::Sparse { non_empty, .. } => {
+            CellsSummary::Sparse { non_empty, .. } => {
                 let (range, dimension) = non_empty.as_ref()?.first().zip(schema.dimensions.first())?;
                 range_text(dimension.datatype, range)
             }

@@ -15,7 +15,7 @@ pub struct Description<'a> {
     /// The array's folder on disk.
     pub path: String,
     pub schema: &'a ArraySchema,
-    pub cells: CellsShown,
+    pub cells: CellsSummary,
     /// What `nonempty/` shows, where that is very much less than what is shown here.
     pub written: Option<Box<Description<'a>>>,
     /// The slice's folder, as in `slice/0..9`; `None` for the whole array.
@@ -42,11 +42,11 @@ pub struct Description<'a> {
 
 /// The cells that the files hold.
 #[derive(Debug, Clone, PartialEq)]
-pub enum CellsShown {
+pub enum CellsSummary {
     Dense {
         /// One per dimension.
-        axes: Vec<AxisShown>,
-        covers: Covers,
+        axes: Vec<AxisSummary>,
+        covers: CoveredBox,
     },
     Sparse {
         /// `None` where they could not be counted.
@@ -58,7 +58,7 @@ pub enum CellsShown {
 
 /// Which box of a dense array its files cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Covers {
+pub enum CoveredBox {
     Domain,
     CurrentDomain,
     NonEmpty,
@@ -67,7 +67,7 @@ pub enum Covers {
 
 /// The coordinates along one axis of the files.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AxisShown {
+pub struct AxisSummary {
     pub length: u64,
     /// `None` where there is nothing along the axis.
     pub first: Option<Scalar>,
@@ -200,8 +200,8 @@ impl Description<'_> {
     /// Cells along each axis, or the number of rows; `None` where rows could not be counted.
     pub fn shape(&self) -> Option<Vec<u64>> {
         match &self.cells {
-            CellsShown::Dense { axes, .. } => Some(axes.iter().map(|axis| axis.length).collect()),
-            CellsShown::Sparse { rows, .. } => rows.map(|rows| vec![rows]),
+            CellsSummary::Dense { axes, .. } => Some(axes.iter().map(|axis| axis.length).collect()),
+            CellsSummary::Sparse { rows, .. } => rows.map(|rows| vec![rows]),
         }
     }
 
@@ -211,7 +211,7 @@ impl Description<'_> {
     }
 }
 
-impl AxisShown {
+impl AxisSummary {
     /// The coordinates of an axis of a dense array.
     pub fn of(selection: &AxisSelection, dimension: &Dimension) -> Self {
         let coordinate = |index: u64| {
@@ -231,7 +231,7 @@ impl AxisShown {
         let length = selection.len();
         let last = length.checked_sub(1).and_then(coordinate);
         debug_assert!(dimension.datatype.kind() != Kind::Bytes);
-        AxisShown { length, first: coordinate(0), last, step }
+        AxisSummary { length, first: coordinate(0), last, step }
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
         let schema = testing::dense_schema();
         let of = |ranges: &[AxisRange]| {
             let axis = AxisSelection::new(ranges.iter().copied(), 100).unwrap();
-            let axis = AxisShown::of(&axis, &schema.dimensions[0]);
+            let axis = AxisSummary::of(&axis, &schema.dimensions[0]);
             (axis.length, axis.first, axis.last, axis.step)
         };
         let range = |first, step, count| AxisRange { first, step, count };

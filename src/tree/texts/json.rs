@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::description::{AxisShown, CellsShown, Covers, Description, FileFacts};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
 use super::filters::pipeline_json;
 use super::value::{scalar_json, values_json, with_large_integers_as_text};
 use crate::export::Labels;
@@ -49,14 +49,14 @@ fn object(description: &Description<'_>) -> Value {
     }
     put("shape", description.shape().into());
     match &description.cells {
-        CellsShown::Dense { axes, covers } => {
+        CellsSummary::Dense { axes, covers } => {
             let firsts = axes.iter().zip(&schema.dimensions);
             let origin = firsts.map(|(axis, dimension)| optional_scalar(dimension.datatype, axis.first.as_ref()));
             put("origin", origin.collect());
             put("covers", covers_name(*covers).into());
             put("file_order", "row-major".into());
         }
-        CellsShown::Sparse { non_empty, .. } => {
+        CellsSummary::Sparse { non_empty, .. } => {
             put("file_order", "one row a cell, the same order in every file".into());
             if let Some(ranges) = non_empty {
                 let ranges = ranges.iter().zip(&schema.dimensions);
@@ -120,7 +120,7 @@ fn dimension(description: &Description<'_>, number: usize) -> Value {
         put_range(&mut all, "current_domain", datatype, range);
     }
     all.insert("tile_extent".to_owned(), optional_scalar(datatype, dimension.extent.as_ref()));
-    if let CellsShown::Dense { axes, .. } = &description.cells
+    if let CellsSummary::Dense { axes, .. } = &description.cells
         && let Some(axis) = axes.get(number)
     {
         all.insert("shown".to_owned(), shown(axis, dimension));
@@ -130,7 +130,7 @@ fn dimension(description: &Description<'_>, number: usize) -> Value {
     Value::Object(all)
 }
 
-fn shown(axis: &AxisShown, dimension: &Dimension) -> Value {
+fn shown(axis: &AxisSummary, dimension: &Dimension) -> Value {
     let datatype = dimension.datatype;
     let mut all = Map::new();
     all.insert("count".to_owned(), axis.length.into());
@@ -239,12 +239,12 @@ fn file(file: &FileFacts) -> Value {
     Value::Object(all)
 }
 
-fn covers_name(covers: Covers) -> &'static str {
+fn covers_name(covers: CoveredBox) -> &'static str {
     match covers {
-        Covers::Domain => "domain",
-        Covers::CurrentDomain => "current domain",
-        Covers::NonEmpty => "non-empty domain",
-        Covers::Selection => "selection",
+        CoveredBox::Domain => "domain",
+        CoveredBox::CurrentDomain => "current domain",
+        CoveredBox::NonEmpty => "non-empty domain",
+        CoveredBox::Selection => "selection",
     }
 }
 

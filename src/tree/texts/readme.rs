@@ -1,7 +1,7 @@
 //! README.txt: what this folder is, and what one can do with it.
 
 use super::commands::{IN_NONEMPTY, called, commands};
-use super::description::{AxisShown, CellsShown, Covers, Description, FileFacts, Format};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Format};
 use super::quoting::in_line;
 use super::value::datatype_text;
 use crate::format::datatype::Kind;
@@ -36,10 +36,10 @@ fn title(description: &Description<'_>) -> String {
     let names: Vec<String> = dimension_names(schema).take(MOST_FIELDS).map(|name| in_line(&name)).collect();
     let names = names.join(", ");
     text += &match &description.cells {
-        CellsShown::Dense { axes, .. } => format!("A dense array of {} cells ({names})", lengths(axes)),
-        CellsShown::Sparse { rows: Some(1), .. } => format!("A sparse array of 1 row ({names})"),
-        CellsShown::Sparse { rows: Some(rows), .. } => format!("A sparse array of {rows} rows ({names})"),
-        CellsShown::Sparse { rows: None, .. } => format!("A sparse array ({names})"),
+        CellsSummary::Dense { axes, .. } => format!("A dense array of {} cells ({names})", lengths(axes)),
+        CellsSummary::Sparse { rows: Some(1), .. } => format!("A sparse array of 1 row ({names})"),
+        CellsSummary::Sparse { rows: Some(rows), .. } => format!("A sparse array of {rows} rows ({names})"),
+        CellsSummary::Sparse { rows: None, .. } => format!("A sparse array ({names})"),
     };
     text += &format!(
         ", {}, {}, format version {}.\n{}\n",
@@ -54,11 +54,11 @@ fn title(description: &Description<'_>) -> String {
     if description.window.end < u64::MAX {
         text += &format!("Shown as of {}.\n", time::extended(description.window.end));
     }
-    if let CellsShown::Dense { covers: Covers::NonEmpty, .. } = description.cells {
+    if let CellsSummary::Dense { covers: CoveredBox::NonEmpty, .. } = description.cells {
         text += "The files cover only the box that has been written to.\n";
     }
-    if let Some(CellsShown::Dense { axes, .. }) = description.written.as_deref().map(|written| &written.cells) {
-        let end = |axis: &AxisShown, number: usize| {
+    if let Some(CellsSummary::Dense { axes, .. }) = description.written.as_deref().map(|written| &written.cells) {
+        let end = |axis: &AxisSummary, number: usize| {
             let datatype = schema.dimensions.get(number)?.datatype;
             let (low, high) = (axis.first.clone()?, axis.last.clone()?);
             Some(range_text(datatype, &Range { low, high }))
@@ -77,7 +77,7 @@ fn title(description: &Description<'_>) -> String {
 }
 
 /// `100 x 200`
-fn lengths(axes: &[AxisShown]) -> String {
+fn lengths(axes: &[AxisSummary]) -> String {
     axes.iter().map(|axis| axis.length.to_string()).collect::<Vec<_>>().join(" x ")
 }
 
@@ -114,8 +114,8 @@ fn fields(description: &Description<'_>) -> String {
     }
     text += "\nNumbers are little-endian, ";
     text += match description.cells {
-        CellsShown::Dense { .. } => "cells in row-major order: the last dimension varies fastest.\n",
-        CellsShown::Sparse { .. } => "one row a cell; all files have their rows in the same order.\n",
+        CellsSummary::Dense { .. } => "cells in row-major order: the last dimension varies fastest.\n",
+        CellsSummary::Sparse { .. } => "one row a cell; all files have their rows in the same order.\n",
     };
     let is_time = |one: &Attribute| one.datatype.time_unit().is_some();
     if schema.attributes.iter().any(is_time) || schema.dimensions.iter().any(|one| one.datatype.time_unit().is_some()) {
@@ -375,7 +375,7 @@ data.i64.hdr: ENVI has no dates
         let mut schema = testing::sparse_schema();
         schema.attributes[0].enumeration = Some("kinds".to_owned());
         let mut description = testing::sparse(&schema);
-        description.cells = CellsShown::Sparse { rows: Some(1234), non_empty: None };
+        description.cells = CellsSummary::Sparse { rows: Some(1234), non_empty: None };
         let unlisted = |path: &str, format, field: Option<&str>| FileFacts {
             path: path.to_owned(),
             format,
@@ -406,7 +406,7 @@ data.i64.hdr: ENVI has no dates
         let mut description = testing::dense(&schema);
         let written = Description { has_history: false, ..testing::dense(&schema) };
         description.written = Some(Box::new(written));
-        if let CellsShown::Dense { axes, .. } = &mut description.cells {
+        if let CellsSummary::Dense { axes, .. } = &mut description.cells {
             axes[0].length = 1 << 40;
         }
         let text = readme(&description);

@@ -1,6 +1,6 @@
 //! schema.txt: an array for people, in the manner of `ncdump -h`.
 
-use super::description::{AxisShown, CellsShown, Covers, Description};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
 use super::filters::pipeline_text;
 use super::json::layout_name;
 use super::quoting::{in_line, quoted};
@@ -34,8 +34,8 @@ pub fn schema_text(description: &Description<'_>) -> String {
     lines.line(0, "dimensions:");
     for (number, dimension) in schema.dimensions.iter().enumerate() {
         let axis = match &description.cells {
-            CellsShown::Dense { axes, .. } => axes.get(number),
-            CellsShown::Sparse { .. } => None,
+            CellsSummary::Dense { axes, .. } => axes.get(number),
+            CellsSummary::Sparse { .. } => None,
         };
         lines.line(1, &dimension_line(description, number, dimension, axis));
     }
@@ -65,7 +65,7 @@ fn dimension_line(
     description: &Description<'_>,
     number: usize,
     dimension: &Dimension,
-    axis: Option<&AxisShown>,
+    axis: Option<&AxisSummary>,
 ) -> String {
     let datatype = dimension.datatype;
     let mut notes = vec![match &dimension.domain {
@@ -90,7 +90,7 @@ fn dimension_line(
 }
 
 /// Which coordinates the files show, where these are not the whole domain.
-fn shown_text(axis: &AxisShown, dimension: &Dimension) -> Option<String> {
+fn shown_text(axis: &AxisSummary, dimension: &Dimension) -> Option<String> {
     let (Some(first), Some(last)) = (&axis.first, &axis.last) else { return Some("nothing shown".to_owned()) };
     if dimension
         .domain
@@ -141,8 +141,8 @@ fn dimension_lines(lines: &mut Lines, description: &Description<'_>, number: usi
     let user_name = dimension_name(description.schema, number);
     let name = in_line(&user_name);
     let along = match &description.cells {
-        CellsShown::Dense { .. } => name.clone(),
-        CellsShown::Sparse { .. } => axes(description),
+        CellsSummary::Dense { .. } => name.clone(),
+        CellsSummary::Sparse { .. } => axes(description),
     };
     let values = if dimension.is_variable() { "[]" } else { "" };
     lines.line(1, &format!("{}{values} {name}({along}) ;", datatype_text(dimension.datatype)));
@@ -190,17 +190,17 @@ fn array_lines(lines: &mut Lines, description: &Description<'_>) {
     fact("tile_order", quoted(layout_name(schema.tile_order), MOST));
     fact("cell_order", quoted(layout_name(schema.cell_order), MOST));
     match &description.cells {
-        CellsShown::Dense { covers, .. } => {
+        CellsSummary::Dense { covers, .. } => {
             fact("file_order", quoted("row-major", MOST));
             let covered = match covers {
-                Covers::Domain => "the domain",
-                Covers::CurrentDomain => "the current domain",
-                Covers::NonEmpty => "the non-empty domain",
-                Covers::Selection => "the selection",
+                CoveredBox::Domain => "the domain",
+                CoveredBox::CurrentDomain => "the current domain",
+                CoveredBox::NonEmpty => "the non-empty domain",
+                CoveredBox::Selection => "the selection",
             };
             fact("files_cover", quoted(covered, MOST));
         }
-        CellsShown::Sparse { rows, non_empty } => {
+        CellsSummary::Sparse { rows, non_empty } => {
             fact("capacity", schema.capacity.to_string());
             fact("allows_duplicates", schema.allows_duplicates.to_string());
             if let Some(rows) = rows {
@@ -239,8 +239,8 @@ fn array_lines(lines: &mut Lines, description: &Description<'_>) {
 /// The dimensions that cells of an attribute lie along.
 fn axes(description: &Description<'_>) -> String {
     match &description.cells {
-        CellsShown::Sparse { .. } => "cells".to_owned(),
-        CellsShown::Dense { .. } => {
+        CellsSummary::Sparse { .. } => "cells".to_owned(),
+        CellsSummary::Dense { .. } => {
             let names: Vec<String> =
                 dimension_names(description.schema).take(MOST).map(|name| in_line(&name)).collect();
             let all = description.schema.dimensions.len();
@@ -371,10 +371,10 @@ enumerations:
         let schema = testing::dense_schema();
         let mut slice = testing::dense(&schema);
         let signed = |value| Some(Scalar::Signed(value));
-        let axis = |length, first, last, step| AxisShown { length, first, last, step };
+        let axis = |length, first, last, step| AxisSummary { length, first, last, step };
         slice.selection = Some("slice/0..20..5,3+9".to_owned());
         let axes = vec![axis(5, signed(0), signed(20), Some(5)), axis(2, signed(3), signed(9), None)];
-        slice.cells = CellsShown::Dense { axes, covers: Covers::Selection };
+        slice.cells = CellsSummary::Dense { axes, covers: CoveredBox::Selection };
         let text = schema_text(&slice);
         assert!(text.contains("// slice/0..20..5,3+9\n"));
         assert!(text.contains("y = 5 ;  // int32 -5..94, tiles of 10, shown: 0..20..5\n"));

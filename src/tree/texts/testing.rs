@@ -39,7 +39,7 @@ fn files<const COUNT: usize>(files: [FileFacts; COUNT]) -> Arc<Files> {
 
 /// All of [`dense_schema`], 100 by 50 cells.
 pub fn dense(schema: &ArraySchema) -> Description<'_> {
-    let axis = |low: i64, length: u64| AxisShown {
+    let axis = |low: i64, length: u64| AxisSummary {
         length,
         first: Some(Scalar::Signed(low)),
         last: Some(Scalar::Signed(low + length as i64 - 1)),
@@ -54,7 +54,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
     Description {
         path: "/data/climate".to_owned(),
         schema,
-        cells: CellsShown::Dense { axes: vec![axis(-5, 100), axis(0, 50)], covers: Covers::Domain },
+        cells: CellsSummary::Dense { axes: vec![axis(-5, 100), axis(0, 50)], covers: CoveredBox::Domain },
         written: None,
         selection: None,
         window: TimeWindow::until(1_706_696_100_000),
@@ -103,7 +103,7 @@ pub fn sparse(schema: &ArraySchema) -> Description<'_> {
     Description {
         path: "/data/points/".to_owned(),
         schema,
-        cells: CellsShown::Sparse {
+        cells: CellsSummary::Sparse {
             rows: None,
             non_empty: Some(vec![range(2, 9), range(0, 98), Range { low: text("a"), high: text("z,") }]),
         },

@@ -53,7 +53,7 @@ fn values_per_cell(count: CellValNum) -> Option<u32> {
 
 /// The cells that the files of one folder show. Making contents reads metadata, no cells, unless a length
 /// depends on them.
-pub trait Shown: Send + Sync {
+pub trait Subarray: Send + Sync {
     fn array(&self) -> &Arc<Array>;
 
     /// Dense: cells along each axis. Sparse: the number of rows.
@@ -101,19 +101,19 @@ pub trait Shown: Send + Sync {
     /// The byte offsets of a field of variable length: one more than there are cells, `u64` little-endian.
     ///
     /// # Errors
-    /// As [`Shown::values`].
+    /// As [`Subarray::values`].
     fn offsets(&self, field: FieldId) -> Result<Arc<dyn Content>>;
 
     /// One byte a cell, 0 for null, of a nullable attribute.
     ///
     /// # Errors
-    /// As [`Shown::values`].
+    /// As [`Subarray::values`].
     fn validity(&self, field: FieldId) -> Result<Arc<dyn Content>>;
 
     /// The values of a fixed-size attribute with the first axis running fastest; `None` for sparse arrays.
     ///
     /// # Errors
-    /// As [`Shown::values`].
+    /// As [`Subarray::values`].
     fn column_major_values(&self, _field: FieldId) -> Result<Option<Arc<dyn Content>>> {
         Ok(None)
     }
@@ -122,28 +122,28 @@ pub trait Shown: Send + Sync {
     ///
     /// # Errors
     /// When the selection does not parse or lies outside.
-    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Shown>>;
+    fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>>;
 }
 
 /// A field with all that the formats may want of it; `field` describes it.
 ///
 /// # Errors
 /// When metadata that is needed cannot be read.
-pub fn column(shown: &dyn Shown, id: FieldId, field: Field) -> Result<Column> {
+pub fn column(subarray: &dyn Subarray, id: FieldId, field: Field) -> Result<Column> {
     let shape = match id {
-        FieldId::Dimension(axis) if !shown.array().schema().is_sparse() => vec![shown.shape()?[axis]],
-        _ => shown.shape()?,
+        FieldId::Dimension(axis) if !subarray.array().schema().is_sparse() => vec![subarray.shape()?[axis]],
+        _ => subarray.shape()?,
     };
     let bounds = match id {
-        FieldId::Dimension(dimension) => shown.bounds(dimension)?,
+        FieldId::Dimension(dimension) => subarray.bounds(dimension)?,
         FieldId::Attribute(_) => None,
     };
     let nullable = field.nullable;
-    let values = shown.values(id)?;
+    let values = subarray.values(id)?;
     let mut column = match field.values_per_cell {
         Some(_) => Column::fixed(field, shape, values),
-        None => Column::variable(field, shape, values, shown.offsets(id)?),
+        None => Column::variable(field, shape, values, subarray.offsets(id)?),
     };
     column.bounds = bounds;
-    Ok(if nullable { column.with_validity(shown.validity(id)?) } else { column })
+    Ok(if nullable { column.with_validity(subarray.validity(id)?) } else { column })
 }
