@@ -5,7 +5,7 @@
 //! read of the file and one entry of the cache serve all of it.
 
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::bitsort::{SortedCells, SortedFile};
 use super::context::{Context, IndexKey};
@@ -31,6 +31,9 @@ const FAR_WINDOW: u64 = 8 << 20;
 /// this is damage.
 const MOST_EXPANSION: u64 = 1 << 20;
 
+/// For so many stored bytes there is room made before it is known that the file has them.
+const ALWAYS_READ: u64 = 1 << 20;
+
 /// What can only be decoded as one piece may take this many bytes however small the cache is; else as many as that.
 const ALWAYS_DECODED: u64 = 16 << 20;
 
@@ -43,6 +46,8 @@ pub struct Tiles {
     path: StoreKey,
     offsets: Arc<[u64]>,
     file_size: u64,
+    /// How many bytes the file has, once that was asked for.
+    stored_size: OnceLock<u64>,
     decoder: Decoder,
     /// The most bytes that may be decoded as one piece.
     most_at_once: u64,
@@ -129,6 +134,7 @@ impl Tiles {
             path,
             offsets,
             file_size,
+            stored_size: OnceLock::new(),
             decoder,
             most_at_once,
             whole_tile,
@@ -285,7 +291,7 @@ impl Tiles {
             if stored != size {
                 return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
             }
-            context.fetcher.expect_stored(&self.path, offset, stored)?;
+            self.expect_stored(offset, stored)?;
             let mut bytes = self.room(stored, context.fetcher.buffers())?;
             context.storage.read_at(&self.path, offset, &mut bytes)?;
             Ok(bytes)
@@ -313,6 +319,26 @@ impl Tiles {
         Ok((offset, end - offset))
     }
 
+    /// Whether the file holds `length` bytes at `offset`, before there is room made for many: what is recorded of its
+    /// length need not be so. Reading few tells it as well.
+    fn expect_stored(&self, offset: u64, length: u64) -> Result<()> {
+        if length <= ALWAYS_READ {
+            return Ok(());
+        }
+        let end = match self.stored_size.get() {
+            Some(end) => *end,
+            None => {
+                let end = self.context()?.storage.length(&self.path)?;
+                *self.stored_size.get_or_init(|| end)
+            }
+        };
+        if offset.checked_add(length).is_none_or(|wanted| wanted > end) {
+            let reason = format!("the file ends at {end}, {length} bytes wanted");
+            return Err(Error::damaged(reason).in_file(&self.path).at(offset));
+        }
+        Ok(())
+    }
+
     /// How many chunks a tile says it has.
     pub(super) fn chunks(&self, tile: u64) -> Result<u64> {
         let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
@@ -333,7 +359,7 @@ impl Tiles {
 
     fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<ChunkIndex> {
         let (offset, stored) = self.stored_range(tile)?;
-        context.fetcher.expect_stored(&self.path, offset, stored)?;
+        self.expect_stored(offset, stored)?;
         let end = offset + stored;
         // What was read last, from the position of its first byte on.
         let (mut window, mut window_start) = (Vec::new(), offset);
@@ -553,6 +579,7 @@ impl Unit for TileUnit {
         if let Form::Chunk(_, chunk) = &self.form {
             let length = chunk.header.payload_size();
             plausible(length, self.size).in_file(&tiles.path).at(chunk.offset)?;
+            tiles.expect_stored(chunk.offset, length)?;
             visit(StoredRange { file: &tiles.path, offset: chunk.offset, length });
             return Ok(());
         }
@@ -572,6 +599,7 @@ impl Unit for TileUnit {
         if let Some((offsets, size)) = self.offset_bytes() {
             let (offset, length) = offsets.stored_range(self.tile).in_file(&offsets.path)?;
             plausible(length, size).in_file(&offsets.path).at(offset)?;
+            offsets.expect_stored(offset, length)?;
             visit(StoredRange { file: &offsets.path, offset, length });
         }
         let (offset, length) = tiles.stored_range(self.tile).in_file(&tiles.path)?;
@@ -583,6 +611,7 @@ impl Unit for TileUnit {
             }
             _ => plausible(length, most).in_file(&tiles.path).at(offset)?,
         }
+        tiles.expect_stored(offset, length)?;
         visit(StoredRange { file: &tiles.path, offset, length });
         Ok(())
     }

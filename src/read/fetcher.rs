@@ -23,9 +23,6 @@ const FAR_BATCH_BYTES: u64 = 16 << 20;
 /// From so many decoded bytes on, several threads decode the units of a batch.
 const WORTH_THREADS: u64 = 512 << 10;
 
-/// For so many stored bytes there is room made before it is known that the file has them.
-const ALWAYS_READ: u64 = 1 << 20;
-
 thread_local! {
     /// What decoding threads use again from unit to unit.
     static SCRATCH: RefCell<Scratch> = RefCell::default();
@@ -192,39 +189,16 @@ impl Fetcher {
         outcome.map(|()| stored)
     }
 
-    /// Memory for the stored bytes of a unit, which the files have.
+    /// Memory for the stored bytes of a unit.
     fn room<U: Unit>(&self, unit: &U) -> Result<Stored> {
-        let (mut length, mut fits) = (0u64, Ok(()));
-        unit.for_each_stored(&mut |range| {
-            length = length.saturating_add(range.length);
-            if fits.is_ok() {
-                fits = self.expect_stored(range.file, range.offset, range.length);
-            }
-        })?;
-        fits?;
+        let mut length = 0u64;
+        unit.for_each_stored(&mut |range| length = length.saturating_add(range.length))?;
         if unit.is_stored_plain() {
             return unit.room(&self.buffers).map(Stored::Decoded);
         }
         let no_memory = || Error::unsupported(format!("{length} stored bytes: not enough memory"));
         let length = usize::try_from(length).map_err(|_| no_memory())?;
         self.buffers.try_get(length).map(Stored::Encoded).ok_or_else(no_memory)
-    }
-
-    /// Whether a file holds `length` bytes at `offset`, before there is room made for many: what is recorded of its
-    /// length need not be so. Reading few tells it as well.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] where it does not; those of [`Storage::length`].
-    pub fn expect_stored(&self, file: &StoreKey, offset: u64, length: u64) -> Result<()> {
-        if length <= ALWAYS_READ {
-            return Ok(());
-        }
-        let end = self.storage.length(file)?;
-        if offset.checked_add(length).is_none_or(|wanted| wanted > end) {
-            let reason = format!("the file ends at {end}, {length} bytes wanted");
-            return Err(Error::damaged(reason).in_file(file).at(offset));
-        }
-        Ok(())
     }
 
     fn decode<U: Unit>(&self, unit: &U, stored: Stored) -> Result<Decoded> {

@@ -67,7 +67,7 @@ pub trait Unit: Send + Sync {
     /// Calls `visit` with each range of stored bytes that it is decoded from: one, or of cells of variable size two.
     ///
     /// # Errors
-    /// Where the stored bytes cannot be so many.
+    /// Where the stored bytes cannot be so many, or the file is known not to have them.
     fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()>;
 
     /// Whether it has one stored range, whose bytes are the decoded ones.
