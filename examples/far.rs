@@ -45,15 +45,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         reader.content().read_at(offset, bytes)?;
     }
     let seconds = begin.elapsed().as_secs_f64();
+    let most = storage.most_in_flight();
     let requests = storage.take_requests();
     let steps = requests.iter().map(|request| request.step).max().unwrap_or(0);
     println!("opening: {opening} requests");
     println!(
-        "{} MiB in {seconds:.2} s, {:.0} MiB/s: {} requests in {steps} dependent steps, at most {} under way",
+        "{} MiB in {seconds:.2} s, {:.0} MiB/s: {} requests in {steps} dependent steps, at most {most} under way",
         length >> 20,
         length as f64 / (1 << 20) as f64 / seconds,
-        requests.len(),
-        storage.most_in_flight()
+        requests.len()
     );
     Ok(())
 }
