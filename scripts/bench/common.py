@@ -54,10 +54,10 @@ class Mount:
 
 
 @contextlib.contextmanager
-def mounted(array, *options):
+def mounted(array, *options, binary=TILEFS):
     """A fresh mount: nothing of it is in any cache."""
     with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
-        process = subprocess.Popen([TILEFS, "mount", "-f", *options, array, folder], stderr=subprocess.PIPE)
+        process = subprocess.Popen([binary, "mount", "-f", *options, array, folder], stderr=subprocess.PIPE)
         try:
             while not os.path.ismount(folder):
                 if process.poll() is not None:
