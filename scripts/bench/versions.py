@@ -77,7 +77,7 @@ def run():
     compare("one column", shuffled, lambda mount: cat(f"{mount}/slice/..,100/temp.f32"))
     compare("300 x 4 KiB", shuffled, lambda mount: scattered(f"{mount}/temp.f32"))
     cells = matrix(2, 1)
-    compare("sparse, all columns", cells, lambda mount: cat(*(f"{mount}/{name}" for name in ("y.i64", "x.i64", "data.f32"))))
+    compare("sparse, all columns", cells, lambda mount: cat(*(f"{mount}/{name}" for name in ("dims/y.i64", "dims/x.i64", "data.f32"))))
     compare("sparse, 300 x 4 KiB", cells, lambda mount: scattered(f"{mount}/data.f32"))
     header = ["read", "old: median (best)", "new", "faster by", "processor time old / new", "peak memory"]
     table("the older binary beside this one; stored files in the page cache for both", header, rows)

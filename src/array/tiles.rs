@@ -251,9 +251,8 @@ impl Tiles {
     ///
     /// # Errors
     /// Any damage in it.
-    pub(super) fn fetch(&self, unit: TileUnit) -> Result<Arc<Decoded>> {
-        let fetched = self.context()?.fetcher.fetch(&[unit], Decoding::OnThisThread)?;
-        fetched.into_iter().next().ok_or_else(|| Error::internal("nothing was fetched"))
+    pub(super) fn fetch(&self, unit: &TileUnit) -> Result<Arc<Decoded>> {
+        self.context()?.fetcher.fetch_one(unit)
     }
 
     /// Decodes all of a tile.

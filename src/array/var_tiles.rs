@@ -77,7 +77,7 @@ impl VarTiles {
     /// # Errors
     /// Any damage in the tile; [`Error::Unsupported`] for one that does not fit in memory.
     pub fn tile(&self, tile: u64, cells: u64) -> Result<Arc<Decoded>> {
-        self.values.fetch(self.whole_unit(tile, cells)?)
+        self.values.fetch(&self.whole_unit(tile, cells)?)
     }
 
     /// Adds the units that hold where cells of a tile begin: `count` of them from `first`, and where the last one ends.

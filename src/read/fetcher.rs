@@ -87,6 +87,9 @@ impl Fetcher {
     /// # Errors
     /// That of the first unit that has one; the others are in the cache nevertheless.
     pub fn fetch<U: Unit>(&self, units: &[U], how: Decoding) -> Result<Vec<Arc<Decoded>>> {
+        if let [unit] = units {
+            return Ok(vec![self.fetch_one(unit)?]);
+        }
         let mut fetched: Vec<Option<Result<Arc<Decoded>>>> = Vec::with_capacity(units.len());
         let (mut missing, mut loading): (Vec<Missing<'_, '_, U>>, _) = (Vec::new(), Vec::new());
         for (number, unit) in units.iter().enumerate() {
@@ -112,6 +115,19 @@ impl Fetcher {
             fetched[number] = Some(flight.wait());
         }
         fetched.into_iter().map(|one| one.unwrap_or_else(|| Err(Error::internal("a unit was not fetched")))).collect()
+    }
+
+    /// One unit.
+    ///
+    /// # Errors
+    /// Any damage in it.
+    pub fn fetch_one<U: Unit>(&self, unit: &U) -> Result<Arc<Decoded>> {
+        self.cache.get_or_load(unit.key(), || {
+            let stored = self.read_one(unit)?;
+            let decoded = self.decode(unit, stored)?;
+            let weight = decoded.weight();
+            Ok((Arc::new(decoded), weight))
+        })
     }
 
     /// A unit that is too large to be kept, for `work` to do something with. One of these is in memory at a time.

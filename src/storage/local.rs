@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -188,6 +188,10 @@ impl Storage for LocalStorage {
         coalesce(ranges, COALESCING).into_iter().try_for_each(|run| file.read_run(run)).in_file(key)
     }
 
+    fn read_at(&self, key: &StoreKey, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.open(key)?.read_exact(offset, into).in_file(key)
+    }
+
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
         self.open(key)?.read_part(offset, most).in_file(key)
     }
@@ -231,6 +235,19 @@ struct LocalFile {
 }
 
 impl LocalFile {
+    /// Fills one range.
+    fn read_exact(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        let range = ReadRange { offset, into };
+        if range.end() > self.length {
+            return Err(past_end(self.length, &range));
+        }
+        self.file.read_exact_at(range.into, offset).map_err(|error| match error.kind() {
+            // It was shortened since it was opened.
+            io::ErrorKind::UnexpectedEof => Error::damaged("the file is shorter than it was").at(offset),
+            _ => Error::io(error).at(offset),
+        })
+    }
+
     /// Fills ranges that are near each other, in the order of their offsets, with as few system calls as can be.
     fn read_run(&self, run: &mut [ReadRange<'_>]) -> Result<()> {
         let Some(start) = run.first().map(|range| range.offset) else { return Ok(()) };
