@@ -6,7 +6,7 @@
 //! missing wherever it is.
 
 use super::fields::FieldFolder;
-use super::shown::FieldId;
+use super::subarray::FieldId;
 use crate::error::Result;
 use crate::export::number;
 use crate::export::{Field, Metadatum};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::fields::FieldFolder;
-use super::shown::FieldId;
+use super::subarray::FieldId;
 use crate::export::Metadatum;
 
 const OF_ATTRIBUTES: &str = "__tiledb_attr.";
