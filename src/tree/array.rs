@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseSubarray};
 use super::enums;
-use super::explain::Explained;
+use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
 use super::filestore;
 use super::formats;
@@ -169,11 +169,11 @@ pub(super) fn tree_of(
     options: &OpenOptions,
     part: Part,
     nonempty: Option<Arc<NonEmptyFolder>>,
-) -> (FixedFolder, Arc<Explained>) {
-    let (mut folder, explained) = fields_folder(&fields, covers, part, nonempty);
+) -> (FixedFolder, Arc<Explanations>) {
+    let (mut folder, explanations) = fields_folder(&fields, covers, part, nonempty);
     folder.add_folder("slice", SliceFolder::new(fields.clone(), By::Coordinate, options.slices.clone()));
     folder.add_folder("islice", SliceFolder::new(fields, By::Position, Vec::new()));
-    (folder, explained)
+    (folder, explanations)
 }
 
 /// Milliseconds since 1970 of the newest commit that the array shows.
@@ -193,10 +193,10 @@ pub(super) fn fields_folder(
     covers: Covers,
     part: Part,
     nonempty: Option<Arc<NonEmptyFolder>>,
-) -> (FixedFolder, Arc<Explained>) {
+) -> (FixedFolder, Arc<Explanations>) {
     let mut builder = FolderBuilder::new(fields.modified);
     let is_slice = matches!(part, Part::Slice(_));
-    let explained = Explained::add_files(&mut builder, fields, covers, part, nonempty);
+    let explanations = Explanations::add_files(&mut builder, fields, covers, part, nonempty);
     if !is_slice && fields.subarray.selection().is_some() {
         filestore::add_to(&mut builder, fields.subarray.array(), fields.modified);
     }
@@ -217,10 +217,10 @@ pub(super) fn fields_folder(
     formats::add_folders(&mut builder, fields);
     let array = fields.subarray.array();
     add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
-    explained.know(builder.file_list());
+    explanations.know(builder.file_list());
     let described = fields.clone();
     builder.folder.describe_by(move || xattrs::of_folder(&described));
-    (builder.folder, explained)
+    (builder.folder, explanations)
 }
 
 /// What is known of an array besides its cells: metadata, enumerations, labels of what is shown.

@@ -32,7 +32,7 @@ const MUCH_LARGER: u128 = 10;
 type Write = fn(&Description<'_>) -> String;
 
 /// What the explaining files of one folder are made from, once the other files are known.
-pub struct Explained {
+pub struct Explanations {
     fields: FieldFolder,
     covers: Covers,
     part: Part,
@@ -41,7 +41,7 @@ pub struct Explained {
     files: OnceLock<FileList>,
 }
 
-impl Explained {
+impl Explanations {
     /// Adds the explaining files, so that they come first in the folder; they are written when they are read.
     pub fn add_files(
         builder: &mut FolderBuilder,
@@ -50,22 +50,23 @@ impl Explained {
         part: Part,
         nonempty: Option<Arc<NonEmptyFolder>>,
     ) -> Arc<Self> {
-        let explained = Arc::new(Explained { fields: fields.clone(), covers, part, nonempty, files: OnceLock::new() });
+        let explanations =
+            Arc::new(Explanations { fields: fields.clone(), covers, part, nonempty, files: OnceLock::new() });
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
-            let this = explained.clone();
+            let this = explanations.clone();
             let file = LazyFile::passing_text(fields.modified, move || {
                 let (description, lasts) = this.description();
                 Ok((write(&description), lasts))
             });
             builder.add(name, Format::Explanation, None, file);
         }
-        if !matches!(explained.part, Part::Slice(_)) {
+        if !matches!(explanations.part, Part::Slice(_)) {
             let array = fields.subarray.array().clone();
             let file = LazyFile::passing_text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
         }
-        explained
+        explanations
     }
 
     /// Tells which files the folder has.
@@ -84,9 +85,9 @@ impl Explained {
         if shown < LARGE {
             return Ok(None);
         }
-        let explained = nonempty.explained()?;
-        let written = explained.fields.subarray.known_shape().map_or(0, |shape| cells(&shape));
-        Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explained.description()))
+        let explanations = nonempty.explanations()?;
+        let written = explanations.fields.subarray.known_shape().map_or(0, |shape| cells(&shape));
+        Ok((written > 0 && shown / MUCH_LARGER >= written).then(|| explanations.description()))
     }
 
     /// What the texts tell, and whether it lasts: what could not be read may be the next time.

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::array::{Part, tree_of};
 use super::dense::{DenseArray, DenseSubarray};
-use super::explain::Explained;
+use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
 use super::lazy::FixedFolder;
 use super::node::{Entry, Folder, NODE, Node};
@@ -25,7 +25,7 @@ pub struct NonEmptyFolder {
     names: Arc<FieldNames>,
     modified: SystemTime,
     options: Arc<OpenOptions>,
-    made: OnceLock<(FixedFolder, Arc<Explained>)>,
+    made: OnceLock<(FixedFolder, Arc<Explanations>)>,
 }
 
 impl NonEmptyFolder {
@@ -42,11 +42,11 @@ impl NonEmptyFolder {
     ///
     /// # Errors
     /// When a footer cannot be read, or the box is larger than any file.
-    pub fn explained(&self) -> Result<&Explained> {
+    pub fn explanations(&self) -> Result<&Explanations> {
         Ok(&self.made()?.1)
     }
 
-    fn made(&self) -> Result<&(FixedFolder, Arc<Explained>)> {
+    fn made(&self) -> Result<&(FixedFolder, Arc<Explanations>)> {
         if let Some(made) = self.made.get() {
             return Ok(made);
         }
