@@ -19,7 +19,7 @@ pub struct Command {
 /// The commands for an array, each for the first attribute that has the files for it. Where very much less was written
 /// than is shown, they are for what was written.
 pub fn commands(description: &Description<'_>) -> Vec<Command> {
-    let one = One::of(description);
+    let one = FileFinder::of(description);
     let mut commands = vec![Command::new("Shape, types and filters", format!("cat {}schema.txt", one.folder))];
     commands.extend(one.first_values());
     commands.extend(one.one_cell());
@@ -45,17 +45,17 @@ impl Command {
 }
 
 /// Finds the files that each command needs.
-struct One<'d, 'a> {
+struct FileFinder<'d, 'a> {
     description: &'d Description<'a>,
     /// Where the files of the description are, with a slash behind it; empty for here.
     folder: &'static str,
 }
 
-impl<'d, 'a> One<'d, 'a> {
+impl<'d, 'a> FileFinder<'d, 'a> {
     fn of(description: &'d Description<'a>) -> Self {
         match &description.written {
-            Some(written) => One { description: written, folder: IN_NONEMPTY },
-            None => One { description, folder: "" },
+            Some(written) => FileFinder { description: written, folder: IN_NONEMPTY },
+            None => FileFinder { description, folder: "" },
         }
     }
 
