@@ -82,14 +82,14 @@ fn iso(milliseconds: u64) -> Option<String> {
 
 fn parse_iso(text: &str) -> std::result::Result<u64, &'static str> {
     const SHAPE: &str = "it is not in the form of ISO 8601";
-    let mut rest = Rest { text };
+    let mut rest = Scanner { text };
     let digits = rest.digits();
     let extended = digits.len() == 4;
     let (year, month, day) = match digits.len() {
         4 => (
             digits,
-            rest.after('-').and_then(Rest::two).ok_or(SHAPE)?,
-            rest.after('-').and_then(Rest::two).ok_or(SHAPE)?,
+            rest.after('-').and_then(Scanner::two).ok_or(SHAPE)?,
+            rest.after('-').and_then(Scanner::two).ok_or(SHAPE)?,
         ),
         8 => (&digits[..4], saturating_digits(&digits[4..6]), saturating_digits(&digits[6..])),
         _ => return Err(SHAPE),

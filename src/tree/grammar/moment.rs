@@ -165,7 +165,7 @@ fn year_and_month(day: i128) -> (i128, i128) {
 const DATE: &str = "not a date; write 2024, 2024-01, 2024-01-31 or 2024-01-31T10:15:00.5";
 
 fn date(text: &str) -> Result<Span, String> {
-    let mut rest = Rest { text };
+    let mut rest = Scanner { text };
     let sign = rest.sign();
     let digits = rest.digits();
     let basic = sign.is_none() && digits.len() == 8;
@@ -185,14 +185,14 @@ fn date(text: &str) -> Result<Span, String> {
         if rest.is_empty() {
             return Ok(Span::Year(year));
         }
-        let month = rest.after('-').and_then(Rest::two).ok_or(DATE)?;
+        let month = rest.after('-').and_then(Scanner::two).ok_or(DATE)?;
         if !(1..=12).contains(&month) {
             return Err("there is no such month".into());
         }
         if rest.is_empty() {
             return Ok(Span::Month(year, month - 1));
         }
-        (year, month, rest.after('-').and_then(Rest::two).ok_or(DATE)?)
+        (year, month, rest.after('-').and_then(Scanner::two).ok_or(DATE)?)
     };
     let day = self::day(year, month, day).ok_or("there is no such day")?;
     if rest.is_empty() {
@@ -221,7 +221,7 @@ fn date(text: &str) -> Result<Span, String> {
 const TIME: &str = "not a time; write 07, 07:30 or 07:30:00.5";
 
 fn time(text: &str, unit: &str) -> Result<(i128, i128), String> {
-    let mut rest = Rest { text };
+    let mut rest = Scanner { text };
     let sign = rest.sign();
     let basic = rest.skip('T') && !rest.text.contains(':');
     let hour = match basic {
@@ -238,8 +238,8 @@ fn time(text: &str, unit: &str) -> Result<(i128, i128), String> {
 }
 
 /// The first and last moment of a time of day whose hour was read; `None` for what has another form.
-fn clock(rest: &mut Rest<'_>, hour: i128, colons: bool) -> Option<Result<(Moment, Moment), String>> {
-    let next = |rest: &mut Rest<'_>| match colons {
+fn clock(rest: &mut Scanner<'_>, hour: i128, colons: bool) -> Option<Result<(Moment, Moment), String>> {
+    let next = |rest: &mut Scanner<'_>| match colons {
         true if rest.skip(':') => rest.two().map(Some),
         false if rest.text.starts_with(|c: char| c.is_ascii_digit()) => rest.two().map(Some),
         _ => Some(None),
@@ -267,12 +267,12 @@ fn clock(rest: &mut Rest<'_>, hour: i128, colons: bool) -> Option<Result<(Moment
     Some(Ok((Moment { seconds, attoseconds }, Moment { seconds, attoseconds: attoseconds + length - 1 })))
 }
 
-/// What is still to be read of a text.
-pub struct Rest<'a> {
+/// Takes a text from the front: what is still to be read of it.
+pub struct Scanner<'a> {
     pub text: &'a str,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> Scanner<'a> {
     fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
