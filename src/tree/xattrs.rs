@@ -43,7 +43,7 @@ pub fn of_validity(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
 }
 
 fn beside_values(fields: &FieldFolder, id: FieldId, kind: &str, datatype: Datatype) -> ExtendedAttributes {
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("name", fields.user_name(id));
     out.add("kind", kind);
     out.add("type", datatype.name());
@@ -56,7 +56,7 @@ fn beside_values(fields: &FieldFolder, id: FieldId, kind: &str, datatype: Dataty
 pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
     let schema = fields.schema();
     let field = fields.describe(id);
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("name", fields.user_name(id));
     out.add("kind", if matches!(id, FieldId::Attribute(_)) { "attribute" } else { "dimension" });
     out.add("type", field.datatype.name());
@@ -92,7 +92,7 @@ pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
 
 /// Of a file in which each cell is a row of all dimensions and attributes.
 pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("kind", "table");
     out.add("attributes", list(fields.schema().attributes.iter().map(|attribute| attribute.name.as_str().into())));
     out.add_place(fields, None);
@@ -108,7 +108,7 @@ pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
 /// Of the folder of an array, or of a slice of one.
 pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
     let schema = fields.schema();
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("object", "array");
     out.add("array_type", if schema.is_sparse() { "sparse" } else { "dense" });
     out.add("attributes", list(schema.attributes.iter().map(|attribute| attribute.name.as_str().into())));
@@ -121,14 +121,14 @@ pub fn of_folder(fields: &FieldFolder) -> ExtendedAttributes {
 
 /// Of the folder of a member of a group that nobody has looked into.
 pub fn of_unopened(path: &StoreKey) -> ExtendedAttributes {
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("path", path.to_string());
     out.attributes
 }
 
 /// Of the folder of a group.
 pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
-    let mut out = Collected::default();
+    let mut out = AttributesBuilder::default();
     out.add("object", "group");
     if let Ok(members) = group.members() {
         out.add("members", members.iter().filter(|member| member.place.path().is_some()).count().to_string());
@@ -139,11 +139,11 @@ pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
 }
 
 #[derive(Default)]
-struct Collected {
+struct AttributesBuilder {
     attributes: ExtendedAttributes,
 }
 
-impl Collected {
+impl AttributesBuilder {
     fn add(&mut self, name: &str, value: impl Into<String>) {
         self.attributes.push((format!("user.tiledb.{name}"), value.into().into_bytes()));
     }
