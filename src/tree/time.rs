@@ -2,7 +2,7 @@
 //!
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
-use super::grammar::moment::{self, Rest, saturating_digits};
+use super::grammar::moment::{self, Scanner, saturating_digits};
 use crate::error::{Error, Result};
 use crate::export::text::time::print;
 use crate::format::datatype::Datatype;
