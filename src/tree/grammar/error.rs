@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::syntax::Piece;
+use super::syntax::Token;
 use crate::error::Error;
 
 /// Longer selections are shown only around the place of the error.
@@ -35,18 +35,18 @@ pub struct SelectionError {
 pub type Result<T> = std::result::Result<T, SelectionError>;
 
 impl SelectionError {
-    /// A piece that does not parse.
-    pub(super) fn syntax(piece: Piece<'_>, message: impl Into<String>) -> Self {
-        Self::of(SelectionErrorKind::Syntax, piece, message)
+    /// A token that does not parse.
+    pub(super) fn syntax(token: Token<'_>, message: impl Into<String>) -> Self {
+        Self::of(SelectionErrorKind::Syntax, token, message)
     }
 
-    /// A piece that lies outside of its dimension.
-    pub(super) fn outside(piece: Piece<'_>, message: impl Into<String>) -> Self {
-        Self::of(SelectionErrorKind::Outside, piece, message)
+    /// A token that lies outside of its dimension.
+    pub(super) fn outside(token: Token<'_>, message: impl Into<String>) -> Self {
+        Self::of(SelectionErrorKind::Outside, token, message)
     }
 
-    pub(super) fn of(kind: SelectionErrorKind, piece: Piece<'_>, message: impl Into<String>) -> Self {
-        SelectionError { kind, at: piece.at, length: piece.text.len(), message: message.into(), valid: None }
+    pub(super) fn of(kind: SelectionErrorKind, token: Token<'_>, message: impl Into<String>) -> Self {
+        SelectionError { kind, at: token.at, length: token.text.len(), message: message.into(), valid: None }
     }
 
     /// The same, with the range that could be selected from.

@@ -43,7 +43,7 @@ pub use error::{SelectionError, SelectionErrorKind, explain};
 pub use meaning::meaning;
 use progression::Progression;
 use resolve::{Selected, resolve};
-use syntax::Piece;
+use syntax::Token;
 
 /// What the numbers of a selection are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum By {
 /// # Errors
 /// Where the text does not parse, a range lies outside, or there are more cells than a file can hold.
 pub fn dense(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Selection> {
-    let all = Piece { text, at: 0 };
+    let all = Token { text, at: 0 };
     let too_large = || SelectionError::of(SelectionErrorKind::TooLarge, all, "more cells than a file can hold");
     let selected = resolve(&syntax::parse(text)?, by, dimensions)?;
     let mut axes = Vec::with_capacity(dimensions.len());
@@ -94,12 +94,12 @@ pub fn sparse(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<
 fn positions(progression: Progression, low: i128) -> impl Iterator<Item = AxisRange> {
     let Progression { first, step, count } = progression;
     let first = (first - low) as u64;
-    let (pieces, range) = match (i64::try_from(step), u64::try_from(count)) {
+    let (tokens, range) = match (i64::try_from(step), u64::try_from(count)) {
         (Ok(step), Ok(count)) => (1, AxisRange { first, step, count }),
         // Steps that wide are two or three.
         _ => (count, AxisRange { first, step: 1, count: 1 }),
     };
-    (0..pieces).map(move |piece| AxisRange { first: (i128::from(first) + step * piece as i128) as u64, ..range })
+    (0..tokens).map(move |token| AxisRange { first: (i128::from(first) + step * token as i128) as u64, ..range })
 }
 
 fn joined_progressions(progressions: Vec<Progression>, datatype: Datatype) -> Vec<CoordinateRange> {

@@ -5,7 +5,7 @@ use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::progression::Progression;
 use super::resolve::colons;
-use super::syntax::{Piece, RangeForm, RangeText};
+use super::syntax::{RangeForm, RangeText, Token};
 use super::value;
 
 /// The coordinates at the positions of a range; `None` where it is empty.
@@ -32,11 +32,11 @@ pub fn range(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<P
     let step = step.map_or(Ok(1), value::step)?;
     // Counting down, one can begin at the last one and stop before the first.
     let (least, most) = if step > 0 { (0, length) } else { (-1, length - 1) };
-    let end = |piece: Piece<'_>, open: i128| {
-        if piece.is_empty() {
+    let end = |token: Token<'_>, open: i128| {
+        if token.is_empty() {
             return Ok(open);
         }
-        let position = value::position(piece)?;
+        let position = value::position(token)?;
         Ok((if position < 0 { position + length } else { position }).clamp(least, most))
     };
     let (open_first, open_past) = if step > 0 { (0, length) } else { (length - 1, -1) };

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::progression::Progression;
-use super::syntax::{DimensionText, Piece, RangeForm, RangeText};
+use super::syntax::{DimensionText, RangeForm, RangeText, Token};
 use super::{By, position, value};
 use crate::format::datatype::Kind;
 use crate::format::scalar::{Range, Scalar};
@@ -59,7 +59,7 @@ pub fn resolve(texts: &[DimensionText<'_>], by: By, dimensions: &[DimensionBound
     Ok(selected.into_iter().zip(dimensions).map(|(one, bounds)| one.unwrap_or_else(|| whole(bounds))).collect())
 }
 
-fn unknown_dimension(name: Piece<'_>, dimensions: &[DimensionBounds]) -> SelectionError {
+fn unknown_dimension(name: Token<'_>, dimensions: &[DimensionBounds]) -> SelectionError {
     let mut names: Vec<&str> = dimensions.iter().take(10).map(|one| one.name.as_str()).collect();
     if dimensions.len() > names.len() {
         names.push("...");
@@ -135,17 +135,17 @@ fn counted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<Pro
 
 /// `from..to..step`, both ends included.
 fn span(
-    whole: Piece<'_>,
-    from: Piece<'_>,
-    to: Piece<'_>,
-    step: Option<Piece<'_>>,
+    whole: Token<'_>,
+    from: Token<'_>,
+    to: Token<'_>,
+    step: Option<Token<'_>>,
     bounds: &DimensionBounds,
 ) -> Result<Option<Progression>> {
-    if let Some(colon) = [from, to].into_iter().find(|piece| is_half_open(*piece, bounds)) {
+    if let Some(colon) = [from, to].into_iter().find(|token| is_half_open(*token, bounds)) {
         return Err(SelectionError::syntax(colon, "either a..b, with both ends, or a:b, without the last; not both"));
     }
     let step = step.map_or(Ok(1), value::step)?;
-    let end = |piece: Piece<'_>| if piece.is_empty() { Ok(None) } else { value::counted(piece, bounds).map(Some) };
+    let end = |token: Token<'_>| if token.is_empty() { Ok(None) } else { value::counted(token, bounds).map(Some) };
     let (typed_from, typed_to) = (end(from)?, end(to)?);
     let shown = bounds.shown.as_ref().and_then(integer_ends);
     // A date that is less precise than the dimension counts as a whole, at either end.
@@ -168,16 +168,16 @@ fn span(
 }
 
 /// Colons are part of dates and times, and of integers in the half-open form.
-fn is_half_open(piece: Piece<'_>, bounds: &DimensionBounds) -> bool {
-    bounds.datatype.time_unit().is_none() && piece.text.contains(':')
+fn is_half_open(token: Token<'_>, bounds: &DimensionBounds) -> bool {
+    bounds.datatype.time_unit().is_none() && token.text.contains(':')
 }
 
 /// `a:b:step` as NumPy and TileDB-Py have it, but negative numbers are coordinates.
-fn half_open(text: Piece<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
+fn half_open(text: Token<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
     let (from, to, step) = colons(text)?;
     let step = step.map_or(Ok(1), value::step)?;
     let end =
-        |piece: Piece<'_>| if piece.is_empty() { Ok(None) } else { value::counted(piece, bounds).map(|v| Some(v.0)) };
+        |token: Token<'_>| if token.is_empty() { Ok(None) } else { value::counted(token, bounds).map(|v| Some(v.0)) };
     let (from, to) = (end(from)?, end(to)?);
     let Some((low, high)) = bounds.shown.as_ref().and_then(integer_ends) else {
         return Ok(from.zip(to).and_then(|(from, to)| Progression::between(from, to - step.signum(), step)));
@@ -190,8 +190,8 @@ fn half_open(text: Piece<'_>, bounds: &DimensionBounds) -> Result<Option<Progres
 }
 
 /// The two or three parts between colons; the last may be left out or empty.
-pub(super) fn colons(text: Piece<'_>) -> Result<(Piece<'_>, Piece<'_>, Option<Piece<'_>>)> {
-    let parts: Vec<Piece<'_>> = text.split(':').take(4).collect();
+pub(super) fn colons(text: Token<'_>) -> Result<(Token<'_>, Token<'_>, Option<Token<'_>>)> {
+    let parts: Vec<Token<'_>> = text.split(':').take(4).collect();
     match *parts.as_slice() {
         [from, to] => Ok((from, to, None)),
         [from, to, step] => Ok((from, to, Some(step).filter(|step| !step.is_empty()))),
@@ -202,12 +202,12 @@ pub(super) fn colons(text: Piece<'_>) -> Result<(Piece<'_>, Piece<'_>, Option<Pi
 /// A range of a dimension of floats or strings.
 fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<Scalar>, Option<Scalar>)> {
     let is_text = bounds.datatype.kind() == Kind::Bytes;
-    let read = |piece: Piece<'_>| match is_text {
-        true => value::text(piece).map(Scalar::Text),
-        false if piece.text.contains(':') => {
-            Err(SelectionError::syntax(piece, "the half-open form is for integers; write a..b, with both ends"))
+    let read = |token: Token<'_>| match is_text {
+        true => value::text(token).map(Scalar::Text),
+        false if token.text.contains(':') => {
+            Err(SelectionError::syntax(token, "the half-open form is for integers; write a..b, with both ends"))
         }
-        false => value::float(piece, bounds),
+        false => value::float(token, bounds),
     };
     let (low, high) = match range.form {
         RangeForm::One(one) => {
@@ -218,7 +218,7 @@ fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<
             return Err(SelectionError::syntax(step, "steps are for integers, dates and times"));
         }
         RangeForm::Span { from, to, step: None } => {
-            let end = |piece: Piece<'_>| if piece.is_empty() { Ok(None) } else { read(piece).map(Some) };
+            let end = |token: Token<'_>| if token.is_empty() { Ok(None) } else { read(token).map(Some) };
             (end(from)?, end(to)?)
         }
     };

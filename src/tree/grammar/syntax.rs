@@ -14,7 +14,7 @@ use super::error::{Result, SelectionError};
 
 /// A part of the text and its place in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct Token<'a> {
     pub text: &'a str,
     pub at: usize,
 }
@@ -23,9 +23,9 @@ pub struct Piece<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DimensionText<'a> {
     /// All of it.
-    pub whole: Piece<'a>,
+    pub whole: Token<'a>,
     /// Still with its escapes; `None` where the place says which dimension is meant.
-    pub name: Option<Piece<'a>>,
+    pub name: Option<Token<'a>>,
     /// At least one.
     pub ranges: Vec<RangeText<'a>>,
 }
@@ -33,7 +33,7 @@ pub struct DimensionText<'a> {
 /// One range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeText<'a> {
-    pub whole: Piece<'a>,
+    pub whole: Token<'a>,
     pub form: RangeForm<'a>,
 }
 
@@ -41,23 +41,23 @@ pub struct RangeText<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeForm<'a> {
     /// A value, or the half-open form `a:b:c`. Not empty.
-    One(Piece<'a>),
+    One(Token<'a>),
     /// `from..to`, `from..to..step`. `from` and `to` are empty where the end is open.
-    Span { from: Piece<'a>, to: Piece<'a>, step: Option<Piece<'a>> },
+    Span { from: Token<'a>, to: Token<'a>, step: Option<Token<'a>> },
 }
 
-impl<'a> Piece<'a> {
-    /// The bytes from `start` to `end` of this piece, which are where characters begin.
-    pub fn part(self, start: usize, end: usize) -> Piece<'a> {
-        Piece { text: &self.text[start..end], at: self.at + start }
+impl<'a> Token<'a> {
+    /// The bytes from `start` to `end` of this token, which are where characters begin.
+    pub fn part(self, start: usize, end: usize) -> Token<'a> {
+        Token { text: &self.text[start..end], at: self.at + start }
     }
 
     /// The parts between separators: one more than there are separators.
-    pub fn split(self, separator: char) -> impl Iterator<Item = Piece<'a>> {
+    pub fn split(self, separator: char) -> impl Iterator<Item = Token<'a>> {
         self.text.split(separator).scan(self.at, move |at, text| {
-            let piece = Piece { text, at: *at };
+            let token = Token { text, at: *at };
             *at += text.len() + separator.len_utf8();
-            Some(piece)
+            Some(token)
         })
     }
 
@@ -71,10 +71,10 @@ impl<'a> Piece<'a> {
 /// # Errors
 /// Of the kind `Syntax`: empty ranges, separators too many.
 pub fn parse(text: &str) -> Result<Vec<DimensionText<'_>>> {
-    Piece { text, at: 0 }.split(',').map(dimension).collect()
+    Token { text, at: 0 }.split(',').map(dimension).collect()
 }
 
-fn dimension(whole: Piece<'_>) -> Result<DimensionText<'_>> {
+fn dimension(whole: Token<'_>) -> Result<DimensionText<'_>> {
     let (name, ranges) = match whole.text.find('=') {
         Some(place) => (Some(whole.part(0, place)), whole.part(place + 1, whole.text.len())),
         None => (None, whole),
@@ -86,7 +86,7 @@ fn dimension(whole: Piece<'_>) -> Result<DimensionText<'_>> {
     Ok(DimensionText { whole, name, ranges: ranges.split('+').map(range).collect::<Result<_>>()? })
 }
 
-fn range(whole: Piece<'_>) -> Result<RangeText<'_>> {
+fn range(whole: Token<'_>) -> Result<RangeText<'_>> {
     if whole.is_empty() {
         return Err(SelectionError::syntax(whole, "a range is missing here; '..' is the whole dimension"));
     }
@@ -205,8 +205,8 @@ mod tests {
                         RangeForm::One(one) => vec![range.whole, one],
                         RangeForm::Span { from, to, step } => [range.whole, from, to].into_iter().chain(step).collect(),
                     });
-                    for piece in ranges.chain([dimension.whole]).chain(dimension.name) {
-                        prop_assert_eq!(&text[piece.at..piece.at + piece.text.len()], piece.text);
+                    for token in ranges.chain([dimension.whole]).chain(dimension.name) {
+                        prop_assert_eq!(&text[token.at..token.at + token.text.len()], token.text);
                     }
                 }
             }

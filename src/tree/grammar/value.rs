@@ -5,43 +5,43 @@ use std::borrow::Cow;
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::moment::{self, saturating_digits};
-use super::syntax::Piece;
+use super::syntax::Token;
 use crate::format::datatype::Datatype;
 use crate::format::scalar::Scalar;
 use crate::tree::percent;
 
 /// The first and last coordinate that a value of an integer, date or time dimension stands for: the same but for
 /// dates that are less precise than the dimension. Values far outside of every type are brought to [`moment::FAR`].
-pub fn counted(piece: Piece<'_>, bounds: &DimensionBounds) -> Result<(i128, i128)> {
-    if let Some((end, offset)) = keyword(piece) {
+pub fn counted(token: Token<'_>, bounds: &DimensionBounds) -> Result<(i128, i128)> {
+    if let Some((end, offset)) = keyword(token) {
         let shown = bounds.shown.as_ref().and_then(integer_ends);
-        let (low, high) = shown.ok_or_else(|| SelectionError::outside(piece, "the array holds nothing"))?;
-        let value = integer_text(offset).ok_or_else(|| offset_error(piece, "9"))?;
+        let (low, high) = shown.ok_or_else(|| SelectionError::outside(token, "the array holds nothing"))?;
+        let value = integer_text(offset).ok_or_else(|| offset_error(token, "9"))?;
         let value = if end == End::First { low - value } else { high - value };
         return Ok((value, value));
     }
-    let text = decoded(piece)?;
+    let text = decoded(token)?;
     if bounds.datatype.time_unit().is_some() {
-        return moment::parse(bounds.datatype, &text).map_err(|reason| SelectionError::syntax(piece, reason));
+        return moment::parse(bounds.datatype, &text).map_err(|reason| SelectionError::syntax(token, reason));
     }
     match signed_text(&text) {
         Some(value) => Ok((value, value)),
-        None => Err(SelectionError::syntax(piece, "not an integer")),
+        None => Err(SelectionError::syntax(token, "not an integer")),
     }
 }
 
 /// A value of a dimension of floats.
-pub fn float(piece: Piece<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
-    if let Some((end, offset)) = keyword(piece) {
-        let shown = bounds.shown.as_ref().ok_or_else(|| SelectionError::outside(piece, "the array holds nothing"))?;
-        let offset: f64 = decimal(offset).ok_or_else(|| offset_error(piece, "0.5"))?;
+pub fn float(token: Token<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
+    if let Some((end, offset)) = keyword(token) {
+        let shown = bounds.shown.as_ref().ok_or_else(|| SelectionError::outside(token, "the array holds nothing"))?;
+        let offset: f64 = decimal(offset).ok_or_else(|| offset_error(token, "0.5"))?;
         return Ok(match if end == End::First { &shown.low } else { &shown.high } {
             Scalar::Float32(value) => Scalar::Float32((f64::from(*value) - offset) as f32),
             Scalar::Float64(value) => Scalar::Float64(value - offset),
             other => other.clone(),
         });
     }
-    let text = decoded(piece)?;
+    let text = decoded(token)?;
     let value = match bounds.datatype {
         Datatype::Float32 => decimal(&text).map(Scalar::Float32),
         _ => decimal(&text).map(Scalar::Float64),
@@ -49,38 +49,38 @@ pub fn float(piece: Piece<'_>, bounds: &DimensionBounds) -> Result<Scalar> {
     value.ok_or_else(|| {
         // `1e+5` was cut at its plus sign.
         let hint = if text.ends_with(['e', 'E']) { "; '+' joins ranges: write 1e5 for 1e+5" } else { "" };
-        SelectionError::syntax(piece, format!("not a number{hint}"))
+        SelectionError::syntax(token, format!("not a number{hint}"))
     })
 }
 
 /// A value of a string dimension: any text is one, the words `first` and `last` too.
-pub fn text(piece: Piece<'_>) -> Result<Vec<u8>> {
-    percent::unescape(piece.text).map_err(|place| broken_escape(piece, place))
+pub fn text(token: Token<'_>) -> Result<Vec<u8>> {
+    percent::unescape(token.text).map_err(|place| broken_escape(token, place))
 }
 
 /// A step: any integer but 0.
-pub fn step(piece: Piece<'_>) -> Result<i128> {
-    match signed_text(piece.text) {
-        Some(0) => Err(SelectionError::syntax(piece, "a step of 0 selects nothing")),
+pub fn step(token: Token<'_>) -> Result<i128> {
+    match signed_text(token.text) {
+        Some(0) => Err(SelectionError::syntax(token, "a step of 0 selects nothing")),
         Some(step) => Ok(step),
-        None => Err(SelectionError::syntax(piece, "a step is an integer: how many coordinates to go on")),
+        None => Err(SelectionError::syntax(token, "a step is an integer: how many coordinates to go on")),
     }
 }
 
 /// A position, negative ones counted from the end.
-pub fn position(piece: Piece<'_>) -> Result<i128> {
-    signed_text(piece.text)
-        .ok_or_else(|| SelectionError::syntax(piece, "not a position; 0 is the first one and -1 the last"))
+pub fn position(token: Token<'_>) -> Result<i128> {
+    signed_text(token.text)
+        .ok_or_else(|| SelectionError::syntax(token, "not a position; 0 is the first one and -1 the last"))
 }
 
 /// A name or other text, its escapes undone.
-pub fn decoded(piece: Piece<'_>) -> Result<Cow<'_, str>> {
-    if !piece.text.contains('%') {
-        return Ok(Cow::Borrowed(piece.text));
+pub fn decoded(token: Token<'_>) -> Result<Cow<'_, str>> {
+    if !token.text.contains('%') {
+        return Ok(Cow::Borrowed(token.text));
     }
-    match String::from_utf8(text(piece)?) {
+    match String::from_utf8(text(token)?) {
         Ok(text) => Ok(Cow::Owned(text)),
-        Err(_) => Err(SelectionError::syntax(piece, "its escapes make no UTF-8")),
+        Err(_) => Err(SelectionError::syntax(token, "its escapes make no UTF-8")),
     }
 }
 
@@ -91,10 +91,10 @@ enum End {
 }
 
 /// `first`, `last`, `last-9`: which end, and the offset without its sign (`0` for none).
-fn keyword(piece: Piece<'_>) -> Option<(End, &str)> {
-    let (end, rest) = match piece.text.strip_prefix("last") {
+fn keyword(token: Token<'_>) -> Option<(End, &str)> {
+    let (end, rest) = match token.text.strip_prefix("last") {
         Some(rest) => (End::Last, rest),
-        None => (End::First, piece.text.strip_prefix("first")?),
+        None => (End::First, token.text.strip_prefix("first")?),
     };
     match rest.strip_prefix('-') {
         Some(offset) => Some((end, offset)),
@@ -102,8 +102,8 @@ fn keyword(piece: Piece<'_>) -> Option<(End, &str)> {
     }
 }
 
-fn offset_error(piece: Piece<'_>, example: &str) -> SelectionError {
-    SelectionError::syntax(piece, format!("after 'last-' comes a number, as in last-{example}"))
+fn offset_error(token: Token<'_>, example: &str) -> SelectionError {
+    SelectionError::syntax(token, format!("after 'last-' comes a number, as in last-{example}"))
 }
 
 fn signed_text(text: &str) -> Option<i128> {
@@ -124,8 +124,8 @@ fn decimal<F: std::str::FromStr>(text: &str) -> Option<F> {
     if is_decimal { text.parse().ok() } else { None }
 }
 
-fn broken_escape(piece: Piece<'_>, place: usize) -> SelectionError {
-    let rest = piece.part(place, piece.text.len());
+fn broken_escape(token: Token<'_>, place: usize) -> SelectionError {
+    let rest = token.part(place, token.text.len());
     let end = rest.text.char_indices().nth(3).map_or(rest.text.len(), |(end, _)| end);
     SelectionError::syntax(rest.part(0, end), "'%' comes before two hexadecimal digits; itself it is written %25")
 }
