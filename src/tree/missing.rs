@@ -41,14 +41,14 @@ fn no_data(fields: &FieldFolder, attribute: usize, field: &mut Field) -> Result<
     if !is_default(field.datatype, &fill) {
         return Ok(Some(fill));
     }
-    if fields.shown.all_written(attribute)? != Some(false) || field.nullable {
+    if fields.subarray.all_written(attribute)? != Some(false) || field.nullable {
         // Nulls have a mark of their own, and a cell that was never written is one.
         return Ok(None);
     }
     let is_free = match number::integer(field.datatype, &fill) {
         // No other value is like it.
         None => true,
-        Some(value) => match fields.shown.array().integer_extremes(attribute)? {
+        Some(value) => match fields.subarray.array().integer_extremes(attribute)? {
             Some((least, greatest)) => !(least..=greatest).contains(&value),
             // Without statistics it is likely to occur among few values, and not among many.
             None => field.datatype.size() > 2,
@@ -73,7 +73,7 @@ fn null(fields: &FieldFolder, attribute: usize, field: &Field) -> Result<Option<
     if datatype == Datatype::Bool {
         return Ok(Some(vec![0xff]));
     }
-    let Some((least, greatest)) = fields.shown.array().integer_extremes(attribute)? else { return Ok(None) };
+    let Some((least, greatest)) = fields.subarray.array().integer_extremes(attribute)? else { return Ok(None) };
     // A cell that was never written may be valid, and then is a value.
     let stored = &fields.schema().attributes[attribute];
     let is_fill = |value: &[u8]| stored.fill_validity != 0 && stored.fill == value;

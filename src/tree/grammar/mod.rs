@@ -94,12 +94,12 @@ pub fn sparse(text: &str, by: By, dimensions: &[DimensionBounds]) -> Result<Vec<
 fn positions(progression: Progression, low: i128) -> impl Iterator<Item = AxisRange> {
     let Progression { first, step, count } = progression;
     let first = (first - low) as u64;
-    let (tokens, range) = match (i64::try_from(step), u64::try_from(count)) {
+    let (ranges, range) = match (i64::try_from(step), u64::try_from(count)) {
         (Ok(step), Ok(count)) => (1, AxisRange { first, step, count }),
         // Steps that wide are two or three.
         _ => (count, AxisRange { first, step: 1, count: 1 }),
     };
-    (0..tokens).map(move |token| AxisRange { first: (i128::from(first) + step * token as i128) as u64, ..range })
+    (0..ranges).map(move |number| AxisRange { first: (i128::from(first) + step * number as i128) as u64, ..range })
 }
 
 fn joined_progressions(progressions: Vec<Progression>, datatype: Datatype) -> Vec<CoordinateRange> {

@@ -19,22 +19,22 @@ pub struct Command {
 /// The commands for an array, each for the first attribute that has the files for it. Where very much less was written
 /// than is shown, they are for what was written.
 pub fn commands(description: &Description<'_>) -> Vec<Command> {
-    let one = FileFinder::of(description);
-    let mut commands = vec![Command::new("Shape, types and filters", format!("cat {}schema.txt", one.folder))];
-    commands.extend(one.first_values());
-    commands.extend(one.one_cell());
-    commands.extend(one.lines());
-    commands.extend(one.table());
-    commands.extend(one.arrow());
-    commands.extend(one.matrix());
-    commands.extend(one.labels());
-    commands.extend(one.sum());
-    commands.extend(one.numpy());
-    commands.extend(one.r());
-    commands.extend(one.gdal());
-    commands.extend(one.netcdf());
-    commands.extend(one.part());
-    commands.extend(one.history());
+    let finder = FileFinder::of(description);
+    let mut commands = vec![Command::new("Shape, types and filters", format!("cat {}schema.txt", finder.folder))];
+    commands.extend(finder.first_values());
+    commands.extend(finder.one_cell());
+    commands.extend(finder.lines());
+    commands.extend(finder.table());
+    commands.extend(finder.arrow());
+    commands.extend(finder.matrix());
+    commands.extend(finder.labels());
+    commands.extend(finder.sum());
+    commands.extend(finder.numpy());
+    commands.extend(finder.r());
+    commands.extend(finder.gdal());
+    commands.extend(finder.netcdf());
+    commands.extend(finder.part());
+    commands.extend(finder.history());
     commands
 }
 
