@@ -34,7 +34,7 @@ pub const BY_ROW: &str = "by-row";
 
 /// Which of an array's folders one is that holds files of all its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum FieldFolderKind {
     /// That of the array itself.
     Whole,
     /// One of this name in it that has all of it but the history: `nonempty/`, `by-row/`.
@@ -142,7 +142,7 @@ fn dense_folder(
     let (selection, covers) = dense.default_selection(options.extent)?;
     let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
     let whole = FieldFolder { subarray: Arc::new(DenseSubarray::new(dense, selection)), names, modified };
-    let (mut folder, _) = tree_of(whole, covers, options, Part::Whole, Some(nonempty.clone()));
+    let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()));
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
 }
@@ -153,12 +153,12 @@ fn sparse_folder(
     modified: SystemTime,
     options: &OpenOptions,
 ) -> FixedFolder {
-    let folder_of = |by_row: bool, part: Part| {
+    let folder_of = |by_row: bool, kind: FieldFolderKind| {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
-        tree_of(FieldFolder { subarray, names: names.clone(), modified }, Covers::Domain, options, part, None).0
+        tree_of(FieldFolder { subarray, names: names.clone(), modified }, Covers::Domain, options, kind, None).0
     };
-    let mut folder = folder_of(options.row_order, Part::Whole);
-    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, Part::Within(BY_ROW)))));
+    let mut folder = folder_of(options.row_order, FieldFolderKind::Whole);
+    folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, FieldFolderKind::Within(BY_ROW)))));
     folder
 }
 
@@ -167,10 +167,10 @@ pub(super) fn tree_of(
     fields: FieldFolder,
     covers: Covers,
     options: &OpenOptions,
-    part: Part,
+    kind: FieldFolderKind,
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> (FixedFolder, Arc<Explanations>) {
-    let (mut folder, explanations) = fields_folder(&fields, covers, part, nonempty);
+    let (mut folder, explanations) = fields_folder(&fields, covers, kind, nonempty);
     folder.add_folder("slice", SliceFolder::new(fields.clone(), By::Coordinate, options.slices.clone()));
     folder.add_folder("islice", SliceFolder::new(fields, By::Position, Vec::new()));
     (folder, explanations)
@@ -191,12 +191,12 @@ fn modified(array: &Array) -> SystemTime {
 pub(super) fn fields_folder(
     fields: &FieldFolder,
     covers: Covers,
-    part: Part,
+    kind: FieldFolderKind,
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> (FixedFolder, Arc<Explanations>) {
     let mut builder = FolderBuilder::new(fields.modified);
-    let is_slice = matches!(part, Part::Slice(_));
-    let explanations = Explanations::add_files(&mut builder, fields, covers, part, nonempty);
+    let is_slice = matches!(kind, FieldFolderKind::Slice(_));
+    let explanations = Explanations::add_files(&mut builder, fields, covers, kind, nonempty);
     if !is_slice && fields.subarray.selection().is_some() {
         filestore::add_to(&mut builder, fields.subarray.array(), fields.modified);
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-use super::array::{Part, last_commit};
+use super::array::{FieldFolderKind, last_commit};
 use super::builder::{FileList, FolderBuilder};
 use super::enums;
 use super::fields::FieldFolder;
@@ -35,7 +35,7 @@ type Write = fn(&Description<'_>) -> String;
 pub struct Explanations {
     fields: FieldFolder,
     covers: Covers,
-    part: Part,
+    kind: FieldFolderKind,
     /// The folder of the non-empty domain in this one, where there is one.
     nonempty: Option<Arc<NonEmptyFolder>>,
     files: OnceLock<FileList>,
@@ -47,11 +47,11 @@ impl Explanations {
         builder: &mut FolderBuilder,
         fields: &FieldFolder,
         covers: Covers,
-        part: Part,
+        kind: FieldFolderKind,
         nonempty: Option<Arc<NonEmptyFolder>>,
     ) -> Arc<Self> {
         let explanations =
-            Arc::new(Explanations { fields: fields.clone(), covers, part, nonempty, files: OnceLock::new() });
+            Arc::new(Explanations { fields: fields.clone(), covers, kind, nonempty, files: OnceLock::new() });
         let texts = [("README.txt", readme as Write), ("schema.json", schema_json), ("schema.txt", schema_text)];
         for (name, write) in texts {
             let this = explanations.clone();
@@ -61,7 +61,7 @@ impl Explanations {
             });
             builder.add(name, Format::Explanation, None, file);
         }
-        if !matches!(explanations.part, Part::Slice(_)) {
+        if !matches!(explanations.kind, FieldFolderKind::Slice(_)) {
             let array = fields.subarray.array().clone();
             let file = LazyFile::passing_text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
@@ -120,9 +120,9 @@ impl Explanations {
             },
             None => {
                 let rows = self.fields.subarray.shape().map(|shape| shape.first().copied());
-                let non_empty = match self.part {
-                    Part::Slice(_) => Ok(None),
-                    Part::Whole | Part::Within(_) => non_empty_domain(array),
+                let non_empty = match self.kind {
+                    FieldFolderKind::Slice(_) => Ok(None),
+                    FieldFolderKind::Whole | FieldFolderKind::Within(_) => non_empty_domain(array),
                 };
                 CellsSummary::Sparse { rows: findings.known(rows), non_empty: findings.known(non_empty) }
             }
@@ -136,9 +136,9 @@ impl Explanations {
             path: array.path().to_string(),
             schema,
             cells,
-            selection: match &self.part {
-                Part::Slice(path) => Some(path.clone()),
-                Part::Whole | Part::Within(_) => None,
+            selection: match &self.kind {
+                FieldFolderKind::Slice(path) => Some(path.clone()),
+                FieldFolderKind::Whole | FieldFolderKind::Within(_) => None,
             },
             written,
             window: array.window(),
@@ -149,8 +149,8 @@ impl Explanations {
             enumerations,
             metadata,
             warnings: findings.shown(),
-            has_slices: !matches!(self.part, Part::Slice(_)),
-            has_history: self.part == Part::Whole,
+            has_slices: !matches!(self.kind, FieldFolderKind::Slice(_)),
+            has_history: self.kind == FieldFolderKind::Whole,
         };
         (description, findings.last)
     }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use super::array::{Part, tree_of};
+use super::array::{FieldFolderKind, tree_of};
 use super::dense::{DenseArray, DenseSubarray};
 use super::explain::Explanations;
 use super::fields::{FieldFolder, FieldNames};
@@ -53,7 +53,7 @@ impl NonEmptyFolder {
         let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
         let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
         let whole = FieldFolder { subarray, names: self.names.clone(), modified: self.modified };
-        let made = tree_of(whole, covers, &self.options, Part::Within(NONEMPTY), None);
+        let made = tree_of(whole, covers, &self.options, FieldFolderKind::Within(NONEMPTY), None);
         Ok(self.made.get_or_init(|| made))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::array::{Part, fields_folder};
+use super::array::{FieldFolderKind, fields_folder};
 use super::fields::FieldFolder;
 use super::grammar::By;
 use super::node::{Entry, EntryKind, Folder, Node};
@@ -40,8 +40,8 @@ impl Folder for SliceFolder {
                     By::Coordinate => "slice",
                     By::Position => "islice",
                 };
-                let part = Part::Slice(format!("{place}/{name}"));
-                let (mut folder, _) = fields_folder(&fields, Covers::Selection, part, None);
+                let kind = FieldFolderKind::Slice(format!("{place}/{name}"));
+                let (mut folder, _) = fields_folder(&fields, Covers::Selection, kind, None);
                 folder.holds(move || fields.subarray.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }
