@@ -22,7 +22,7 @@ use super::rasters;
 use super::slice::SliceFolder;
 use super::sparse::SparseSubarray;
 use super::subarray::Subarray;
-use super::texts::Covers;
+use super::texts::CoveredBox;
 use super::xattrs;
 use crate::array::Array;
 use crate::array::dense::Selection;
@@ -155,7 +155,7 @@ fn sparse_folder(
 ) -> FixedFolder {
     let folder_of = |by_row: bool, kind: FieldFolderKind| {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
-        tree_of(FieldFolder { subarray, names: names.clone(), modified }, Covers::Domain, options, kind, None).0
+        tree_of(FieldFolder { subarray, names: names.clone(), modified }, CoveredBox::Domain, options, kind, None).0
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole);
     folder.add_unlisted(BY_ROW, Node::Folder(Arc::new(folder_of(true, FieldFolderKind::Within(BY_ROW)))));
@@ -165,7 +165,7 @@ fn sparse_folder(
 /// The files of all that is shown of an array, and its slices.
 pub(super) fn tree_of(
     fields: FieldFolder,
-    covers: Covers,
+    covers: CoveredBox,
     options: &OpenOptions,
     kind: FieldFolderKind,
     nonempty: Option<Arc<NonEmptyFolder>>,
@@ -190,7 +190,7 @@ fn modified(array: &Array) -> SystemTime {
 /// `nonempty` is the folder of that name, where the folder has one.
 pub(super) fn fields_folder(
     fields: &FieldFolder,
-    covers: Covers,
+    covers: CoveredBox,
     kind: FieldFolderKind,
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> (FixedFolder, Arc<Explanations>) {

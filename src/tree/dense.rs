@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::grammar::{self, By, DimensionBounds};
 use super::options::Extent;
 use super::subarray::{FieldId, Subarray};
-use super::texts::Covers;
+use super::texts::CoveredBox;
 use crate::array::dense::{
     AxisCoordinates, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection,
     grid::{Grid, PositionBox},
@@ -65,10 +65,10 @@ impl DenseArray {
     ///
     /// # Errors
     /// When the non-empty box is needed and a footer cannot be read, or when even that is too large.
-    pub fn default_selection(&self, extent: Extent) -> Result<(Selection, Covers)> {
+    pub fn default_selection(&self, extent: Extent) -> Result<(Selection, CoveredBox)> {
         let whole = match &self.array.schema().current_domain {
-            Some(ranges) => (self.grid.box_of(ranges).in_field("current domain")?, Covers::CurrentDomain),
-            None => (self.grid.domain(), Covers::Domain),
+            Some(ranges) => (self.grid.box_of(ranges).in_field("current domain")?, CoveredBox::CurrentDomain),
+            None => (self.grid.domain(), CoveredBox::Domain),
         };
         if extent == Extent::Domain
             && let Some(selection) = self.selection_of(&whole.0.low, &whole.0.high)
@@ -77,13 +77,13 @@ impl DenseArray {
         }
         let Some(found) = self.view()?.non_empty_box() else {
             let nothing = self.grid.axes.iter().map(|_| AxisSelection::contiguous(0, 0)).collect();
-            return Ok((Selection::new(nothing)?, Covers::NonEmpty));
+            return Ok((Selection::new(nothing)?, CoveredBox::NonEmpty));
         };
         let cropped = found.intersection(&whole.0).unwrap_or(found);
         let selection = self.selection_of(&cropped.low, &cropped.high).ok_or_else(|| {
             Error::unsupported("its non-empty box is larger than any file; use slices").in_array(self.array.path())
         })?;
-        Ok((selection, Covers::NonEmpty))
+        Ok((selection, CoveredBox::NonEmpty))
     }
 
     /// The dimensions as selections within a box see them.

@@ -12,7 +12,7 @@ use super::lazy::LazyFile;
 use super::meta;
 use super::nonempty::NonEmptyFolder;
 use super::texts::{
-    AxisSummary, CellsSummary, Covers, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
+    AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
     schema_text,
 };
 use crate::array::{Array, undecodable_fields};
@@ -34,7 +34,7 @@ type Write = fn(&Description<'_>) -> String;
 /// What the explaining files of one folder are made from, once the other files are known.
 pub struct Explanations {
     fields: FieldFolder,
-    covers: Covers,
+    covers: CoveredBox,
     kind: FieldFolderKind,
     /// The folder of the non-empty domain in this one, where there is one.
     nonempty: Option<Arc<NonEmptyFolder>>,
@@ -46,7 +46,7 @@ impl Explanations {
     pub fn add_files(
         builder: &mut FolderBuilder,
         fields: &FieldFolder,
-        covers: Covers,
+        covers: CoveredBox,
         kind: FieldFolderKind,
         nonempty: Option<Arc<NonEmptyFolder>>,
     ) -> Arc<Self> {

@@ -7,7 +7,7 @@ use super::array::{FieldFolderKind, fields_folder};
 use super::fields::FieldFolder;
 use super::grammar::By;
 use super::node::{Entry, EntryKind, Folder, Node};
-use super::texts::Covers;
+use super::texts::CoveredBox;
 use crate::error::Result;
 
 /// Every selection of an array, by its name. Lists only the selections that were given a name.
@@ -41,7 +41,7 @@ impl Folder for SliceFolder {
                     By::Position => "islice",
                 };
                 let kind = FieldFolderKind::Slice(format!("{place}/{name}"));
-                let (mut folder, _) = fields_folder(&fields, Covers::Selection, kind, None);
+                let (mut folder, _) = fields_folder(&fields, CoveredBox::Selection, kind, None);
                 folder.holds(move || fields.subarray.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }

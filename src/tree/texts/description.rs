@@ -46,7 +46,7 @@ pub enum CellsSummary {
     Dense {
         /// One per dimension.
         axes: Vec<AxisSummary>,
-        covers: Covers,
+        covers: CoveredBox,
     },
     Sparse {
         /// `None` where they could not be counted.
@@ -58,7 +58,7 @@ pub enum CellsSummary {
 
 /// Which box of a dense array its files cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Covers {
+pub enum CoveredBox {
     Domain,
     CurrentDomain,
     NonEmpty,

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::description::{AxisSummary, CellsSummary, Covers, Description, FileFacts};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
 use super::filters::pipeline_json;
 use super::value::{scalar_json, values_json, with_large_integers_as_text};
 use crate::export::Labels;
@@ -239,12 +239,12 @@ fn file(file: &FileFacts) -> Value {
     Value::Object(all)
 }
 
-fn covers_name(covers: Covers) -> &'static str {
+fn covers_name(covers: CoveredBox) -> &'static str {
     match covers {
-        Covers::Domain => "domain",
-        Covers::CurrentDomain => "current domain",
-        Covers::NonEmpty => "non-empty domain",
-        Covers::Selection => "selection",
+        CoveredBox::Domain => "domain",
+        CoveredBox::CurrentDomain => "current domain",
+        CoveredBox::NonEmpty => "non-empty domain",
+        CoveredBox::Selection => "selection",
     }
 }
 

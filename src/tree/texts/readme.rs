@@ -1,7 +1,7 @@
 //! README.txt: what this folder is, and what one can do with it.
 
 use super::commands::{IN_NONEMPTY, called, commands};
-use super::description::{AxisSummary, CellsSummary, Covers, Description, FileFacts, Format};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Format};
 use super::quoting::in_line;
 use super::value::datatype_text;
 use crate::format::datatype::Kind;
@@ -54,7 +54,7 @@ fn title(description: &Description<'_>) -> String {
     if description.window.end < u64::MAX {
         text += &format!("Shown as of {}.\n", time::extended(description.window.end));
     }
-    if let CellsSummary::Dense { covers: Covers::NonEmpty, .. } = description.cells {
+    if let CellsSummary::Dense { covers: CoveredBox::NonEmpty, .. } = description.cells {
         text += "The files cover only the box that has been written to.\n";
     }
     if let Some(CellsSummary::Dense { axes, .. }) = description.written.as_deref().map(|written| &written.cells) {

@@ -1,6 +1,6 @@
 //! schema.txt: an array for people, in the manner of `ncdump -h`.
 
-use super::description::{AxisSummary, CellsSummary, Covers, Description};
+use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
 use super::filters::pipeline_text;
 use super::json::layout_name;
 use super::quoting::{in_line, quoted};
@@ -193,10 +193,10 @@ fn array_lines(lines: &mut Lines, description: &Description<'_>) {
         CellsSummary::Dense { covers, .. } => {
             fact("file_order", quoted("row-major", MOST));
             let covered = match covers {
-                Covers::Domain => "the domain",
-                Covers::CurrentDomain => "the current domain",
-                Covers::NonEmpty => "the non-empty domain",
-                Covers::Selection => "the selection",
+                CoveredBox::Domain => "the domain",
+                CoveredBox::CurrentDomain => "the current domain",
+                CoveredBox::NonEmpty => "the non-empty domain",
+                CoveredBox::Selection => "the selection",
             };
             fact("files_cover", quoted(covered, MOST));
         }
@@ -374,7 +374,7 @@ enumerations:
         let axis = |length, first, last, step| AxisSummary { length, first, last, step };
         slice.selection = Some("slice/0..20..5,3+9".to_owned());
         let axes = vec![axis(5, signed(0), signed(20), Some(5)), axis(2, signed(3), signed(9), None)];
-        slice.cells = CellsSummary::Dense { axes, covers: Covers::Selection };
+        slice.cells = CellsSummary::Dense { axes, covers: CoveredBox::Selection };
         let text = schema_text(&slice);
         assert!(text.contains("// slice/0..20..5,3+9\n"));
         assert!(text.contains("y = 5 ;  // int32 -5..94, tiles of 10, shown: 0..20..5\n"));

@@ -54,7 +54,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
     Description {
         path: "/data/climate".to_owned(),
         schema,
-        cells: CellsSummary::Dense { axes: vec![axis(-5, 100), axis(0, 50)], covers: Covers::Domain },
+        cells: CellsSummary::Dense { axes: vec![axis(-5, 100), axis(0, 50)], covers: CoveredBox::Domain },
         written: None,
         selection: None,
         window: TimeWindow::until(1_706_696_100_000),
