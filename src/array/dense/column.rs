@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::pieces::{Cover, Piece, Source, for_each_piece};
+use super::pieces::{Piece, Source, TileOwner, for_each_piece};
 use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
@@ -98,14 +98,14 @@ impl DenseColumn {
 
     /// Visits the pieces of `count` cells from cell `first`: see [`for_each_piece`].
     pub fn for_each_piece(&self, first: u64, count: u64, visit: impl FnMut(&Piece) -> Result<()>) -> Result<()> {
-        for_each_piece(self.view.grid(), &self.selection, first, count, |tile| self.covers(tile), visit)
+        for_each_piece(self.view.grid(), &self.selection, first, count, |tile| self.owners(tile), visit)
     }
 
-    fn covers(&self, tile: &[u64]) -> Result<Arc<[Cover]>> {
-        let covers = self.view.covers(tile)?;
+    fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
+        let owners = self.view.owners(tile)?;
         Ok(match &self.missing {
-            None => covers,
-            Some(present) => covers.iter().filter(|cover| present[cover.fragment]).cloned().collect(),
+            None => owners,
+            Some(present) => owners.iter().filter(|owner| present[owner.fragment]).cloned().collect(),
         })
     }
 

@@ -13,9 +13,9 @@ use super::scattered::CellsOfTile;
 use super::selection::{AxisRange, IndexBox, Selection, boxes_of_run};
 use crate::error::Result;
 
-/// A fragment's share of one space tile.
+/// A fragment that owns cells of a space tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cover {
+pub struct TileOwner {
     /// Which fragment, by its number in the array.
     pub fragment: usize,
     /// The positions of the tile that the fragment owns.
@@ -115,13 +115,13 @@ impl Piece {
 }
 
 /// Visits the pieces of `count` file cells from cell `first` of a selection, each cell exactly once.
-/// `covers` gives the fragments of a space tile, newest first, those without the attribute left out.
+/// `owners` gives the fragments of a space tile, newest first, those without the attribute left out.
 pub fn for_each_piece(
     grid: &Grid,
     selection: &Selection,
     first: u64,
     count: u64,
-    mut covers: impl FnMut(&[u64]) -> Result<Arc<[Cover]>>,
+    mut owners: impl FnMut(&[u64]) -> Result<Arc<[TileOwner]>>,
     mut visit: impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
     let shape = selection.shape();
@@ -129,8 +129,8 @@ pub fn for_each_piece(
     for one in boxes_of_run(&shape, first, count) {
         let cells: u64 = one.count.iter().product();
         for_each_tile_part(grid, selection, &one, |part| {
-            let covers = covers(&part.tile)?;
-            resolve(grid, part, &covers, out_first, &mut visit)
+            let owners = owners(&part.tile)?;
+            resolve(grid, part, &owners, out_first, &mut visit)
         })?;
         out_first += cells;
     }
@@ -220,24 +220,24 @@ struct Window {
 fn resolve(
     grid: &Grid,
     part: &TilePart,
-    covers: &[Cover],
+    owners: &[TileOwner],
     out_base: u64,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
     let emit = Emit::new(grid, part, out_base);
-    if covers.iter().any(|cover| cover.cells.is_some()) {
-        return resolve_by_cell(grid, part, covers, &emit, visit);
+    if owners.iter().any(|owner| owner.cells.is_some()) {
+        return resolve_by_cell(grid, part, owners, &emit, visit);
     }
     let mut open = vec![Window {
         first: vec![0; part.ranges.len()],
         count: part.ranges.iter().map(|range| range.count).collect(),
     }];
-    for cover in covers {
+    for owner in owners {
         let mut still_open = Vec::new();
         for window in open {
-            match owned(&part.ranges, &window, &cover.positions) {
+            match owned(&part.ranges, &window, &owner.positions) {
                 Some(inside) => {
-                    visit(&emit.piece(&inside, Source::Tile { fragment: cover.fragment, tile: cover.tile }))?;
+                    visit(&emit.piece(&inside, Source::Tile { fragment: owner.fragment, tile: owner.tile }))?;
                     subtract(window, &inside, &mut still_open);
                 }
                 None => still_open.push(window),
@@ -255,7 +255,7 @@ fn resolve(
 fn resolve_by_cell(
     grid: &Grid,
     part: &TilePart,
-    covers: &[Cover],
+    owners: &[TileOwner],
     emit: &Emit,
     visit: &mut impl FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
@@ -272,13 +272,13 @@ fn resolve_by_cell(
             out += index * emit.out_strides[axis];
             cell += position[axis] % grid.axes[axis].extent * strides[axis];
         }
-        let found = covers.iter().find_map(|cover| match &cover.cells {
+        let found = owners.iter().find_map(|owner| match &owner.cells {
             Some(cells) => {
                 let (tile, cell) = *cells.get(&cell)?;
-                Some((Source::Tile { fragment: cover.fragment, tile }, cell))
+                Some((Source::Tile { fragment: owner.fragment, tile }, cell))
             }
-            None if cover.positions.contains_position(&position) => {
-                Some((Source::Tile { fragment: cover.fragment, tile: cover.tile }, cell))
+            None if owner.positions.contains_position(&position) => {
+                Some((Source::Tile { fragment: owner.fragment, tile: owner.tile }, cell))
             }
             None => None,
         });
@@ -400,13 +400,18 @@ mod tests {
         Some((fragment, grid.tile_number(&fragments[fragment], &tile)?, cell))
     }
 
-    fn covers(grid: &Grid, fragments: &[PositionBox], tile: &[u64]) -> Arc<[Cover]> {
+    fn owners(grid: &Grid, fragments: &[PositionBox], tile: &[u64]) -> Arc<[TileOwner]> {
         let whole = grid.tile_box(tile);
         (0..fragments.len())
             .rev()
             .filter_map(|fragment| {
                 let positions = fragments[fragment].intersection(&whole)?;
-                Some(Cover { fragment, positions, tile: grid.tile_number(&fragments[fragment], tile)?, cells: None })
+                Some(TileOwner {
+                    fragment,
+                    positions,
+                    tile: grid.tile_number(&fragments[fragment], tile)?,
+                    cells: None,
+                })
             })
             .collect()
     }
@@ -466,7 +471,7 @@ mod tests {
                 &selection,
                 first,
                 end - first,
-                |tile| Ok(covers(&grid, &fragments, tile)),
+                |tile| Ok(owners(&grid, &fragments, tile)),
                 |piece| {
                     piece.for_each_line(|tile_cell, out_cell, count, tile_stride, out_stride| {
                         for step in 0..count {
@@ -507,7 +512,7 @@ mod tests {
             &selection,
             0,
             32,
-            |tile| Ok(covers(&grid, &fragments, tile)),
+            |tile| Ok(owners(&grid, &fragments, tile)),
             |piece| {
                 pieces.push(piece.clone());
                 Ok(())

@@ -9,7 +9,7 @@ use lru::LruCache;
 
 use super::box_tree::BoxTree;
 use super::grid::{Grid, PositionBox};
-use super::pieces::Cover;
+use super::pieces::TileOwner;
 use super::scattered::ScatteredCells;
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
@@ -18,7 +18,7 @@ use crate::error::{Error, Locate, Result};
 const REMEMBERED_TILES: usize = 4096;
 
 /// The owners of a tile's cells, by the tile.
-type Covers = LruCache<Box<[u64]>, Arc<[Cover]>>;
+type Owners = LruCache<Box<[u64]>, Arc<[TileOwner]>>;
 
 /// The boxes of all visible fragments of a dense array, in positions. Memory: that of the [`BoxTree`], and the owners of the last [`REMEMBERED_TILES`] tiles.
 pub struct DenseView {
@@ -28,7 +28,7 @@ pub struct DenseView {
     boxes: BoxTree,
     /// The cells of sparse fragments, by the number of the fragment.
     scattered: HashMap<usize, ScatteredCells>,
-    covers: Mutex<Covers>,
+    owners: Mutex<Owners>,
 }
 
 impl DenseView {
@@ -67,7 +67,7 @@ impl DenseView {
 
     fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
         let capacity = NonZeroUsize::new(REMEMBERED_TILES).unwrap_or(NonZeroUsize::MIN);
-        DenseView { array, grid, boxes, scattered, covers: Mutex::new(LruCache::new(capacity)) }
+        DenseView { array, grid, boxes, scattered, owners: Mutex::new(LruCache::new(capacity)) }
     }
 
     pub fn array(&self) -> &Arc<Array> {
@@ -98,23 +98,23 @@ impl DenseView {
 
     /// The fragments that own cells of a tile, newest first. As in libtiledb, a fragment whose share of
     /// the tile lies within that of a single newer one is left out, whatever attributes either has.
-    pub fn covers(&self, tile: &[u64]) -> Result<Arc<[Cover]>> {
+    pub fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
         if let Some(known) = self.lock().get(tile) {
             return Ok(known.clone());
         }
-        let mut covers: Vec<Cover> = Vec::new();
+        let mut owners: Vec<TileOwner> = Vec::new();
         self.boxes.newest_first(&self.grid.tile_box(tile), |met| {
-            if covers.iter().any(|newer| newer.cells.is_none() && newer.positions.contains(&met.positions)) {
+            if owners.iter().any(|newer| newer.cells.is_none() && newer.positions.contains(&met.positions)) {
                 return Ok(false);
             }
             if let Some(fragment) = met.fragment {
-                covers.extend(self.cover(fragment, met.positions.clone(), tile)?);
+                owners.extend(self.owner(fragment, met.positions.clone(), tile)?);
             }
             Ok(true)
         })?;
-        let covers: Arc<[Cover]> = covers.into();
-        self.lock().put(tile.into(), covers.clone());
-        Ok(covers)
+        let owners: Arc<[TileOwner]> = owners.into();
+        self.lock().put(tile.into(), owners.clone());
+        Ok(owners)
     }
 
     /// Visits the boxes of the fragments that own all cells of theirs, as far as they meet a box, newest first.
@@ -132,10 +132,10 @@ impl DenseView {
     }
 
     /// What a fragment has of a tile: `positions`, or of a sparse fragment the cells there, if any.
-    fn cover(&self, fragment: usize, positions: PositionBox, tile: &[u64]) -> Result<Option<Cover>> {
+    fn owner(&self, fragment: usize, positions: PositionBox, tile: &[u64]) -> Result<Option<TileOwner>> {
         if let Some(cells) = self.scattered.get(&fragment) {
             let cells = cells.of_tile(tile).cloned();
-            return Ok(cells.map(|cells| Cover { fragment, positions, tile: 0, cells: Some(cells) }));
+            return Ok(cells.map(|cells| TileOwner { fragment, positions, tile: 0, cells: Some(cells) }));
         }
         let domain = self.boxes.get(fragment);
         let number = domain.and_then(|domain| self.grid.tile_number(&domain, tile)).ok_or_else(|| {
@@ -143,10 +143,10 @@ impl DenseView {
                 .in_fragment(self.array.fragment_name(fragment))
                 .in_array(self.array.path())
         })?;
-        Ok(Some(Cover { fragment, positions, tile: number, cells: None }))
+        Ok(Some(TileOwner { fragment, positions, tile: number, cells: None }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Covers> {
-        self.covers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Owners> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
