@@ -103,12 +103,12 @@ impl DenseView {
             return Ok(known.clone());
         }
         let mut owners: Vec<TileOwner> = Vec::new();
-        self.boxes.newest_first(&self.grid.tile_box(tile), |met| {
-            if owners.iter().any(|newer| newer.cells.is_none() && newer.positions.contains(&met.positions)) {
+        self.boxes.newest_first(&self.grid.tile_box(tile), |found| {
+            if owners.iter().any(|newer| newer.cells.is_none() && newer.positions.contains(&found.positions)) {
                 return Ok(false);
             }
-            if let Some(fragment) = met.fragment {
-                owners.extend(self.owner(fragment, met.positions.clone(), tile)?);
+            if let Some(fragment) = found.fragment {
+                owners.extend(self.owner(fragment, found.positions.clone(), tile)?);
             }
             Ok(true)
         })?;
@@ -123,9 +123,9 @@ impl DenseView {
         wanted: &PositionBox,
         mut visit: impl FnMut(usize, &PositionBox) -> Result<()>,
     ) -> Result<()> {
-        self.boxes.newest_first(wanted, |met| {
-            if let Some(fragment) = met.fragment.filter(|fragment| !self.scattered.contains_key(fragment)) {
-                visit(fragment, &met.positions)?;
+        self.boxes.newest_first(wanted, |found| {
+            if let Some(fragment) = found.fragment.filter(|fragment| !self.scattered.contains_key(fragment)) {
+                visit(fragment, &found.positions)?;
             }
             Ok(true)
         })
