@@ -6,7 +6,7 @@
 //!
 //! The kernel remembers names for as long as it has memory, and a slice with all its files takes more than a name. So
 //! an inode is only a name and what was told of it. Its node lives while somebody has it: its folder, whoever has it
-//! open, or [`Recent`]. After that it is looked up in its folder again when it is wanted.
+//! open, or [`RecentNodes`]. After that it is looked up in its folder again when it is wanted.
 
 use std::collections::{HashMap, VecDeque};
 use std::iter;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
-use super::recent::Recent;
+use super::recent::RecentNodes;
 use crate::error::Result;
 use crate::tree::{EntryKind, File, Folder, Node};
 
@@ -130,7 +130,7 @@ impl Inode {
 pub struct Inodes {
     root: Node,
     table: Mutex<Table>,
-    recent: Recent,
+    recent: RecentNodes,
     hash: Hash,
 }
 
@@ -163,7 +163,7 @@ impl Inodes {
         let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0));
         let mut table = Table::default();
         table.inodes.insert(ROOT, Remembered { inode, lookups: 1 });
-        Inodes { root, table: Mutex::new(table), recent: Recent::new(), hash }
+        Inodes { root, table: Mutex::new(table), recent: RecentNodes::new(), hash }
     }
 
     /// What the kernel means by a number.

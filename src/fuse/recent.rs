@@ -14,19 +14,19 @@ pub const MOST_NODES: usize = 256;
 const MOST_BYTES: usize = 32 << 20;
 
 /// Nodes by the numbers of their inodes.
-pub struct Recent {
-    kept: Mutex<Kept>,
+pub struct RecentNodes {
+    kept: Mutex<NodesByUse>,
 }
 
-struct Kept {
+struct NodesByUse {
     /// Each with what it took when it was last asked for.
     nodes: LruCache<u64, (Node, usize)>,
     bytes: usize,
 }
 
-impl Recent {
+impl RecentNodes {
     pub fn new() -> Self {
-        Recent { kept: Mutex::new(Kept { nodes: LruCache::unbounded(), bytes: 0 }) }
+        RecentNodes { kept: Mutex::new(NodesByUse { nodes: LruCache::unbounded(), bytes: 0 }) }
     }
 
     /// Keeps a node, and lets those go that were not asked for the longest time. `folders` are those it is in, from
@@ -87,7 +87,7 @@ mod tests {
 
     /// Keeps folders of so many MiB each; which of them are still there.
     fn alive_of(sizes: &[usize]) -> Vec<usize> {
-        let recent = Recent::new();
+        let recent = RecentNodes::new();
         let keep = |(number, &size): (usize, &usize)| {
             let (node, weak) = folder(move || size << 20);
             recent.keep(number as u64, &node, iter::empty());
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn folders_stay_longer_than_what_is_in_them_and_are_weighed_with_it() {
-        let recent = Recent::new();
+        let recent = RecentNodes::new();
         let held = Arc::new(AtomicUsize::new(0));
         let holds = held.clone();
         let (slice, slice_alive) = folder(move || holds.load(Ordering::Relaxed));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_again_stays_until_it_is_forgotten() {
-        let recent = Recent::new();
+        let recent = RecentNodes::new();
         let (node, alive) = folder(|| 0);
         recent.keep(0, &node, iter::empty());
         drop(node);
