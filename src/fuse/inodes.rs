@@ -136,14 +136,14 @@ pub struct Inodes {
 
 #[derive(Default)]
 struct Table {
-    inodes: HashMap<u64, Remembered>,
+    inodes: HashMap<u64, InodeEntry>,
     /// Bytes of memory that the inodes take, about.
     bytes: usize,
     /// The numbers in the order in which they were given, some of them gone since.
     order: VecDeque<u64>,
 }
 
-struct Remembered {
+struct InodeEntry {
     inode: Arc<Inode>,
     /// How many lookups the kernel has not forgotten yet.
     lookups: u64,
@@ -162,7 +162,7 @@ impl Inodes {
         let root = Node::Folder(root);
         let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0));
         let mut table = Table::default();
-        table.inodes.insert(ROOT, Remembered { inode, lookups: 1 });
+        table.inodes.insert(ROOT, InodeEntry { inode, lookups: 1 });
         Inodes { root, table: Mutex::new(table), recent: RecentNodes::new(), hash }
     }
 
@@ -211,7 +211,7 @@ impl Inodes {
             let inode = Arc::new(Inode::new(number, Some(Arc::clone(parent)), name, node, size));
             table.bytes += inode.memory();
             table.order.push_back(number);
-            Remembered { inode, lookups: 0 }
+            InodeEntry { inode, lookups: 0 }
         });
         remembered.lookups += 1;
         let inode = Arc::clone(&remembered.inode);
@@ -254,7 +254,7 @@ impl Inodes {
                 break;
             }
             let Some(number) = table.order.pop_front() else { break };
-            let Some(Remembered { inode, .. }) = table.inodes.get(&number) else { continue };
+            let Some(InodeEntry { inode, .. }) = table.inodes.get(&number) else { continue };
             // Until the kernel says that it has forgotten it, it is as it was; one that is in use stays longer.
             table.order.push_back(number);
             if Arc::strong_count(inode) == 1 {
