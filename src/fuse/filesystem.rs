@@ -107,7 +107,7 @@ impl TreeFilesystem {
     /// Has a request answered that may have to look at stored files, which can take long or never end.
     fn answer<R, W>(&self, request: &Request, reply: R, work: W)
     where
-        R: Refusable + Send + 'static,
+        R: ErrorReply + Send + 'static,
         W: FnOnce(&Served, R) + Send + 'static,
     {
         if self.only_others && sys::is_own_thread(request.pid()) {
@@ -294,13 +294,13 @@ impl From<Error> for Failure {
 }
 
 /// A reply that can be an error.
-trait Refusable {
+trait ErrorReply {
     fn refuse(self, errno: Errno);
 }
 
 macro_rules! refusable {
     ($($reply:ty),*) => {
-        $(impl Refusable for $reply {
+        $(impl ErrorReply for $reply {
             fn refuse(self, errno: Errno) {
                 self.error(errno);
             }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-type Job = Box<dyn FnOnce() + Send>;
+type Task = Box<dyn FnOnce() + Send>;
 
 /// Who is at work, and what waits. Memory: what the kernel has asked for and nobody has begun.
 pub struct Requests {
@@ -23,7 +23,7 @@ struct State {
     /// Counts the changes of `since`.
     turn: u64,
     since: Instant,
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<Task>,
 }
 
 impl Requests {
@@ -44,8 +44,8 @@ impl Requests {
         let at_work = self.begin(state);
         work(served);
         drop(at_work);
-        while let Some((job, _at_work)) = self.next() {
-            job();
+        while let Some((task, _at_work)) = self.next() {
+            task();
         }
     }
 
@@ -63,18 +63,18 @@ impl Requests {
         Duration::ZERO
     }
 
-    fn next(&self) -> Option<(Job, AtWork<'_>)> {
+    fn next(&self) -> Option<(Task, ActiveRequest<'_>)> {
         let mut state = self.lock();
         if state.before + state.after >= self.most {
             return None;
         }
-        let job = state.waiting.pop_front()?;
-        Some((job, self.begin(state)))
+        let task = state.waiting.pop_front()?;
+        Some((task, self.begin(state)))
     }
 
-    fn begin(&self, mut state: MutexGuard<'_, State>) -> AtWork<'_> {
+    fn begin(&self, mut state: MutexGuard<'_, State>) -> ActiveRequest<'_> {
         state.after += 1;
-        AtWork { requests: self, turn: state.turn }
+        ActiveRequest { requests: self, turn: state.turn }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -83,12 +83,12 @@ impl Requests {
 }
 
 /// A request that is at work until this is dropped, by a panic too.
-struct AtWork<'a> {
+struct ActiveRequest<'a> {
     requests: &'a Requests,
     turn: u64,
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.requests.lock();
         let counted = if state.turn == self.turn { &mut state.after } else { &mut state.before };
