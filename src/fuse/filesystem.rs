@@ -42,13 +42,13 @@ const MAX_BACKGROUND: u16 = 64;
 
 /// A tree as a file system.
 pub struct TreeFilesystem {
-    served: Arc<Served>,
+    server: Arc<Server>,
     requests: Arc<Requests>,
     only_others: bool,
 }
 
 /// What answers the requests, whichever thread it does.
-struct Served {
+struct Server {
     inodes: Arc<Inodes>,
     /// Told whenever the kernel remembers more names than it should.
     crowded: SyncSender<()>,
@@ -91,7 +91,7 @@ impl TreeFilesystem {
         direct_io: bool,
         only_others: bool,
     ) -> Self {
-        let served = Arc::new(Served {
+        let server = Arc::new(Server {
             inodes,
             crowded,
             files: Handles::new(),
@@ -101,25 +101,25 @@ impl TreeFilesystem {
             owner: sys::user_and_group(),
             direct_io,
         });
-        TreeFilesystem { served, requests, only_others }
+        TreeFilesystem { server, requests, only_others }
     }
 
     /// Has a request answered that may have to look at stored files, which can take long or never end.
     fn answer<R, W>(&self, request: &Request, reply: R, work: W)
     where
         R: ErrorReply + Send + 'static,
-        W: FnOnce(&Served, R) + Send + 'static,
+        W: FnOnce(&Server, R) + Send + 'static,
     {
         if self.only_others && sys::is_own_thread(request.pid()) {
             let refusal = "what is mounted leads back into the mount itself, by a link or as a member of a group";
-            self.served.errors.report("refused", refusal);
+            self.server.errors.report("refused", refusal);
             return reply.refuse(Errno::EIO);
         }
-        self.requests.handle(&self.served, move |served| work(served, reply));
+        self.requests.handle(&self.server, move |server| work(server, reply));
     }
 }
 
-impl Served {
+impl Server {
     /// Does what a request needs. Errors and panics become an errno, and a line in the log.
     fn attempt<T>(
         &self,
@@ -339,9 +339,9 @@ impl Filesystem for TreeFilesystem {
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
-        self.answer(request, reply, move |served, reply| {
-            let doing = || format!("look-up of {}/{}", served.path_of(parent), name.display());
-            match served.attempt(doing, || served.find(parent, &name).map(|inode| served.attributes(&inode))) {
+        self.answer(request, reply, move |server, reply| {
+            let doing = || format!("look-up of {}/{}", server.path_of(parent), name.display());
+            match server.attempt(doing, || server.find(parent, &name).map(|inode| server.attributes(&inode))) {
                 Ok(attributes) => reply.entry(&FOREVER, &attributes, Generation(0)),
                 Err(errno) => reply.error(errno),
             }
@@ -351,27 +351,27 @@ impl Filesystem for TreeFilesystem {
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
         let doing = || format!("forgetting of inode {}", number.0);
         // The kernel expects no answer.
-        let _ = self.served.attempt(doing, || {
-            self.served.inodes.forget(number.0, lookups);
+        let _ = self.server.attempt(doing, || {
+            self.server.inodes.forget(number.0, lookups);
             Ok(())
         });
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        let served = &self.served;
-        let doing = || format!("attributes of {}", served.path_of(number));
-        match served.attempt(doing, || Ok(served.attributes(&*served.inode(number)?))) {
+        let server = &self.server;
+        let doing = || format!("attributes of {}", server.path_of(number));
+        match server.attempt(doing, || Ok(server.attributes(&*server.inode(number)?))) {
             Ok(attributes) => reply.attr(&FOREVER, &attributes),
             Err(errno) => reply.error(errno),
         }
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        self.answer(request, reply, move |served, reply| {
-            let doing = || format!("open of {}", served.path_of(number));
-            match served.attempt(doing, || served.open_file(number, flags)) {
+        self.answer(request, reply, move |server, reply| {
+            let doing = || format!("open of {}", server.path_of(number));
+            match server.attempt(doing, || server.open_file(number, flags)) {
                 Ok(handle) => {
-                    let direct = served.direct_io;
+                    let direct = server.direct_io;
                     let caching = if direct { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::FOPEN_KEEP_CACHE };
                     reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH);
                 }
@@ -391,10 +391,10 @@ impl Filesystem for TreeFilesystem {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.answer(request, reply, move |served, reply| {
-            let doing = || format!("read of {} at {offset}", served.path_of(number));
+        self.answer(request, reply, move |server, reply| {
+            let doing = || format!("read of {} at {offset}", server.path_of(number));
             REPLY.with_borrow_mut(|buffer| {
-                match served.attempt(doing, || served.read_into(buffer, handle, offset, size)) {
+                match server.attempt(doing, || server.read_into(buffer, handle, offset, size)) {
                     Ok(length) => reply.data(buffer.get(..length).unwrap_or_default()),
                     Err(errno) => reply.error(errno),
                 }
@@ -412,12 +412,12 @@ impl Filesystem for TreeFilesystem {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        let served = &self.served;
-        let doing = || format!("close of {}", served.path_of(number));
+        let server = &self.server;
+        let doing = || format!("close of {}", server.path_of(number));
         // The kernel passes no error of a release on.
-        let _ = served.attempt(doing, || {
-            if let Some(file) = served.files.close(handle.0) {
-                served.read_ahead.close(&file.reader);
+        let _ = server.attempt(doing, || {
+            if let Some(file) = server.files.close(handle.0) {
+                server.read_ahead.close(&file.reader);
             }
             Ok(())
         });
@@ -433,9 +433,9 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        self.answer(request, reply, move |served, reply| {
-            let doing = || format!("list of {}", served.path_of(number));
-            match served.attempt(doing, || Ok(served.folders.open(Arc::new(served.list(number)?)))) {
+        self.answer(request, reply, move |server, reply| {
+            let doing = || format!("list of {}", server.path_of(number));
+            match server.attempt(doing, || Ok(server.folders.open(Arc::new(server.list(number)?)))) {
                 Ok(handle) => {
                     reply.opened(FileHandle(handle), FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE);
                 }
@@ -445,9 +445,9 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn readdir(&self, _request: &Request, number: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
-        let served = &self.served;
-        let doing = || format!("list of {}", served.path_of(number));
-        let listed = served.attempt(doing, || served.folders.get(handle.0).ok_or(Failure::Errno(Errno::EBADF)));
+        let server = &self.server;
+        let doing = || format!("list of {}", server.path_of(number));
+        let listed = server.attempt(doing, || server.folders.get(handle.0).ok_or(Failure::Errno(Errno::EBADF)));
         let listed = match listed {
             Ok(listed) => listed,
             Err(errno) => return reply.error(errno),
@@ -463,7 +463,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
-        self.served.folders.close(handle.0);
+        self.server.folders.close(handle.0);
         reply.ok();
     }
 
@@ -478,10 +478,10 @@ impl Filesystem for TreeFilesystem {
             return reply.error(Errno::NO_XATTR);
         };
         let name = name.to_owned();
-        self.answer(request, reply, move |served, reply| {
-            let doing = || format!("extended attributes of {}", served.path_of(number));
-            let value = served.attempt(doing, || {
-                let found = served.extended_attributes(number)?.into_iter().find(|(known, _)| *known == name);
+        self.answer(request, reply, move |server, reply| {
+            let doing = || format!("extended attributes of {}", server.path_of(number));
+            let value = server.attempt(doing, || {
+                let found = server.extended_attributes(number)?.into_iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| value).ok_or(Failure::Errno(Errno::NO_XATTR))
             });
             match value {
@@ -492,10 +492,10 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        self.answer(request, reply, move |served, reply| {
-            let doing = || format!("extended attributes of {}", served.path_of(number));
-            let names = served.attempt(doing, || {
-                let names = served.extended_attributes(number)?.into_iter().map(|(name, _)| name + "\0");
+        self.answer(request, reply, move |server, reply| {
+            let doing = || format!("extended attributes of {}", server.path_of(number));
+            let names = server.attempt(doing, || {
+                let names = server.extended_attributes(number)?.into_iter().map(|(name, _)| name + "\0");
                 Ok(names.collect::<String>())
             });
             match names {
@@ -506,10 +506,10 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn access(&self, _request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
-        let served = &self.served;
-        let doing = || format!("access to {}", served.path_of(number));
-        let allowed = served.attempt(doing, || {
-            let inode = served.inode(number)?;
+        let server = &self.server;
+        let doing = || format!("access to {}", server.path_of(number));
+        let allowed = server.attempt(doing, || {
+            let inode = server.inode(number)?;
             match inode.kind {
                 _ if mask.contains(AccessFlags::W_OK) => Err(Failure::Errno(Errno::EROFS)),
                 EntryKind::File if mask.contains(AccessFlags::X_OK) => Err(Failure::Errno(Errno::EACCES)),
