@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn ranges_of_one_call_are_under_way_at_once() {
         let (storage, key) = storage(30);
-        let mut room = vec![vec![0; 10], vec![0; 20], vec![0; 2 << 20]];
+        let mut room = [vec![0; 10], vec![0; 20], vec![0; 2 << 20]];
         let offsets = [5, 100, 1 << 20];
         let mut ranges: Vec<ReadRange<'_>> =
             room.iter_mut().zip(offsets).map(|(into, offset)| ReadRange { offset, into }).collect();

@@ -1,4 +1,5 @@
 //! System calls that the standard library does not offer, for looking at mounts the way programs do.
+#![allow(unsafe_code)]
 
 use std::ffi::CString;
 use std::fs::File;
