@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::permits::{Permit, Permits};
+use super::permits::Permits;
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise};
 use crate::error::{Error, Locate, Result};
@@ -75,11 +75,6 @@ impl Fetcher {
     /// The first of `count` consecutive numbers for [`UnitKey::file`] that nobody else has.
     pub fn new_files(&self, count: u64) -> u64 {
         self.next_file.fetch_add(count, Ordering::Relaxed)
-    }
-
-    /// Permission to decode what is no unit; to be given back before anything is waited for.
-    pub fn permit(&self) -> Permit<'_> {
-        self.permits.take()
     }
 
     /// All of these units, which should be of no more than a batch. What is missing is read in one batch.
