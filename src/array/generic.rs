@@ -449,6 +449,8 @@ pub(crate) mod tests {
 
     #[test]
     fn requests_are_few_however_many_chunks_there_are() {
+        // Long enough for what is asked for at once to be under way at once.
+        const DELAY: Duration = Duration::from_millis(40);
         let (memory, key) = (MemoryStorage::new(), StoreKey::from("s3://bucket/tile"));
         let mixed = |at: u32| {
             let mixed = (u64::from(at) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -458,7 +460,7 @@ pub(crate) mod tests {
         for (length, most) in [(100, 1), (100_000, 2), (6 << 20, 4)] {
             let payload = noise(length);
             memory.put(key.clone(), stored(payload.chunks(4096)));
-            let storage = Arc::new(SimulatedStorage::new(Arc::new(memory.clone()), Duration::ZERO));
+            let storage = Arc::new(SimulatedStorage::new(Arc::new(memory.clone()), DELAY));
             assert_eq!(read_generic_tile(&*storage, &key, 0, None).unwrap(), payload);
             // As of one object, whose parts are asked for one after the other; a large part may be asked for in several.
             let whole = storage.take_requests().iter().map(|request| request.step).max();

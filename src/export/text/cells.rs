@@ -126,19 +126,18 @@ impl ColumnCells {
         }
     }
 
-    /// Has the cells between two places decoded: their validity, their values, and where those are, of the rows before
-    /// `laid_out` too. A place is a row, and how many elements of its cell are before it.
+    /// Has the cells between two places decoded: their validity, their values, and where those are. A place is a row, and
+    /// how many elements of its cell are before it.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn read_ahead(&self, from: (u64, u64), to: (u64, u64), laid_out: u64) -> Result<()> {
+    pub fn read_ahead(&self, from: (u64, u64), to: (u64, u64)) -> Result<()> {
         let rows = from.0..to.0 + u64::from(to.1 > 0);
         if rows.is_empty() {
             return Ok(());
         }
         if let Count::Offsets(offsets) = &self.count {
-            let end = rows.end.max(laid_out);
-            offsets.read(rows.start * 8, Output::Ahead((end - rows.start + 1) * 8))?;
+            offsets.read(rows.start * 8, Output::Ahead((rows.end - rows.start + 1) * 8))?;
         }
         let elements = self.element(from.0)? + from.1..self.element(to.0)? + to.1;
         let ahead = Output::Ahead(0);

@@ -186,9 +186,7 @@ impl Content for Rows {
             if is_ahead && !self.varies() && (offset..end).contains(&place) {
                 // No place has to be found but the one behind all whole rows.
                 let whole = ((end - place) / self.fixed).min(self.rows - row);
-                self.columns
-                    .iter()
-                    .try_for_each(|column| column.cells.read_ahead((row, 0), (row + whole, 0), row + whole))?;
+                self.columns.iter().try_for_each(|column| column.cells.read_ahead((row, 0), (row + whole, 0)))?;
                 (row, place) = (row + whole, place + whole * self.fixed);
                 if place == end {
                     break;

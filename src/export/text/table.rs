@@ -236,11 +236,8 @@ impl Table {
 
     /// Has decoded what the text between two positions is made of.
     pub(super) fn read_ahead(&self, from: Position, to: Position) -> Result<()> {
-        // The rows of the last batch are laid out before it is known how many of them fit.
-        let laid_out = to.row.saturating_add(self.rows_of_batch).min(self.rows);
-        (0..).zip(&self.columns).try_for_each(|(number, column)| {
-            column.cells.read_ahead(from.in_column(number), to.in_column(number), laid_out)
-        })
+        let mut columns = (0..).zip(&self.columns);
+        columns.try_for_each(|(number, column)| column.cells.read_ahead(from.in_column(number), to.in_column(number)))
     }
 }
 
