@@ -312,6 +312,11 @@ impl VarFile {
         if length > MOST_STRINGS {
             return Err(Error::unsupported(format!("{length} bytes of coordinates in {} cells", cells.count)));
         }
+        // Before there is room made: whether the tile has so many bytes, of which so far only a number was read.
+        self.value_units(cells, from..to, &mut Vec::new())?;
+        let too_many =
+            |_| Error::unsupported(format!("{length} bytes of values in {} cells: not enough memory", cells.count));
+        column.bytes.try_reserve(length).map_err(too_many)?;
         column.bytes.resize(before + length, 0);
         reader.copy(from, &mut column.bytes[before..])?;
         if column.offsets.is_empty() {
