@@ -17,8 +17,8 @@ pub fn check_vrt(field: &Field, rank: usize) -> FormatResult<()> {
 
 /// GDAL's virtual raster over a column's raw, row-major file of the name `data_file` in the same folder.
 ///
-/// Of an array with more than three axes all the others are bands, in the order of the file. The georeference may be any affine transform. Where the raster is smaller than the file, what lies behind its last
-/// column and row is left out.
+/// Of an array with more than three axes all the others are bands, in the order of the file. The georeference may be any
+/// affine transform. Where the raster is smaller than the file, what lies behind its last column and row is left out.
 pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<u8>> {
     let field = &column.field;
     let data_type = gdal_type(field)?;
