@@ -1,7 +1,8 @@
 //! The files of a column that its reads have needed.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+
+use foldhash::HashMap;
 
 use crate::error::Result;
 

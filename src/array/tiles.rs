@@ -686,18 +686,19 @@ fn expect_size(found: u64, size: u64) -> Result<()> {
     Ok(())
 }
 
-/// Copies from the units of one tile, which are some of those of a plan. At increasing offsets it needs few look-ups.
+/// Copies from the units of one tile, which are some of those of a plan. Holds the unit that it was in last, in which a
+/// copy takes no look-up.
 #[derive(Debug, Clone)]
 pub struct TileReader {
     /// Which of the plan's units.
     units: Range<usize>,
-    current: usize,
+    held: Option<(Range<u64>, Arc<Decoded>)>,
 }
 
 impl TileReader {
     /// The units are in the order of the tile.
     pub fn new(units: Range<usize>) -> Self {
-        TileReader { current: units.start, units }
+        TileReader { units, held: None }
     }
 
     /// Copies the decoded bytes from byte `start` of the tile.
@@ -706,35 +707,35 @@ impl TileReader {
     /// Any damage in the units that hold them.
     pub fn copy(&mut self, batches: &mut Batches<'_, TileUnit>, mut start: u64, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
-            let available = self.from(batches, start)?;
-            let length = available.len().min(out.len());
-            let (now, later) = out.split_at_mut(length);
-            now.copy_from_slice(&available[..length]);
-            start += length as u64;
-            out = later;
+            if let Some((range, decoded)) = &self.held
+                && range.contains(&start)
+            {
+                let within = (start - range.start) as usize;
+                let length = ((range.end - start) as usize).min(out.len());
+                let (now, later) = out.split_at_mut(length);
+                now.copy_from_slice(decoded.bytes.get(within..within + length).ok_or_else(|| not_there(start))?);
+                start += length as u64;
+                out = later;
+            } else {
+                self.held = Some(self.unit_of(batches, start)?);
+            }
         }
         Ok(())
     }
 
-    /// The decoded bytes from byte `start` of the tile to the end of the unit it is in: at least one.
-    ///
-    /// # Errors
-    /// Any damage in that unit.
-    fn from<'b>(&mut self, batches: &'b mut Batches<'_, TileUnit>, start: u64) -> Result<&'b [u8]> {
-        let not_there = || Error::internal(format!("byte {start} of a tile is in none of its units"));
-        let units = batches.units();
-        let is_in = |number: usize| units.get(number).is_some_and(|unit| unit.range().contains(&start));
-        if !is_in(self.current) {
-            let own = units.get(self.units.clone()).unwrap_or_default();
-            self.current = self.units.start + own.partition_point(|unit| unit.start <= start).saturating_sub(1);
-            if !self.units.contains(&self.current) || !is_in(self.current) {
-                return Err(not_there());
-            }
-        }
-        let within = start - units[self.current].start;
-        let decoded = batches.get(self.current)?;
-        decoded.bytes.get(within as usize..).filter(|bytes| !bytes.is_empty()).ok_or_else(not_there)
+    /// The unit that holds byte `start` of the tile, and its part of the tile.
+    #[cold]
+    fn unit_of(&self, batches: &mut Batches<'_, TileUnit>, start: u64) -> Result<(Range<u64>, Arc<Decoded>)> {
+        let own = batches.units().get(self.units.clone()).unwrap_or_default();
+        let number = own.partition_point(|unit| unit.start <= start).saturating_sub(1);
+        let range = own.get(number).map(TileUnit::range).filter(|range| range.contains(&start));
+        let range = range.ok_or_else(|| not_there(start))?;
+        Ok((range, batches.get(self.units.start + number)?.clone()))
     }
+}
+
+fn not_there(start: u64) -> Error {
+    Error::internal(format!("byte {start} of a tile is in none of its units"))
 }
 
 /// Copies from one tile wherever it is asked to, without a plan. Holds the unit that it was in last.

@@ -13,10 +13,11 @@
 mod buffer;
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use foldhash::fast::RandomState;
 use lru::LruCache;
 
 pub use buffer::{Buffer, Buffers};
@@ -55,7 +56,7 @@ enum Slot<V: ?Sized> {
 /// The entries of some of the keys. Each key is in at most one of these.
 struct Shard<K, V: ?Sized> {
     /// New values, and those on their way.
-    recent: HashMap<K, Slot<V>>,
+    recent: HashMap<K, Slot<V>, RandomState>,
     /// Values that were wanted again after they had left `recent`, by last use.
     kept: LruCache<K, Ready<V>>,
     /// Keys of values that left `recent` not long ago.
@@ -127,10 +128,10 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     /// An empty cache that holds at most `budget` bytes.
     pub fn new(budget: usize) -> Self {
         let recent = (budget / RECENT_SHARE).max(RECENT_BYTES).min(budget - budget / 4);
-        let shard = || Shard { recent: HashMap::new(), kept: LruCache::unbounded(), ghosts: LruCache::unbounded() };
+        let shard = || Shard { recent: HashMap::default(), kept: LruCache::unbounded(), ghosts: LruCache::unbounded() };
         Cache {
             shards: (0..SHARDS).map(|_| Mutex::new(shard())).collect(),
-            hasher: RandomState::new(),
+            hasher: RandomState::default(),
             queue: Mutex::default(),
             recent: Share::of(recent),
             kept: Share::of(budget - recent),

@@ -1,9 +1,10 @@
 //! The cells of one attribute of a dense array, in file order: fixed-size values, validity bytes, and
 //! the offsets of variable-length values.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
 
 use super::pieces::{Piece, Source, TileOwner, for_each_piece};
 use super::selection::Selection;
