@@ -14,7 +14,7 @@
 //! * [`storage`]: where the stored bytes are
 //! * [`error`]: what can go wrong, and where
 //!
-//! [`address_space`] is for those who start threads and choose budgets.
+//! [`threads`] and [`address_space`] are for those who start threads and choose budgets.
 
 #![cfg_attr(
     not(test),
@@ -32,4 +32,5 @@ pub mod fuse;
 pub mod read;
 pub mod read_ahead;
 pub mod storage;
+pub mod threads;
 pub mod tree;

@@ -244,6 +244,22 @@ fn what_a_room_may_use_is_below_it_and_there() {
 }
 
 #[test]
+fn threads_start_in_one_place() {
+    let starts = |source: &str| {
+        // Tests stand at the end of a file.
+        let program = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let tokens: Vec<&str> = tokens(program).into_iter().map(|(_, word)| word).collect();
+        let by_library = tokens
+            .windows(3)
+            .any(|three| three[..2] == ["thread", "::"] && ["Builder", "scope", "spawn"].contains(&three[2]));
+        by_library || tokens.iter().any(|word| ["ThreadPoolBuilder", "spawn_scoped"].contains(word))
+    };
+    let sources = sources();
+    let found: Vec<&str> = sources.iter().filter(|(_, source)| starts(source)).map(|(path, _)| path.as_str()).collect();
+    assert_eq!(found, ["threads.rs"]);
+}
+
+#[test]
 fn unsafe_code_is_only_where_the_architecture_names_it() {
     let text = architecture();
     let named: BTreeSet<&str> = text

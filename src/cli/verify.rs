@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -18,6 +17,7 @@ use tilefs::array::verify::{Finding, Findings, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Group};
 use tilefs::error::{Error, Result};
 use tilefs::storage::StoreKey;
+use tilefs::threads;
 use tilefs::tree::descendants::{DescendantKind, arrays_below};
 use tilefs::tree::{self, Stored};
 
@@ -208,24 +208,22 @@ fn with_progress_bar<T>(progress: &Progress, work: impl FnOnce() -> T) -> T {
         return work();
     }
     let (done, ended) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        let draw = move || {
-            loop {
-                let count = |number: &AtomicU64| number.load(Ordering::Relaxed) as f64;
-                let fraction = (count(&progress.done) / count(&progress.due).max(1.0)).min(1.0);
-                let filled = (fraction * BAR as f64) as usize;
-                let megabytes = progress.bytes.load(Ordering::Relaxed) / 1_000_000;
-                let bar = format!("{}{}", "#".repeat(filled), "-".repeat(BAR - filled.min(BAR)));
-                // If the terminal is gone the work goes on.
-                let _ = write!(io::stderr(), "\r[{bar}] {:3.0} %  {megabytes} MB", fraction * 100.0);
-                if ended.recv_timeout(REDRAW) != Err(mpsc::RecvTimeoutError::Timeout) {
-                    break;
-                }
+    let draw = move || {
+        loop {
+            let count = |number: &AtomicU64| number.load(Ordering::Relaxed) as f64;
+            let fraction = (count(&progress.done) / count(&progress.due).max(1.0)).min(1.0);
+            let filled = (fraction * BAR as f64) as usize;
+            let megabytes = progress.bytes.load(Ordering::Relaxed) / 1_000_000;
+            let bar = format!("{}{}", "#".repeat(filled), "-".repeat(BAR - filled.min(BAR)));
+            // If the terminal is gone the work goes on.
+            let _ = write!(io::stderr(), "\r[{bar}] {:3.0} %  {megabytes} MB", fraction * 100.0);
+            if ended.recv_timeout(REDRAW) != Err(mpsc::RecvTimeoutError::Timeout) {
+                break;
             }
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        };
-        // Without another thread there is no bar.
-        let _ = thread::Builder::new().spawn_scoped(scope, draw);
+        }
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    };
+    threads::with("progress", draw, move || {
         let result = work();
         drop(done);
         result

@@ -18,10 +18,10 @@ mod inodes;
 mod mount;
 mod mount_table;
 mod mountpoint;
+mod needs;
 mod recent;
 mod requests;
 mod serve;
-mod start;
 mod sys;
 
 pub use attach::Access;

@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
@@ -14,12 +13,13 @@ use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
 use super::filesystem::TreeFilesystem;
 use super::inodes::Inodes;
+use super::needs::Needs;
 use super::requests::Requests;
-use super::start::{Needs, possible_threads};
 use super::{mount_table, mountpoint};
 use crate::address_space;
 use crate::error::{Error, Result};
 use crate::read_ahead::{self, ReadAhead};
+use crate::threads;
 use crate::tree::Folder;
 
 /// How far the kernel reads ahead, where we may tell it; its default is 128. Enough that a reader seldom waits for a
@@ -61,7 +61,7 @@ pub struct MountOptions {
 impl MountOptions {
     /// The usual options.
     pub fn new(source: impl Into<PathBuf>) -> Self {
-        let cores = thread::available_parallelism().map_or(2, usize::from);
+        let cores = threads::cores();
         MountOptions {
             source: source.into(),
             access: Access::Owner,
@@ -112,7 +112,8 @@ fn threads_for(options: &MountOptions) -> std::result::Result<usize, String> {
             left >> 20
         ));
     }
-    let threads = possible_threads(affordable + OTHER_THREADS).saturating_sub(OTHER_THREADS);
+    // A session whose threads start only in part cannot be ended.
+    let threads = threads::possible(affordable + OTHER_THREADS).saturating_sub(OTHER_THREADS);
     if threads < LEAST_THREADS {
         let reason = "the system does not let this process have enough threads; raise its limit of processes \
                       (`ulimit -u`)";
@@ -186,8 +187,8 @@ impl Mount {
         let end = Arc::clone(&mount.session);
         let notifier = session.notifier();
         // Without this thread the kernel forgets names when it wants to, and only memory is lost.
-        let _ = thread::Builder::new().name("forget".into()).spawn(move || forget_names(&inodes, &notifier, &told));
-        let started = thread::Builder::new().name("mount".into()).spawn(move || end.set(ended(session.run())));
+        let _ = threads::start("forget", move || forget_names(&inodes, &notifier, &told));
+        let started = threads::start("mount", move || end.set(ended(session.run())));
         if let Err(error) = started {
             mount.session.set(Ok(()));
             return Err(fail(format!("cannot start a thread: {error}")));

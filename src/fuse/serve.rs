@@ -4,7 +4,6 @@ use std::ffi::c_int;
 use std::process;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::background;
@@ -12,6 +11,7 @@ use super::detach::{self, Detach, Refusal};
 use super::mount::Mount;
 use super::sys;
 use crate::error::{Error, Result};
+use crate::threads;
 
 /// What asks a mount to end: `kill`, ctrl-C, a closed terminal.
 const SIGNALS: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
@@ -66,8 +66,7 @@ impl Signals {
                 }
             }
         };
-        let started = thread::Builder::new().name("signals".into()).spawn(take);
-        started.map_err(|error| Error::usage(format!("cannot start a thread: {error}")))?;
+        threads::start("signals", take).map_err(|error| Error::usage(format!("cannot start a thread: {error}")))?;
         Ok(Signals { events, sender, wait })
     }
 
@@ -88,9 +87,7 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
     let Signals { events, sender, .. } = signals;
     let mount = Arc::new(mount);
     let waited_for = Arc::clone(&mount);
-    thread::Builder::new()
-        .name("mount-end".into())
-        .spawn(move || sender.send(Event::Ended(waited_for.wait())))
+    threads::start("mount-end", move || sender.send(Event::Ended(waited_for.wait())))
         .map_err(|error| mount.error(format!("cannot start a thread: {error}")))?;
 
     // Since when it should end, and whether it should at once since nobody uses it.

@@ -16,11 +16,11 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use crate::export::Content;
 use crate::read::Output;
+use crate::threads;
 
 use pattern::{PIECE, Pattern, Shape};
 use queue::Queue;
@@ -64,7 +64,7 @@ impl ReadAhead {
             let own = Arc::clone(&queue);
             let rests = number > 0 && number + 1 == workers;
             own.begin();
-            let started = thread::Builder::new().name(format!("read-ahead-{number}")).spawn(move || {
+            let started = threads::start(format!("read-ahead-{number}"), move || {
                 work(&own, rests);
                 own.end();
             });
@@ -169,6 +169,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 #[allow(clippy::single_range_in_vec_init, reason = "lists of one range")]
 mod tests {
+    use std::thread;
     use std::time::Instant;
 
     use super::*;

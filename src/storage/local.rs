@@ -202,7 +202,7 @@ impl Storage for LocalStorage {
     }
 
     fn requests_at_once(&self) -> usize {
-        rayon::current_num_threads()
+        crate::threads::decoding()
     }
 
     fn canonical(&self, key: &StoreKey) -> StoreKey {

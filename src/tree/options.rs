@@ -44,7 +44,7 @@ impl Default for OpenOptions {
             from: None,
             key_file: None,
             cache_size: 256 << 20,
-            threads: std::thread::available_parallelism().map_or(2, usize::from),
+            threads: crate::threads::cores(),
             extent: Extent::default(),
             row_order: false,
             links: Links::Anywhere,

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use super::cells::FragmentCells;
 use super::deletes::Delete;
 use super::key::KeyPlan;
-use super::parallel::for_all;
 use super::plan::{Planner, Step};
 use super::rows::{RowMap, Segment};
 use super::selection::Selection;
@@ -17,6 +16,7 @@ use super::task::{Halt, MergeTask, Merged};
 use super::visible::CellFilter;
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
+use crate::threads::for_all;
 
 /// The part of the cache's budget that the map of rows may take beside it.
 pub const MAP_SHARE: usize = 8;

@@ -17,7 +17,6 @@ mod key;
 mod merge;
 mod newest;
 mod overlap;
-pub(crate) mod parallel;
 mod plan;
 mod record;
 mod rows;

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use super::build::Query;
 use super::overlap::{KeyRange, TileGroup, TileRun, groups, loosen, tighten};
-use super::parallel::threads;
 use super::rows::MOST_MERGED;
 use super::selection::Share;
 use super::stream::FragmentSource;
 use super::task::MergeTask;
 use crate::error::{Error, Locate, Result};
 use crate::format::scalar::Range as CoordinateRange;
+use crate::threads;
 
 /// Cells of one task where cells are gone through one by one.
 const TASK_CELLS: u64 = 1 << 20;
@@ -202,7 +202,7 @@ impl Planner<'_> {
             })
             .collect();
         let mut rest = MergeTask { parts: whole, compares: true, accepts_disorder: false };
-        let wanted = (rest.cells() / TASK_CELLS).min(TASKS_PER_THREAD * threads() as u64) as usize;
+        let wanted = (rest.cells() / TASK_CELLS).min(TASKS_PER_THREAD * threads::decoding() as u64) as usize;
         for cut in self.cuts(runs, key_ranges, &rest, wanted)? {
             let mut before = MergeTask { parts: Vec::new(), ..rest };
             for (fragment, positions) in &mut rest.parts {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::build::MAP_SHARE;
 use super::column::FixedColumn;
 use super::key::{AxisColumn, CellOrder, KeyPlan};
-use super::parallel::{for_all, threads};
 use super::record::{Record, RunWriter, merge};
 use super::rows::{Address, RowMap, Rows, SCATTERED_ROWS, ScatteredSegment, Segment};
 use super::store::{Blob, Store};
 use super::var_column::VarColumn;
 use super::view::SparseView;
 use crate::error::{Error, Result};
+use crate::threads::{self, for_all};
 
 /// The part of the cache's budget that sorting may take beside it while it goes on, half of it for what is being
 /// sorted and half for what was.
@@ -34,8 +34,8 @@ pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
     let sorted = Store::new(sorting_share(query.budget()));
     // Each thread has one share of the rows: fewer parts are better to merge.
-    let share = rows.div_ceil(threads() as u64).max(1);
-    let runs = for_all(threads(), |number| {
+    let share = rows.div_ceil(threads::decoding() as u64).max(1);
+    let runs = for_all(threads::decoding(), |number| {
         let first = (share * number as u64).min(rows);
         let mut writer = RunWriter::new(&sorted, part_bytes(query.budget()));
         let (mut batch, mut record) = (RowBatch::default(), Record::default());
@@ -70,7 +70,7 @@ pub fn sorting_share(budget: usize) -> usize {
 
 /// Bytes of records that one thread sorts at once.
 pub fn part_bytes(budget: usize) -> usize {
-    (sorting_share(budget) / threads()).max(LEAST_PART)
+    (sorting_share(budget) / threads::decoding()).max(LEAST_PART)
 }
 
 /// The coordinates of rows.

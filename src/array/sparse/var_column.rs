@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::cells::TileCells;
 use super::files::VarFile;
 use super::gather::GatherList;
-use super::parallel::for_all;
 use super::rows::{RowMap, Segment};
 use super::var_files::{Value, VarField, VarFiles, too_long};
 use super::view::SparseView;
@@ -16,6 +15,7 @@ use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
 use crate::error::{Error, Result};
 use crate::read::{Batches, Decoding, Output};
+use crate::threads::for_all;
 
 /// Blocks of rows whose sizes are found out together.
 const BLOCKS_AT_ONCE: usize = 64;

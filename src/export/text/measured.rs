@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::table::{Position, Scratch, Table};
-use crate::array::sparse::parallel::{for_all, threads};
 use crate::error::{Error, Result};
 use crate::export::content::{Content, check_range, read_head};
 use crate::read::Output;
+use crate::threads::{self, for_all};
 
 /// Checkpoints are at least this far apart: what a read has to write in vain before its first byte.
 const SPACING: u64 = 32 << 10;
@@ -91,7 +91,7 @@ impl Measured {
         let mut first = 0;
         while first < table.rows {
             let parts_left = (table.rows - first).div_ceil(ROWS_AT_A_TIME);
-            let parts = (PARTS_OF_THREAD * threads()).min(usize::try_from(parts_left).unwrap_or(usize::MAX));
+            let parts = (PARTS_OF_THREAD * threads::decoding()).min(usize::try_from(parts_left).unwrap_or(usize::MAX));
             let measured = for_all(parts, |number| {
                 let start = (first + number as u64 * ROWS_AT_A_TIME).min(table.rows);
                 measure(&table, start, (start + ROWS_AT_A_TIME).min(table.rows))
@@ -112,7 +112,7 @@ impl Measured {
 
 /// The checkpoints of some rows, counted from the first of them, and their length.
 fn measure(table: &Table, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
-    let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS / (PARTS_OF_THREAD * threads()));
+    let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS / (PARTS_OF_THREAD * threads::decoding()));
     let (mut scratch, mut text, mut length) = (Scratch::default(), Vec::new(), 0u64);
     let mut position = Position { row: first, ..Position::default() };
     while position.row < end {

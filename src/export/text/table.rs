@@ -12,11 +12,11 @@ use super::cells::ColumnCells;
 use super::measured::Measured;
 use super::style::{self, LONG, Style};
 use super::value::Printer;
-use crate::array::sparse::parallel::{for_all, threads};
 use crate::error::Result;
 use crate::export::column::{Column, FormatResult};
 use crate::export::content::Forward;
 use crate::read::Output;
+use crate::threads::{self, for_all};
 
 /// At most so many cells and rows are written together: enough to read columns in pieces worth a call, and so few
 /// that their text stays in the processor's cache.
@@ -280,8 +280,8 @@ impl Forward for FromFront {
             return Ok(false);
         }
         // Each thread makes a part. One that meets long rows stops early, and what the others made is dropped.
-        let share = self.rows.div_ceil(threads() as u64);
-        let parts = for_all(threads(), |number| {
+        let share = self.rows.div_ceil(threads::decoding() as u64);
+        let parts = for_all(threads::decoding(), |number| {
             let first = self.at.row.saturating_add(number as u64 * share);
             let start = if number == 0 { self.at } else { Position { row: first, ..Position::default() } };
             self.table.some(start, first.saturating_add(share).min(self.table.rows))

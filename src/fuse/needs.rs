@@ -1,7 +1,4 @@
-//! Starting threads where the system may not let us have as many as wanted.
-
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+//! How much address space serving a mount takes, where that is limited.
 
 /// The address space of a thread's stack.
 const STACK: u64 = 2 << 20;
@@ -37,35 +34,9 @@ impl Needs {
     }
 }
 
-/// How many of `wanted` threads can be there at the same time: a limit of processes is met when a thread starts, and a
-/// session whose threads start only in part cannot be ended.
-pub fn possible_threads(wanted: usize) -> usize {
-    let gate = Arc::new(Mutex::new(()));
-    let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut threads = Vec::with_capacity(wanted);
-    for _ in 0..wanted {
-        let gate = Arc::clone(&gate);
-        match thread::Builder::new().spawn(move || drop(gate.lock())) {
-            Ok(thread) => threads.push(thread),
-            Err(_) => break,
-        }
-    }
-    drop(closed);
-    let possible = threads.len();
-    // They do nothing, and so do not panic.
-    threads.into_iter().for_each(|thread| drop(thread.join()));
-    possible
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_few_threads_are_possible() {
-        assert_eq!(possible_threads(0), 0);
-        assert_eq!(possible_threads(5), 5);
-    }
 
     #[test]
     fn affordable_threads_fit() {
