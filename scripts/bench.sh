@@ -20,13 +20,13 @@ for section in "$@"; do
     esac
 done
 
-if [ -z "${TILEFS:-}" ]; then
-    cargo build --release --quiet --manifest-path "$here/Cargo.toml"
-    TILEFS=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
-        sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/tilefs
-fi
-TILEFS=$(realpath "$TILEFS")
-export TILEFS
+cargo build --release --quiet --bin tilefs --example toy --manifest-path "$here/Cargo.toml"
+built=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
+    sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release
+TILEFS=$(realpath "${TILEFS:-$built/tilefs}")
+# A mount that only copies from memory: the limit of any.
+TILEFS_TOY=$built/examples/toy
+export TILEFS TILEFS_TOY
 
 mkdir -p "$TILEFS_BENCH_DIR"
 venv="$TILEFS_BENCH_DIR/venv"

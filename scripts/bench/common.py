@@ -12,6 +12,7 @@ import time
 
 HOME = os.environ["TILEFS_BENCH_DIR"]
 TILEFS = os.environ["TILEFS"]
+TOY = os.environ["TILEFS_TOY"]
 RUNS = int(os.environ["TILEFS_BENCH_RUNS"])
 
 
@@ -56,8 +57,15 @@ class Mount:
 @contextlib.contextmanager
 def mounted(array, *options, binary=TILEFS):
     """A fresh mount: nothing of it is in any cache."""
+    with served([binary, "mount", "-f", *options, array]) as mount:
+        yield mount
+
+
+@contextlib.contextmanager
+def served(command):
+    """What a command serves that takes a folder to mount on as its last argument."""
     with tempfile.TemporaryDirectory(prefix="tilefs-bench-") as folder:
-        process = subprocess.Popen([binary, "mount", "-f", *options, array, folder], stderr=subprocess.PIPE)
+        process = subprocess.Popen([*command, folder], stderr=subprocess.PIPE)
         try:
             while not os.path.ismount(folder):
                 if process.poll() is not None:
@@ -74,6 +82,12 @@ def cat(*files):
     start = time.perf_counter()
     subprocess.run(["cat", *files], stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - start
+
+
+def first_part(file, size):
+    """Seconds that it takes to read the first bytes of a file as `cat` does."""
+    count = size >> 17
+    return timed(lambda: subprocess.run(["dd", f"if={file}", "of=/dev/null", "bs=128k", f"count={count}"], stderr=subprocess.DEVNULL, check=True))
 
 
 def timed(action):
