@@ -255,11 +255,13 @@ pub struct Batches<'a, U> {
     /// Which are held.
     held: Range<usize>,
     decoded: Vec<Arc<Decoded>>,
+    /// Those before this one are of a batch that has failed, and are fetched one by one.
+    one_by_one: usize,
 }
 
 impl<'a, U: Unit> Batches<'a, U> {
     pub fn new(fetcher: &'a Fetcher, units: &'a [U], how: Decoding) -> Self {
-        Batches { fetcher, units, how, held: 0..0, decoded: Vec::new() }
+        Batches { fetcher, units, how, held: 0..0, decoded: Vec::new(), one_by_one: 0 }
     }
 
     /// The units of the plan.
@@ -273,11 +275,12 @@ impl<'a, U: Unit> Batches<'a, U> {
     /// Any damage in it; that of another unit of its batch is left to those who want that one.
     pub fn get(&mut self, number: usize) -> Result<&Arc<Decoded>> {
         if !self.held.contains(&number) {
-            let end = self.end_of_batch(number);
+            let end = if number < self.one_by_one { number + 1 } else { self.end_of_batch(number) };
             self.decoded.clear();
             (self.held, self.decoded) = match self.fetcher.fetch(&self.units[number..end], self.how) {
                 Ok(decoded) => (number..end, decoded),
                 Err(_) if end > number + 1 => {
+                    self.one_by_one = end;
                     (number..number + 1, self.fetcher.fetch(&self.units[number..number + 1], self.how)?)
                 }
                 Err(error) => return Err(error),

@@ -4,19 +4,27 @@
 //! that is itself no larger than a few chunks is one unit: most arrays have such tiles, and then one
 //! read of the file and one entry of the cache serve all of it.
 
+mod offsets;
+mod reader;
+mod unit;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::bitsort::{SortedCells, SortedFile};
 use super::context::{Context, IndexKey};
-use super::reorder::to_row_major;
 use crate::cache::{Buffer, Buffers};
 use crate::error::{Error, Locate, Result};
-use crate::filter::{Decoder, Scratch, StoredOrder};
+use crate::filter::Decoder;
 use crate::format::fragment::sections::check_tile_offsets;
 use crate::format::tile::ChunkHeader;
-use crate::read::{Batches, Decoded, Decoding, StoredRange, Unit, UnitKey, UnitPart};
+use crate::read::{Batches, Decoded, Decoding};
 use crate::storage::{StoreKey, is_far};
+
+pub(super) use offsets::{OFFSET, OffsetTiles};
+pub use reader::{TileCursor, TileReader};
+use unit::Form;
+pub use unit::TileUnit;
 
 /// Tiles of at most this many decoded bytes are decoded and cached whole ...
 const WHOLE_TILE: u64 = 128 << 10;
@@ -26,10 +34,6 @@ const WHOLE_FAR_TILE: u64 = 8 << 20;
 
 /// The chunks of larger tiles are found by reading all of the tile there, so many bytes at a time.
 const FAR_WINDOW: u64 = 8 << 20;
-
-/// A persisted chunk may be larger than what it decodes to, by the framing of each filter; more than
-/// this is damage.
-const MOST_EXPANSION: u64 = 1 << 20;
 
 /// For so many stored bytes there is room made before it is known that the file has them.
 const ALWAYS_READ: u64 = 1 << 20;
@@ -71,38 +75,6 @@ struct StoredChunk {
     header: ChunkHeader,
     /// Offset in the decoded tile.
     start: u64,
-}
-
-/// What of a tile is decoded at once, and how.
-#[derive(Clone)]
-pub struct TileUnit {
-    tiles: Arc<Tiles>,
-    tile: u64,
-    /// Where its bytes begin in the decoded tile.
-    start: u64,
-    /// Bytes that it decodes to.
-    size: u64,
-    form: Form,
-}
-
-#[derive(Clone)]
-enum Form {
-    Tile,
-    Chunk(u32, StoredChunk),
-    /// From column-major order: the extents of the tile, and the bytes of a cell.
-    RowMajor(Arc<[usize]>, usize),
-    /// With the offsets, so many cells.
-    VariableSize(Arc<OffsetTiles>, u64),
-    /// Values, decoded to another order, or coordinates of so many bytes, that were stored in it.
-    Sorted(Arc<Decoder>),
-    SortedCoordinates(Arc<StoredOrder>, usize),
-}
-
-/// What is needed of the file of the offsets to decode cells of variable size.
-pub(super) struct OffsetTiles {
-    pub tiles: Arc<Tiles>,
-    /// Bytes of one value; a cell is a multiple of it.
-    pub value_size: usize,
 }
 
 impl Tiles {
@@ -404,248 +376,6 @@ impl Tiles {
         expect_size(start, size).at(offset)?;
         Ok(ChunkIndex { chunks })
     }
-
-    /// Decodes all chunks of a tile's stored bytes, one after the other.
-    fn decode_chunks(
-        &self,
-        stored: &[u8],
-        size: u64,
-        decoder: &Decoder,
-        buffers: &Arc<Buffers>,
-        scratch: &mut Scratch,
-    ) -> Result<Buffer> {
-        let mut bytes = self.room(size, buffers)?;
-        let mut filled = 0;
-        for_each_chunk(stored, |original, metadata, data| {
-            let end = filled + original;
-            let Some(out) = bytes.get_mut(filled..end) else {
-                return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
-            };
-            filled = end;
-            decoder.decode(metadata, data, out, scratch)
-        })?;
-        expect_size(filled as u64, size)?;
-        Ok(bytes)
-    }
-
-    /// Decodes a tile that stores strings and their offsets in one chunk: the start of each of `cells` strings, and the
-    /// strings.
-    fn decode_strings(
-        &self,
-        stored: &[u8],
-        size: u64,
-        cells: u64,
-        buffers: &Arc<Buffers>,
-        scratch: &mut Scratch,
-    ) -> Result<(Vec<u64>, Buffer)> {
-        let mut decoded = None;
-        for_each_chunk(stored, |original, metadata, data| {
-            if decoded.is_some() {
-                return Err(Error::damaged("several chunks of strings that hold their offsets"));
-            }
-            expect_size(original as u64, size)?;
-            let (mut offsets, mut bytes) = (room_for_offsets(cells)?, self.room(size, buffers)?);
-            self.decoder.decode_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
-            decoded = Some((offsets, bytes));
-            Ok(())
-        })?;
-        decoded.ok_or_else(|| Error::damaged("a tile without chunks"))
-    }
-}
-
-impl TileUnit {
-    /// Which of the decoded bytes of its tile it has.
-    pub fn range(&self) -> Range<u64> {
-        self.start..self.start + self.size
-    }
-
-    /// Bytes of the tile of offsets, where there is one that is not in the values.
-    fn offset_bytes(&self) -> Option<(&Arc<Tiles>, u64)> {
-        match &self.form {
-            Form::VariableSize(offsets, cells) => {
-                let is_folded = *cells > 0 && offsets.tiles.has_no_chunks(self.tile).unwrap_or(false);
-                (!is_folded).then(|| (&offsets.tiles, cells.saturating_mul(OFFSET)))
-            }
-            _ => None,
-        }
-    }
-
-    fn decode_at_place(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
-        let tiles = &*self.tiles;
-        Ok(Decoded::of_bytes(match &self.form {
-            Form::Tile => tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?,
-            Form::Sorted(decoder) => tiles.decode_chunks(stored, self.size, decoder, buffers, scratch)?,
-            Form::SortedCoordinates(order, size) => {
-                let mut coordinates = tiles.room(self.size, buffers)?;
-                order.restore(*size, stored, &mut coordinates)?;
-                coordinates
-            }
-            Form::RowMajor(extents, cell_size) => {
-                let column_major = tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?;
-                let mut bytes = tiles.room(self.size, buffers)?;
-                to_row_major(&column_major, extents, *cell_size, &mut bytes);
-                bytes
-            }
-            Form::Chunk(_, chunk) => {
-                let mut bytes = tiles.room(self.size, buffers)?;
-                let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
-                tiles.decoder.decode(metadata, data, &mut bytes, scratch)?;
-                bytes
-            }
-            Form::VariableSize(..) => return self.decode_variable_size(stored, buffers, scratch),
-        }))
-    }
-
-    fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
-        let Form::VariableSize(offset_tiles, cells) = &self.form else {
-            return Err(Error::internal("a tile of cells of one size decoded as of variable size"));
-        };
-        let tiles = &*self.tiles;
-        let (mut offsets, bytes) = match self.offset_bytes() {
-            None => tiles.decode_strings(stored, self.size, *cells, buffers, scratch)?,
-            Some((file, size)) => {
-                let (_, length) = file.stored_range(self.tile)?;
-                let (stored_offsets, stored) = stored.split_at(length as usize);
-                let decoded =
-                    file.decode_chunks(stored_offsets, size, &file.decoder, buffers, scratch).in_file(&file.path)?;
-                let mut offsets = room_for_offsets(0)?;
-                // As many as have just been decoded, and the end.
-                offsets.reserve_exact(decoded.len() / OFFSET as usize + 1);
-                offsets.extend(decoded.as_chunks().0.iter().copied().map(u64::from_le_bytes));
-                (offsets, tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?)
-            }
-        };
-        offset_tiles.check_first(self.tile, &offsets)?;
-        offsets.push(self.size);
-        offset_tiles.check(self.tile, 0, &offsets, self.size)?;
-        Ok(Decoded { bytes, offsets })
-    }
-}
-
-/// Bytes of one offset.
-pub(super) const OFFSET: u64 = 8;
-
-impl OffsetTiles {
-    /// Offsets begin at 0.
-    pub fn check_first(&self, tile: u64, offsets: &[u64]) -> Result<()> {
-        match offsets.first() {
-            Some(first) if *first != 0 => Err(self.wrong_offset(tile, 0, "the first offset is not 0")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Offsets from that of cell `first` on do not go backwards nor past the values, and lie between values. The values
-    /// of the tile are `size` bytes.
-    pub fn check(&self, tile: u64, first: u64, offsets: &[u64], size: u64) -> Result<()> {
-        if let Some(at) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
-            return Err(self.wrong_offset(tile, first + at as u64 + 1, "offsets go backwards"));
-        }
-        if offsets.last().is_some_and(|&last| last > size) {
-            return Err(self.wrong_offset(tile, first, &format!("offsets past the {size} bytes of the tile")));
-        }
-        let value_size = self.value_size as u64;
-        if value_size > 1
-            && let Some(at) = offsets.iter().position(|offset| !offset.is_multiple_of(value_size))
-        {
-            return Err(self.wrong_offset(tile, first + at as u64, "an offset within a value"));
-        }
-        Ok(())
-    }
-
-    fn wrong_offset(&self, tile: u64, cell: u64, reason: &str) -> Error {
-        let at = cell.saturating_mul(OFFSET);
-        Error::damaged(format!("tile {tile}, cell {cell}: {reason}")).in_file(&self.tiles.path).at(at)
-    }
-}
-
-impl Unit for TileUnit {
-    fn key(&self) -> UnitKey {
-        let part = match &self.form {
-            Form::Tile | Form::Sorted(_) | Form::SortedCoordinates(..) => UnitPart::Tile,
-            Form::Chunk(number, _) => UnitPart::Chunk(*number),
-            Form::RowMajor(..) => UnitPart::RowMajor,
-            Form::VariableSize(..) => UnitPart::VariableSize,
-        };
-        UnitKey { file: self.tiles.file, tile: self.tile, part }
-    }
-
-    fn size(&self) -> u64 {
-        self.size.saturating_add(self.offset_bytes().map_or(0, |(_, bytes)| bytes))
-    }
-
-    fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()> {
-        let tiles = &*self.tiles;
-        if let Form::Chunk(_, chunk) = &self.form {
-            let length = chunk.header.payload_size();
-            plausible(length, self.size).in_file(&tiles.path).at(chunk.offset)?;
-            tiles.expect_stored(chunk.offset, length)?;
-            visit(StoredRange { file: &tiles.path, offset: chunk.offset, length });
-            return Ok(());
-        }
-        let most = match &self.form {
-            // Also where the offsets are in the values.
-            Form::VariableSize(_, cells) => self.size.saturating_add(cells.saturating_mul(OFFSET)),
-            _ => self.size,
-        };
-        if most > tiles.most_at_once {
-            let what = match &self.form {
-                Form::VariableSize(_, cells) => format!("{} bytes in {cells} cells", self.size),
-                _ => format!("{most} bytes"),
-            };
-            let what = format!("{what} that can only be decoded together, more than --cache-size");
-            return Err(Error::unsupported(what).in_file(&tiles.path));
-        }
-        if let Some((offsets, size)) = self.offset_bytes() {
-            let (offset, length) = offsets.stored_range(self.tile).in_file(&offsets.path)?;
-            plausible(length, size).in_file(&offsets.path).at(offset)?;
-            offsets.expect_stored(offset, length)?;
-            visit(StoredRange { file: &offsets.path, offset, length });
-        }
-        let (offset, length) = tiles.stored_range(self.tile).in_file(&tiles.path)?;
-        // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
-        match &self.form {
-            Form::SortedCoordinates(..) if length != self.size => {
-                let reason = format!("{length} stored bytes where {} are due", self.size);
-                return Err(Error::damaged(reason).in_file(&tiles.path).at(offset));
-            }
-            _ => plausible(length, most).in_file(&tiles.path).at(offset)?,
-        }
-        tiles.expect_stored(offset, length)?;
-        visit(StoredRange { file: &tiles.path, offset, length });
-        Ok(())
-    }
-
-    fn is_stored_plain(&self) -> bool {
-        match &self.form {
-            Form::Chunk(_, StoredChunk { header, .. }) => {
-                self.tiles.decoder.is_unfiltered() && header.metadata == 0 && header.filtered == header.original
-            }
-            _ => false,
-        }
-    }
-
-    fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
-        let offset = match &self.form {
-            Form::Chunk(_, chunk) => chunk.offset,
-            _ => self.tiles.stored_range(self.tile)?.0,
-        };
-        self.decode_at_place(stored, buffers, scratch).in_file(&self.tiles.path).at(offset)
-    }
-
-    fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
-        self.tiles.room(self.size, buffers).in_file(&self.tiles.path)
-    }
-}
-
-/// Room for the start of each of `cells` strings, set to 0.
-fn room_for_offsets(cells: u64) -> Result<Vec<u64>> {
-    let mut offsets = Vec::new();
-    let too_many = || Error::unsupported(format!("{cells} strings that can only be decoded together"));
-    let cells = usize::try_from(cells).map_err(|_| too_many())?;
-    // One more is wanted in the end.
-    offsets.try_reserve_exact(cells.saturating_add(1)).map_err(|_| too_many())?;
-    offsets.resize(cells, 0);
-    Ok(offsets)
 }
 
 /// The number of chunks at the head of a tile, checked against the tile's stored length.
@@ -657,141 +387,10 @@ fn chunk_count(count: u64, stored: u64) -> Result<u64> {
     Ok(count)
 }
 
-/// Visits (decoded size, metadata, data) of the chunks of a tile's stored bytes.
-fn for_each_chunk(tile: &[u8], mut visit: impl FnMut(usize, &[u8], &[u8]) -> Result<()>) -> Result<()> {
-    let damaged = || Error::damaged("a chunk leaves its tile").in_field("chunk header");
-    let (head, mut rest) = tile.split_first_chunk().ok_or_else(damaged)?;
-    for _ in 0..chunk_count(u64::from_le_bytes(*head), tile.len() as u64)? {
-        let (header, behind) = rest.split_first_chunk::<{ ChunkHeader::SIZE }>().ok_or_else(damaged)?;
-        let header = ChunkHeader::parse(header);
-        let (metadata, behind) = behind.split_at_checked(header.metadata as usize).ok_or_else(damaged)?;
-        let (data, behind) = behind.split_at_checked(header.filtered as usize).ok_or_else(damaged)?;
-        visit(header.original as usize, metadata, data)?;
-        rest = behind;
-    }
-    Ok(())
-}
-
-fn plausible(stored: u64, size: u64) -> Result<()> {
-    if stored > size.saturating_mul(4).saturating_add(MOST_EXPANSION) {
-        return Err(Error::damaged(format!("{stored} stored bytes for {size} decoded ones")));
-    }
-    Ok(())
-}
-
 fn expect_size(found: u64, size: u64) -> Result<()> {
     if found != size {
         return Err(Error::damaged(format!("the tile decodes to {found} bytes where {size} are due")));
     }
-    Ok(())
-}
-
-/// Copies from the units of one tile, which are some of those of a plan. Holds the unit that it was in last, in which a
-/// copy takes no look-up.
-#[derive(Debug, Clone)]
-pub struct TileReader {
-    /// Which of the plan's units.
-    units: Range<usize>,
-    held: Option<(Range<u64>, Arc<Decoded>)>,
-}
-
-impl TileReader {
-    /// The units are in the order of the tile.
-    pub fn new(units: Range<usize>) -> Self {
-        TileReader { units, held: None }
-    }
-
-    /// Copies the decoded bytes from byte `start` of the tile.
-    ///
-    /// # Errors
-    /// Any damage in the units that hold them.
-    pub fn copy(&mut self, batches: &mut Batches<'_, TileUnit>, mut start: u64, mut out: &mut [u8]) -> Result<()> {
-        while !out.is_empty() {
-            if let Some((range, decoded)) = &self.held
-                && range.contains(&start)
-            {
-                let within = (start - range.start) as usize;
-                let length = ((range.end - start) as usize).min(out.len());
-                let (now, later) = out.split_at_mut(length);
-                now.copy_from_slice(decoded.bytes.get(within..within + length).ok_or_else(|| not_there(start))?);
-                start += length as u64;
-                out = later;
-            } else {
-                self.held = Some(self.unit_of(batches, start)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// The unit that holds byte `start` of the tile, and its part of the tile.
-    #[cold]
-    fn unit_of(&self, batches: &mut Batches<'_, TileUnit>, start: u64) -> Result<(Range<u64>, Arc<Decoded>)> {
-        let own = batches.units().get(self.units.clone()).unwrap_or_default();
-        let number = own.partition_point(|unit| unit.start <= start).saturating_sub(1);
-        let range = own.get(number).map(TileUnit::range).filter(|range| range.contains(&start));
-        let range = range.ok_or_else(|| not_there(start))?;
-        Ok((range, batches.get(self.units.start + number)?.clone()))
-    }
-}
-
-fn not_there(start: u64) -> Error {
-    Error::internal(format!("byte {start} of a tile is in none of its units"))
-}
-
-/// Copies from one tile wherever it is asked to, without a plan. Holds the unit that it was in last.
-pub struct TileCursor {
-    tiles: Arc<Tiles>,
-    tile: u64,
-    size: u64,
-    held: Option<(Range<u64>, Arc<Decoded>)>,
-}
-
-impl TileCursor {
-    /// `size` is what the whole tile decodes to.
-    pub fn new(tiles: Arc<Tiles>, tile: u64, size: u64) -> Self {
-        TileCursor { tiles, tile, size, held: None }
-    }
-
-    pub fn tile(&self) -> u64 {
-        self.tile
-    }
-
-    /// Copies the decoded bytes from byte `start` of the tile.
-    ///
-    /// # Errors
-    /// Any damage in the units that hold them, and no other.
-    pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
-        let wanted = start..start.saturating_add(out.len() as u64);
-        if let Some((range, decoded)) = &self.held
-            && range.start <= wanted.start
-            && wanted.end <= range.end
-        {
-            return copy_common(range, decoded, &wanted, out);
-        }
-        let context = self.tiles.context()?;
-        let mut units = Vec::new();
-        self.tiles.units(self.tile, self.size, wanted.clone(), &mut units)?;
-        let mut batches = Batches::new(&context.fetcher, &units, Decoding::OnThisThread);
-        for (number, unit) in units.iter().enumerate() {
-            let decoded = batches.get(number)?;
-            copy_common(&unit.range(), decoded, &wanted, out)?;
-            if number + 1 == units.len() {
-                self.held = Some((unit.range(), decoded.clone()));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Copies what a unit, which has some bytes of a tile, has of those wanted.
-fn copy_common(range: &Range<u64>, decoded: &Decoded, wanted: &Range<u64>, out: &mut [u8]) -> Result<()> {
-    let (from, to) = (range.start.max(wanted.start), range.end.min(wanted.end));
-    if from >= to {
-        return Ok(());
-    }
-    let bytes = decoded.bytes.get((from - range.start) as usize..(to - range.start) as usize);
-    let bytes = bytes.ok_or_else(|| Error::damaged("a chunk ends before its header says"))?;
-    out[(from - wanted.start) as usize..(to - wanted.start) as usize].copy_from_slice(bytes);
     Ok(())
 }
 
