@@ -11,7 +11,7 @@ use super::failure::Failure;
 const COMMANDS: [&str; 9] = ["mount", "umount", "info", "ls", "cat", "verify", "completions", "man", "help"];
 
 /// Options of mount(8) that say what is so anyway, or are meant for mount(8) itself.
-const IGNORED: [&str; 30] = [
+const IGNORED: [&str; 39] = [
     "ro",
     "defaults",
     "auto",
@@ -42,14 +42,39 @@ const IGNORED: [&str; 30] = [
     "dirsync",
     "default_permissions",
     "silent",
+    "loud",
+    "iversion",
+    "noiversion",
+    "lazytime",
+    "nolazytime",
+    "mand",
+    "nomand",
+    "symfollow",
+    "nosymfollow",
 ];
 
 /// Options that are flags of ours without a value.
 const FLAGS: [&str; 5] = ["allow_other", "allow_root", "direct_io", "follow_links", "foreground"];
 
 /// Options that are flags of ours with a value.
-const VALUES: [&str; 10] =
-    ["cache_size", "threads", "at", "from", "key_file", "slice", "extent", "order", "log_level", "log_file"];
+const VALUES: [&str; 13] = [
+    "cache_size",
+    "threads",
+    "at",
+    "from",
+    "key_file",
+    "slice",
+    "extent",
+    "order",
+    "uid",
+    "gid",
+    "umask",
+    "log_level",
+    "log_file",
+];
+
+/// Labels for SELinux, which mount(8) may give: for the kernel.
+const LABELS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"];
 
 /// What mount(8) means by having given no `ro`, and no person's wish.
 const WRITABLE: &str = "rw";
@@ -178,6 +203,11 @@ fn expand_list(list: &[u8], by_mount: bool, expanded: &mut Vec<OsString>) -> Res
             }
             _ if is_remark || has(&["fsname", "subtype"]) => {}
             None if has(&FLAGS) => expanded.push(format!("--{}", name.replace('_', "-")).into()),
+            Some(_) if has(&LABELS) => {
+                let mut flag = OsString::from("--selinux-label=");
+                flag.push(OsStr::from_bytes(&option));
+                expanded.push(flag);
+            }
             Some(value) if has(&VALUES) => {
                 let mut flag = OsString::from(format!("--{}=", name.replace('_', "-")));
                 flag.push(OsStr::from_bytes(value));
@@ -203,9 +233,14 @@ fn expand_list(list: &[u8], by_mount: bool, expanded: &mut Vec<OsString>) -> Res
 fn split(list: &[u8]) -> Vec<Vec<u8>> {
     let mut options = vec![Vec::new()];
     let mut bytes = list.iter();
+    let mut is_quoted = false;
     while let Some(&byte) = bytes.next() {
         let byte = match byte {
-            b',' => {
+            b'"' => {
+                is_quoted = !is_quoted;
+                byte
+            }
+            b',' if !is_quoted => {
                 options.push(Vec::new());
                 continue;
             }

@@ -23,6 +23,7 @@ mod output;
 mod pool;
 mod printable;
 mod roff;
+mod service;
 mod size;
 mod umount;
 mod verify;

@@ -1,5 +1,6 @@
 //! `tilefs mount`: an array or a group as a folder.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,8 +8,8 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
-use super::{array, log, pool};
-use tilefs::fuse::{self, Access, MountOptions, Signals, background};
+use super::{array, log, pool, service};
+use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals, background};
 use tilefs::tree::{self, Links};
 
 /// Every open file may be read ahead by one part in this many of the cache.
@@ -58,6 +59,22 @@ pub struct Mount {
     /// Have the kernel keep no file contents: faster for single large reads, slower for all else
     #[arg(long)]
     direct_io: bool,
+
+    /// The user whom the files belong to; you if not given
+    #[arg(long, value_name = "NUMBER")]
+    uid: Option<u32>,
+
+    /// The group whom the files belong to; yours if not given
+    #[arg(long, value_name = "NUMBER")]
+    gid: Option<u32>,
+
+    /// Permissions to take from the files and folders, in octal: 077 leaves them to their owner
+    #[arg(long, value_name = "OCTAL", value_parser = parse_umask, default_value = "0")]
+    umask: u16,
+
+    /// A label for SELinux, as mount(8) gives it
+    #[arg(long, value_name = "OPTION", hide = true)]
+    selinux_label: Vec<OsString>,
 
     /// Options as for mount(8): ro, allow_other, cache_size=1G, at=…
     // Expanded before it gets here; this is for the help.
@@ -127,6 +144,12 @@ impl Mount {
             (false, true) => Access::OwnerAndRoot,
             (false, false) => Access::Owner,
         };
+        mounting.ownership = Ownership {
+            user: self.uid.unwrap_or(mounting.ownership.user),
+            group: self.gid.unwrap_or(mounting.ownership.group),
+            umask: self.umask,
+        };
+        mounting.selinux_labels = self.selinux_label.clone();
         mounting.direct_io = self.direct_io;
         mounting.only_others = true;
         mounting.cache_size = options.cache_size;
@@ -142,8 +165,14 @@ impl Mount {
             }
             log::leave_standard_error();
         }
+        service::ready();
         let result = fuse::serve(mount, signals);
         ::log::info!("{} is unmounted", mounting.source.display());
         Ok(result?)
     }
+}
+
+fn parse_umask(text: &str) -> Result<u16, String> {
+    let mask = u16::from_str_radix(text, 8).ok().filter(|mask| *mask <= 0o777);
+    mask.ok_or_else(|| "not three octal digits, as 022".to_owned())
 }

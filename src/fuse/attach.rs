@@ -14,6 +14,9 @@ use super::sys;
 
 const DEVICE: &str = "/dev/fuse";
 
+/// Is there where the kernel has SELinux; elsewhere it refuses labels.
+const SELINUX: &str = "/sys/fs/selinux";
+
 /// Who may use a mount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
@@ -27,13 +30,15 @@ pub enum Access {
 }
 
 /// Attaches a new FUSE device at `mountpoint` (absolute, without links), read-only; gives the device, on which the
-/// kernel is about to say hello. `source` is what the mount table will name.
+/// kernel is about to say hello. `source` is what the mount table will name. `labels` are options for SELinux, left
+/// out where the kernel has none, as mount(8) does.
 ///
 /// # Errors
 /// One line that says what is missing and how to get it.
-pub fn attach(mountpoint: &Path, source: &OsStr, access: Access) -> Result<OwnedFd, String> {
+pub fn attach(mountpoint: &Path, source: &OsStr, access: Access, labels: &[OsString]) -> Result<OwnedFd, String> {
+    let labels = if Path::new(SELINUX).is_dir() { labels } else { &[] };
     match File::options().read(true).write(true).open(DEVICE) {
-        Ok(device) => match attach_directly(&device, mountpoint, source, access) {
+        Ok(device) => match attach_directly(&device, mountpoint, source, access, labels) {
             Ok(()) => return Ok(device.into()),
             Err(error) if error.raw_os_error() == Some(libc::EPERM) && !sys::is_root() => {}
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
@@ -66,7 +71,7 @@ pub fn attach(mountpoint: &Path, source: &OsStr, access: Access) -> Result<Owned
         "mounting without being root needs the program fusermount3; install the package fuse3 (`sudo apt-get install \
          fuse3`)",
     )?;
-    attach_with_helper(&helper, mountpoint, source, access)
+    attach_with_helper(&helper, mountpoint, helper_options(source, access, labels))
 }
 
 /// Where the helper that mounts and unmounts for ordinary users is.
@@ -92,22 +97,34 @@ pub fn complaint(stderr: &[u8]) -> String {
     }
 }
 
-fn attach_directly(device: &File, mountpoint: &Path, source: &OsStr, access: Access) -> io::Result<()> {
+fn attach_directly(
+    device: &File,
+    mountpoint: &Path,
+    source: &OsStr,
+    access: Access,
+    labels: &[OsString],
+) -> io::Result<()> {
     let (user, group) = sys::user_and_group();
     let others = if access == Access::Owner { "" } else { ",allow_other" };
-    let data =
-        format!("fd={},rootmode=40000,user_id={user},group_id={group},default_permissions{others}", device.as_raw_fd());
+    let descriptor = device.as_raw_fd();
+    let mut data = OsString::from(format!(
+        "fd={descriptor},rootmode=40000,user_id={user},group_id={group},default_permissions{others}"
+    ));
+    for label in labels {
+        data.push(",");
+        data.push(label);
+    }
     let flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOATIME;
     sys::mount(source, mountpoint, KIND, flags, &data)
 }
 
 /// The helper mounts and sends the open device through a socket, whose number it takes from the environment.
-fn attach_with_helper(helper: &Path, mountpoint: &Path, source: &OsStr, access: Access) -> Result<OwnedFd, String> {
+fn attach_with_helper(helper: &Path, mountpoint: &Path, options: OsString) -> Result<OwnedFd, String> {
     let failed = |error: io::Error| format!("cannot run {}: {error}", helper.display());
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     let child = Command::new(helper)
         .arg("-o")
-        .arg(helper_options(source, access))
+        .arg(options)
         .arg("--")
         .arg(mountpoint)
         .env("_FUSE_COMMFD", "0")
@@ -125,10 +142,14 @@ fn attach_with_helper(helper: &Path, mountpoint: &Path, source: &OsStr, access: 
     }
 }
 
-fn helper_options(source: &OsStr, access: Access) -> OsString {
+fn helper_options(source: &OsStr, access: Access, labels: &[OsString]) -> OsString {
     let mut options = b"ro,nosuid,nodev,noatime,default_permissions,subtype=tilefs,".to_vec();
     if access != Access::Owner {
         options.extend_from_slice(b"allow_other,");
+    }
+    for label in labels {
+        options.extend_from_slice(label.as_bytes());
+        options.push(b',');
     }
     options.extend_from_slice(b"fsname=");
     for &byte in source.as_bytes() {
@@ -158,11 +179,11 @@ mod tests {
     #[test]
     fn commas_and_backslashes_of_the_source_are_no_options() {
         assert_eq!(
-            helper_options(OsStr::new(r"/data/a,allow_other\"), Access::Owner),
+            helper_options(OsStr::new(r"/data/a,allow_other\"), Access::Owner, &[]),
             r"ro,nosuid,nodev,noatime,default_permissions,subtype=tilefs,fsname=/data/a\,allow_other\\"
         );
-        let shared = helper_options(OsStr::new("s"), Access::OwnerAndRoot);
-        assert!(shared.to_string_lossy().contains(",allow_other,fsname=s"));
+        let shared = helper_options(OsStr::new("s"), Access::OwnerAndRoot, &["context=a".into()]);
+        assert!(shared.to_string_lossy().contains(",allow_other,context=a,fsname=s"));
     }
 
     #[test]

@@ -24,6 +24,7 @@ use fuser::{
 use super::error_log::{ErrorLog, reason_of_panic};
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes};
+use super::mount::Ownership;
 use super::requests::Requests;
 use super::sys;
 use crate::error::Error;
@@ -61,7 +62,7 @@ struct Server {
     folders: Handles<Vec<Listed>>,
     read_ahead: ReadAhead,
     errors: ErrorLog,
-    owner: (u32, u32),
+    ownership: Ownership,
     direct_io: bool,
 }
 
@@ -93,6 +94,7 @@ impl TreeFilesystem {
         crowded: SyncSender<()>,
         requests: Arc<Requests>,
         read_ahead: ReadAhead,
+        ownership: Ownership,
         direct_io: bool,
         only_others: bool,
     ) -> Self {
@@ -103,7 +105,7 @@ impl TreeFilesystem {
             folders: Handles::new(),
             read_ahead,
             errors: ErrorLog::default(),
-            owner: sys::user_and_group(),
+            ownership,
             direct_io,
         });
         TreeFilesystem { server, requests, only_others }
@@ -190,6 +192,7 @@ impl Server {
             EntryKind::Folder => (FileType::Directory, 0o555),
             EntryKind::File => (FileType::RegularFile, 0o444),
         };
+        let Ownership { user, group, umask } = self.ownership;
         let (size, time) = (inode.size(), inode.modified);
         FileAttr {
             ino: INodeNo(inode.number),
@@ -200,11 +203,11 @@ impl Server {
             ctime: time,
             crtime: time,
             kind,
-            perm,
+            perm: perm & !umask,
             // For a folder 1 says that its subfolders are not counted here, so that `find` does not rely on it.
             nlink: 1,
-            uid: self.owner.0,
-            gid: self.owner.1,
+            uid: user,
+            gid: group,
             rdev: 0,
             blksize: BLOCK_SIZE,
             flags: 0,

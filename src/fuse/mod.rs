@@ -27,5 +27,5 @@ mod sys;
 pub use attach::Access;
 pub use detach::{Detach, unmount};
 pub use error_log::reason_of_panic;
-pub use mount::{Mount, MountOptions};
+pub use mount::{Mount, MountOptions, Ownership};
 pub use serve::{Signals, serve};

@@ -15,7 +15,7 @@ use super::filesystem::TreeFilesystem;
 use super::inodes::Inodes;
 use super::needs::Needs;
 use super::requests::Requests;
-use super::{mount_table, mountpoint};
+use super::{mount_table, mountpoint, sys};
 use crate::address_space;
 use crate::error::{Error, Result};
 use crate::read_ahead::{self, ReadAhead};
@@ -43,6 +43,10 @@ pub struct MountOptions {
     pub source: PathBuf,
     /// Who may use the mount.
     pub access: Access,
+    /// Whom its files belong to.
+    pub ownership: Ownership,
+    /// Options with labels for SELinux, given to the kernel where it has that.
+    pub selinux_labels: Vec<OsString>,
     /// Have the kernel keep no file contents. Single large reads get faster, everything else slower.
     pub direct_io: bool,
     /// Refuse whatever this process itself asks of the mount: where it does nothing but serve, only an array that leads
@@ -65,6 +69,8 @@ impl MountOptions {
         MountOptions {
             source: source.into(),
             access: Access::Owner,
+            ownership: Ownership::own(),
+            selinux_labels: Vec::new(),
             direct_io: false,
             only_others: false,
             threads: default_threads(cores),
@@ -72,6 +78,22 @@ impl MountOptions {
             read_ahead_workers: cores.min(16),
             read_ahead_window: read_ahead::MAX_WINDOW,
         }
+    }
+}
+
+/// Whom files and folders belong to, and the permissions that are taken from them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ownership {
+    pub user: u32,
+    pub group: u32,
+    pub umask: u16,
+}
+
+impl Ownership {
+    /// Those of this process; everybody may read what the mount lets them.
+    pub fn own() -> Self {
+        let (user, group) = sys::user_and_group();
+        Ownership { user, group, umask: 0 }
     }
 }
 
@@ -153,7 +175,8 @@ impl Mount {
         let path = mountpoint::check(mountpoint, &options.source)?;
         let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
         let threads = threads_for(options).map_err(fail)?;
-        let device = attach::attach(&path, &source_name(&options.source), options.access).map_err(fail)?;
+        let device = attach::attach(&path, &source_name(&options.source), options.access, &options.selinux_labels)
+            .map_err(fail)?;
         // From here on every way out unmounts: by the drop of this.
         let number = mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device);
         let mount = Mount {
@@ -171,6 +194,7 @@ impl Mount {
             crowded,
             requests,
             read_ahead,
+            options.ownership,
             options.direct_io,
             options.only_others,
         );

@@ -91,11 +91,11 @@ pub fn ask(folder: &Path, patience: Duration) -> io::Result<Answer> {
 ///
 /// # Errors
 /// What the kernel says; `InvalidInput` where an argument holds a NUL byte.
-pub fn mount(source: &OsStr, target: &Path, kind: &str, flags: u64, data: &str) -> io::Result<()> {
+pub fn mount(source: &OsStr, target: &Path, kind: &str, flags: u64, data: &OsStr) -> io::Result<()> {
     let source = CString::new(source.as_bytes())?;
     let target = CString::new(target.as_os_str().as_bytes())?;
     let kind = CString::new(kind)?;
-    let data = CString::new(data)?;
+    let data = CString::new(data.as_bytes())?;
     // SAFETY: all four strings are NUL-terminated and live until the call returns; the kernel copies them.
     check(unsafe {
         libc::mount(
@@ -268,7 +268,7 @@ mod tests {
         let missing = Path::new("/nonexistent/mountpoint");
         assert_eq!(unmount(Path::new("a\0b"), false).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         assert!(matches!(unmount(missing, true).unwrap_err().raw_os_error(), Some(libc::ENOENT | libc::EPERM)));
-        let error = mount(OsStr::new("s"), missing, "fuse", 0, "").unwrap_err();
+        let error = mount(OsStr::new("s"), missing, "fuse", 0, OsStr::new("")).unwrap_err();
         assert!(matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EPERM)));
     }
 

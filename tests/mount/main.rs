@@ -20,6 +20,7 @@ mod command;
 mod harness;
 mod hostile;
 mod life;
+mod manners;
 mod names;
 mod reading;
 mod real;
