@@ -52,7 +52,7 @@ impl Array {
 }
 
 fn read(context: &Context, file: &StoreKey, name: &str) -> Result<Enumeration> {
-    let payload = read_generic_tile(&*context.storage, file, 0, context.key.as_deref())?;
+    let payload = read_generic_tile(context, file, 0)?;
     let enumeration = Enumeration::parse(&payload).in_file(file)?;
     if enumeration.name != name {
         return Err(Error::damaged(format!("it is the enumeration {:?}", enumeration.name))

@@ -220,7 +220,7 @@ impl ArrayFolder {
     }
 
     fn read_schema(&self, entry: &SchemaEntry) -> Result<ArraySchema> {
-        let payload = read_generic_tile(&*self.context.storage, &entry.file, 0, self.context.key.as_deref())?;
+        let payload = read_generic_tile(&self.context, &entry.file, 0)?;
         let most = (self.context.budget() / PARSED_SCHEMA).max(MOST_SCHEMA);
         if payload.len() > most {
             let what = format!("a schema of {} bytes where --cache-size has room for {most}", payload.len());

@@ -39,8 +39,7 @@ pub(super) fn compare_copies(folder: &ArrayFolder) -> Vec<Error> {
     let numbers: HashMap<&str, usize> = names.map(|(number, entry)| (entry.name(), number)).collect();
     let mut wrong = Vec::new();
     for file in files {
-        let key = folder.context.key.as_deref();
-        let payload = match read_generic_tile(storage, &file, 0, key) {
+        let payload = match read_generic_tile(&folder.context, &file, 0) {
             Ok(payload) => payload,
             Err(error) => {
                 wrong.push(error);
@@ -110,7 +109,7 @@ impl FooterCopies {
 
 /// The payload of a file; `None` if it is larger than `most`.
 fn read_payload(folder: &ArrayFolder, file: &StoreKey, most: u64) -> Result<Option<Vec<u8>>> {
-    read_generic_tile_within(&*folder.context.storage, file, folder.context.key.as_deref(), most)
+    read_generic_tile_within(&folder.context, file, most)
 }
 
 impl ArrayFolder {

@@ -105,7 +105,7 @@ impl ArrayFolder {
             let schema = self.schema(FIRST_SCHEMA)?;
             let names = self.directory().names(storage, &entry.path)?;
             let has_coordinates = names.iter().any(|one| one.name == "__coords.tdb");
-            let payload = read_generic_tile(storage, &path, 0, self.context.key.as_deref())?;
+            let payload = read_generic_tile(&self.context, &path, 0)?;
             let early = EarlyFragment::parse(&payload, has_coordinates, &schema).in_file(&path)?;
             return Ok((Records::Early(early), schema));
         }
@@ -299,12 +299,11 @@ impl ArrayFolder {
     fn section(&self, fragment: usize, offset: u64, expected: u64) -> Result<Vec<u8>> {
         let path = self.fragment_file(fragment, FRAGMENT_METADATA);
         let most = self.context.budget() as u64;
-        let (storage, key) = (&*self.context.storage, self.context.key.as_deref());
         let name = self.fragment(fragment).map_or("", |entry| entry.name());
         let end = self.ends().get(&fragment).cloned();
         let payload = match end.as_ref().and_then(|end| end.behind(offset)) {
-            Some(bytes) => decode_inline_tile_of(bytes, key, expected.min(most)).in_file(&path).at(offset),
-            None => read_generic_tile_of(storage, &path, offset, key, expected.min(most)),
+            Some(bytes) => decode_inline_tile_of(&self.context, bytes, expected.min(most)).in_file(&path).at(offset),
+            None => read_generic_tile_of(&self.context, &path, offset, expected.min(most)),
         };
         payload.in_fragment(name).in_array(self.path())
     }

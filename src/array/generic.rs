@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::context::{Context, IndexKey};
 use crate::error::{Error, Locate, Result};
-use crate::filter::{Decoder, Key, decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
+use crate::filter::{Decoder, decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
 use crate::format::generic_tile::GenericTileHeader;
 use crate::format::tile::ChunkHeader;
 use crate::storage::{Storage, StoreKey};
@@ -134,50 +134,36 @@ pub fn read_header(storage: &dyn Storage, path: &StoreKey, offset: u64) -> Resul
 /// [`Error::Io`] and [`Error::Damaged`] naming file and offset; [`Error::Unsupported`] for more bytes than
 /// [`most_decoded`]; [`Error::Key`] when the tile is encrypted and the key is missing or wrong, or the other way
 /// round.
-pub fn read_generic_tile(storage: &dyn Storage, path: &StoreKey, offset: u64, key: Option<&Key>) -> Result<Vec<u8>> {
-    read_generic_tile_of(storage, path, offset, key, 0)
+pub fn read_generic_tile(context: &Context, path: &StoreKey, offset: u64) -> Result<Vec<u8>> {
+    read_generic_tile_of(context, path, offset, 0)
 }
 
 /// As [`read_generic_tile`], of a structure that may have `expected` bytes, by what else is known of it.
 ///
 /// # Errors
 /// As there.
-pub fn read_generic_tile_of(
-    storage: &dyn Storage,
-    path: &StoreKey,
-    offset: u64,
-    key: Option<&Key>,
-    expected: u64,
-) -> Result<Vec<u8>> {
-    let tile = OpenedTile::read(storage, path, offset).in_file(path)?;
-    decode_whole(tile, key, expected).in_file(path).at(offset)
+pub fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u64, expected: u64) -> Result<Vec<u8>> {
+    let tile = OpenedTile::read(&*context.storage, path, offset).in_file(path)?;
+    decode_whole(context, tile, expected).in_file(path).at(offset)
 }
 
 /// As [`read_generic_tile`] of the one at the start of a file; `None` for one of more than `most` bytes.
 ///
 /// # Errors
 /// As there.
-pub fn read_generic_tile_within(
-    storage: &dyn Storage,
-    path: &StoreKey,
-    key: Option<&Key>,
-    most: u64,
-) -> Result<Option<Vec<u8>>> {
-    let tile = OpenedTile::read(storage, path, 0).in_file(path)?;
+pub fn read_generic_tile_within(context: &Context, path: &StoreKey, most: u64) -> Result<Option<Vec<u8>>> {
+    let tile = OpenedTile::read(&*context.storage, path, 0).in_file(path)?;
     if tile.header.tile_size > most {
         return Ok(None);
     }
-    decode_whole(tile, key, 0).map(Some).in_file(path).at(0)
+    decode_whole(context, tile, 0).map(Some).in_file(path).at(0)
 }
 
-fn decode_whole(tile: OpenedTile<'_>, key: Option<&Key>, expected: u64) -> Result<Vec<u8>> {
+fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Result<Vec<u8>> {
     let header = tile.header.clone();
-    if header.tile_size > most_decoded(header.persisted_size).max(expected) {
-        let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
-        return Err(Error::unsupported(what).in_field("tile size"));
-    }
+    check_claim(&header, expected)?;
     if header.persisted_size > READ_AT_ONCE {
-        let decoder = generic_decoder(&header, key)?;
+        let decoder = generic_decoder(context, &header)?;
         let mut all = Vec::new();
         Chunks::walk(&header, tile.window(), |place, window| {
             let size = place.header.original as usize;
@@ -185,41 +171,52 @@ fn decode_whole(tile: OpenedTile<'_>, key: Option<&Key>, expected: u64) -> Resul
             let start = all.len();
             all.resize(start + size, 0);
             let stored = window.get(place.offset, place.header.payload_size() as usize)?;
+            let _permit = context.fetcher.permit();
             place.decode(stored, &decoder, &mut all[start..])
         })?;
         return Ok(all);
     }
-    let stored = tile.read_rest()?;
-    decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, &stored, key)
+    decode_stored(context, &header, &tile.read_rest()?)
 }
 
 /// As [`read_generic_tile`], for a generic tile that is in memory.
 ///
 /// # Errors
 /// As there, without the file.
-pub fn decode_inline_tile(bytes: &[u8], key: Option<&Key>) -> Result<Vec<u8>> {
-    decode_inline_tile_of(bytes, key, 0)
+pub fn decode_inline_tile(context: &Context, bytes: &[u8]) -> Result<Vec<u8>> {
+    decode_inline_tile_of(context, bytes, 0)
 }
 
 /// As [`read_generic_tile_of`], for a generic tile that is in memory.
 ///
 /// # Errors
 /// As there, without the file.
-pub fn decode_inline_tile_of(bytes: &[u8], key: Option<&Key>, expected: u64) -> Result<Vec<u8>> {
+pub fn decode_inline_tile_of(context: &Context, bytes: &[u8], expected: u64) -> Result<Vec<u8>> {
     let header = GenericTileHeader::parse(bytes)?;
     let end = (header.header_size as u64).checked_add(header.persisted_size).and_then(|end| usize::try_from(end).ok());
     let stored = end
         .and_then(|end| bytes.get(header.header_size..end))
         .ok_or_else(|| Error::damaged("the tile is longer than its copy").in_field("persisted size"))?;
+    check_claim(&header, expected)?;
+    decode_stored(context, &header, stored)
+}
+
+/// Refuses what claims to decode to more than is plausible.
+fn check_claim(header: &GenericTileHeader, expected: u64) -> Result<()> {
     if header.tile_size > most_decoded(header.persisted_size).max(expected) {
         let what = format!("{} bytes of metadata in {} stored ones", header.tile_size, header.persisted_size);
         return Err(Error::unsupported(what).in_field("tile size"));
     }
-    decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, stored, key)
+    Ok(())
 }
 
-fn generic_decoder(header: &GenericTileHeader, key: Option<&Key>) -> Result<Decoder> {
-    generic_tile_decoder(&header.pipeline, header.encrypted, key)
+fn decode_stored(context: &Context, header: &GenericTileHeader, stored: &[u8]) -> Result<Vec<u8>> {
+    let _permit = context.fetcher.permit();
+    decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, stored, context.key.as_deref())
+}
+
+fn generic_decoder(context: &Context, header: &GenericTileHeader) -> Result<Decoder> {
+    generic_tile_decoder(&header.pipeline, header.encrypted, context.key.as_deref())
 }
 
 /// Where the chunks of a generic tile are. Memory: 32 bytes for each, of at most 2^17.
@@ -324,7 +321,7 @@ impl GenericTile {
                 context: context.clone(),
                 owner: context.indexes.new_owner(),
                 path: path.clone(),
-                decoder: generic_decoder(&header, context.key.as_deref())?,
+                decoder: generic_decoder(context, &header)?,
                 chunks: Chunks::walk(&header, tile.window(), |_, _| Ok(()))?,
                 stored: header.persisted_size,
                 start,
@@ -370,16 +367,21 @@ impl GenericTile {
             let length = place.header.payload_size() as usize;
             let from = (place.offset - self.start) as usize;
             match from.checked_add(length).and_then(|end| self.front.get(from..end)) {
-                Some(stored) => place.decode(stored, &self.decoder, &mut out)?,
+                Some(stored) => self.decode(place, stored, &mut out)?,
                 None => {
                     let mut stored = vec![0; length];
                     self.context.storage.read_at(&self.path, place.offset, &mut stored)?;
-                    place.decode(&stored, &self.decoder, &mut out)?;
+                    self.decode(place, &stored, &mut out)?;
                 }
             }
             let weight = out.capacity();
             Ok((out, weight))
         })
+    }
+
+    fn decode(&self, place: &ChunkPlace, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let _permit = self.context.fetcher.permit();
+        place.decode(stored, &self.decoder, out)
     }
 }
 
@@ -435,7 +437,7 @@ pub(crate) mod tests {
             let payload: Vec<u8> = (0..length).map(|_| noise()).collect();
             std::fs::write(&file, stored(payload.chunks(65536))).unwrap();
             let context = context();
-            assert_eq!(read_generic_tile(&*context.storage, &key, 0, None).unwrap(), payload);
+            assert_eq!(read_generic_tile(&context, &key, 0).unwrap(), payload);
             let tile = GenericTile::open(&context, &key).unwrap();
             assert_eq!(tile.size(), length as u64);
             for start in [0, 1, length / 3, 65535, 65536].into_iter().filter(|start| *start <= length) {
@@ -461,11 +463,11 @@ pub(crate) mod tests {
             let payload = noise(length);
             memory.put(key.clone(), stored(payload.chunks(4096)));
             let storage = Arc::new(SimulatedStorage::new(Arc::new(memory.clone()), DELAY));
-            assert_eq!(read_generic_tile(&*storage, &key, 0, None).unwrap(), payload);
+            let context = Arc::new(Context::new(storage.clone(), 1 << 20, 1, None));
+            assert_eq!(read_generic_tile(&context, &key, 0).unwrap(), payload);
             // As of one object, whose parts are asked for one after the other; a large part may be asked for in several.
             let whole = storage.take_requests().iter().map(|request| request.step).max();
             assert!(whole.is_some_and(|steps| steps <= most), "{whole:?} for {length}");
-            let context = Arc::new(Context::new(storage.clone(), 1 << 20, 1, None));
             let tile = GenericTile::open(&context, &key).unwrap();
             let index = storage.take_requests().iter().map(|request| request.step).max();
             assert!(index.is_some_and(|steps| steps <= most), "{index:?} for {length}");
@@ -486,15 +488,15 @@ pub(crate) mod tests {
         let bomb = stored(std::iter::repeat_n(&*zeros, 256));
         std::fs::write(&file, &bomb).unwrap();
         let context = context();
-        let error = read_generic_tile(&*context.storage, &key, 0, None).unwrap_err();
+        let error = read_generic_tile(&context, &key, 0).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("16777216 bytes of metadata"), "{error}");
-        assert!(decode_inline_tile(&bomb, None).is_err());
+        assert!(decode_inline_tile(&context, &bomb).is_err());
         // By ranges it is no more than its chunks, and where so much is expected it is given.
         let mut last = [1; 2];
         GenericTile::open(&context, &key).unwrap().read_at((16 << 20) - 2, &mut last).unwrap();
         assert_eq!(last, [0; 2]);
-        assert_eq!(read_generic_tile_of(&*context.storage, &key, 0, None, 16 << 20).unwrap().len(), 16 << 20);
+        assert_eq!(read_generic_tile_of(&context, &key, 0, 16 << 20).unwrap().len(), 16 << 20);
     }
 
     #[test]
@@ -506,7 +508,7 @@ pub(crate) mod tests {
         let refused = |bytes: &[u8], length: u64| {
             std::fs::write(&file, bytes).unwrap();
             std::fs::File::options().write(true).open(&file).unwrap().set_len(length).unwrap();
-            let whole = read_generic_tile(&*context.storage, &key, 0, None);
+            let whole = read_generic_tile(&context, &key, 0);
             let ranges = GenericTile::open(&context, &key).map(|tile| tile.size());
             assert!(whole.is_err() && ranges.is_err(), "{length}");
         };

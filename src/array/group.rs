@@ -167,7 +167,7 @@ impl Group {
         let mut left = MOST_DETAILS.max(self.context.budget() as u64 / 4);
         let mut stated = Vec::new();
         for one in files_in_force(storage, &names, &folder, TimeWindow::until(self.window.end))? {
-            let payload = read_generic_tile(storage, &one.file, 0, self.context.key.as_deref())?;
+            let payload = read_generic_tile(&self.context, &one.file, 0)?;
             left = left.checked_sub(payload.len() as u64).ok_or_else(|| {
                 Error::unsupported("the group's details are larger together than --cache-size allows")
                     .in_file(&one.file)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::permits::Permits;
+use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise};
 use crate::error::{Error, Locate, Result};
@@ -70,6 +70,11 @@ impl Fetcher {
     /// Memory to decode into.
     pub fn buffers(&self) -> &Arc<Buffers> {
         &self.buffers
+    }
+
+    /// The right to decode, as soon as one of those who may is done. Whoever has it waits for nothing.
+    pub fn permit(&self) -> Permit<'_> {
+        self.permits.take()
     }
 
     /// The first of `count` consecutive numbers for [`UnitKey::file`] that nobody else has.
@@ -216,7 +221,7 @@ impl Fetcher {
         match stored {
             Stored::Decoded(bytes) => Ok(Decoded::of_bytes(bytes)),
             Stored::Encoded(bytes) => {
-                let _permit = self.permits.take();
+                let _permit = self.permit();
                 SCRATCH.with_borrow_mut(|scratch| unit.decode(&bytes, &self.buffers, scratch))
             }
         }

@@ -10,4 +10,5 @@ mod unit;
 
 pub use fetcher::{Batches, Decoding, Fetcher};
 pub use output::Output;
+pub use permits::Permit;
 pub use unit::{Decoded, StoredRange, Unit, UnitKey, UnitPart};

@@ -2,7 +2,9 @@
 //! metadata, the heads of chunks, lists of commits and names of files.
 
 use std::io::Write;
+use std::sync::Arc;
 
+use tilefs::array::Context;
 use tilefs::array::generic::decode_inline_tile;
 use tilefs::format::generic_tile::GenericTileHeader;
 use tilefs::storage::{MemoryStorage, Storage, StoreKey};
@@ -151,7 +153,8 @@ fn generic_tiles(bytes: &[u8]) -> Vec<(usize, usize)> {
 
 /// Damages what a generic tile holds, and compresses it again. Places behind it that the file's end knows are moved.
 fn damage_payload(bytes: &mut Vec<u8>, start: usize, end: usize, random: &mut Random) {
-    let Ok(mut payload) = decode_inline_tile(&bytes[start..end], None) else { return };
+    let context = Context::new(Arc::new(MemoryStorage::new()), 1 << 20, 1, None);
+    let Ok(mut payload) = decode_inline_tile(&context, &bytes[start..end]) else { return };
     match random.below(12) {
         // Much of little.
         0 => {

@@ -41,8 +41,8 @@ pub fn visible_deletes(array: &Array) -> Result<Vec<Delete>> {
             return Err(Error::unsupported("an update commit").in_file(&entry.marker).in_array(array.path()));
         }
         let payload = match &entry.stored {
-            ConditionBytes::File(path) => read_generic_tile(&*context.storage, path, 0, context.key.as_deref()),
-            ConditionBytes::Inline(bytes) => decode_inline_tile(bytes, context.key.as_deref()),
+            ConditionBytes::File(path) => read_generic_tile(context, path, 0),
+            ConditionBytes::Inline(bytes) => decode_inline_tile(context, bytes),
         };
         let condition = payload.and_then(|payload| Condition::parse(&payload));
         let condition = condition.in_file(&entry.marker).in_array(array.path())?;
