@@ -49,6 +49,8 @@ pub enum IndexKey {
     Tiles(u64),
     /// The sizes of the tiles of a file of values of variable size.
     VarSizes(u64),
+    /// The least and the greatest values of the tiles of a file.
+    TileExtremes(u64),
     /// The chunks of a tile of a file.
     Chunks(u64, u64),
     /// The files that tell the order of values that filter BITSORT sorted, of a fragment.

@@ -11,6 +11,7 @@ use super::tiles::Tiles;
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, TileContext};
 use crate::format::datatype::Datatype;
+use crate::format::fragment::sections::TileExtremes;
 use crate::format::fragment::{
     EarlyField, EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FieldRecord, FragmentFooter, MbrList,
     footer_range, schema_name, sections,
@@ -38,6 +39,9 @@ enum Records {
     Early(EarlyFragment),
     Footer(FragmentFooter),
 }
+
+/// The least and the greatest values of the tiles of a file, where there are any.
+pub type TileBounds = Option<(TileExtremes, TileExtremes)>;
 
 /// What a fragment's metadata says of one file.
 struct FileRecord {
@@ -288,6 +292,34 @@ impl ArrayFolder {
         let payload = self.section(fragment, *offset, 0).in_field("fragment statistics")?;
         let extremes = sections::parse_extremes(&payload, facts.slot_count());
         extremes.map(Some).in_field("fragment statistics").in_file(FRAGMENT_METADATA).at(*offset)
+    }
+
+    /// The least and the greatest values of an attribute in each tile of a fragment, of `size` bytes each or of sizes of
+    /// their own; `None` where its version or its type has none.
+    ///
+    /// # Errors
+    /// Any damage in those sections.
+    pub fn tile_extremes(&self, fragment: usize, attribute: usize, size: Option<usize>) -> Result<Arc<TileBounds>> {
+        let (outline, field) = (self.outline(fragment)?, Field::Attribute(attribute));
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let key = IndexKey::TileExtremes(self.file_number(fragment, slot, FieldFile::Data));
+        self.context.indexes.get_or_load(key, || {
+            let tiles = outline.facts.tile_count(&outline.schema)?;
+            let records = self.records(fragment)?;
+            let Records::Footer(footer) = &*records else { return Ok((None, size_of::<TileBounds>())) };
+            let record = record_of(footer, field)?;
+            if record.tile_minima == 0 || record.tile_maxima == 0 {
+                return Ok((None, size_of::<TileBounds>()));
+            }
+            let read = |offset: u64| {
+                let expected = tiles.saturating_mul(size.unwrap_or(8) as u64);
+                let payload = self.section(fragment, offset, expected).in_field("tile extremes")?;
+                TileExtremes::parse(&payload, tiles, size).in_field("tile extremes").in_file(FRAGMENT_METADATA).at(offset)
+            };
+            let bounds = read(record.tile_minima)?.zip(read(record.tile_maxima)?);
+            let weight = bounds.as_ref().map_or(size_of::<TileBounds>(), |(least, most)| least.memory() + most.memory());
+            Ok((bounds, weight))
+        })
     }
 
     /// The number of one file of a fragment in keys; that of its metadata is the first.

@@ -1,6 +1,7 @@
 //! One array as of one time: which fragments are live, dense reads, sparse reads.
 
 mod bitsort;
+mod bounds;
 mod context;
 pub mod dense;
 pub mod directory;
@@ -260,6 +261,30 @@ impl Array {
             found = Some(found.map_or((least, greatest), |(low, high)| (low.min(least), high.max(greatest))));
         }
         Ok(found)
+    }
+
+    /// The least and the greatest value of an attribute in a tile of a visible fragment, as its metadata record them:
+    /// little-endian bytes, without the nulls; `None` where they record none of this type.
+    ///
+    /// # Errors
+    /// Any damage in the footer or in what records them.
+    pub fn tile_extremes(&self, fragment: usize, attribute: usize, tile: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        if !self.has_attribute(fragment, attribute)? {
+            return Ok(None);
+        }
+        let number = self.own_attribute(fragment, attribute)?;
+        let outline = self.outline(fragment)?;
+        let own = &outline.schema.attributes[number];
+        if own.datatype != self.schema.attributes[attribute].datatype {
+            return Ok(None);
+        }
+        let bounds = self.folder.tile_extremes(self.number(fragment), number, own.cell_size());
+        let bounds = bounds.in_array(self.path())?;
+        let (least, most) = match bounds.as_ref() {
+            Some(bounds) => bounds,
+            None => return Ok(None),
+        };
+        Ok(least.get(tile).zip(most.get(tile)).map(|(least, most)| (least.to_vec(), most.to_vec())))
     }
 
     /// An attribute's number in the schema of a fragment that has it.

@@ -49,6 +49,6 @@ pub fn explain_slice(array: &Path, options: &OpenOptions, selection: &str) -> Re
     tree::array::meaning(&array, options, selection, by)?.map_err(|explanation| {
         // More than a line: the caret stands under the place that is wrong.
         eprintln!("tilefs: the selection selects nothing:\n{}", explanation.trim_end());
-        Failure::told()
+        Failure::failed("")
     })
 }

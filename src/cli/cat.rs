@@ -56,7 +56,8 @@ impl Cat {
                 Err(failure) if failure.status == 0 => return Ok(()),
                 Err(failure) => {
                     complain(&format!("{path}: {}", failure.message));
-                    result = Err(Failure::told());
+                    // The status is that of the first file that failed.
+                    result = result.and(Err(failure.told()));
                 }
             }
         }

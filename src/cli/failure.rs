@@ -5,11 +5,34 @@ use std::io;
 use super::printable;
 use tilefs::error::Error;
 
-/// The exit status when something did not work.
+/// The exit status when something did not work that has no status of its own: reading, writing, a name that is not there.
 pub const FAILED: u8 = 1;
 
 /// The exit status when the command line makes no sense.
 pub const WRONG_USAGE: u8 = 2;
+
+/// The exit status when there is no array and no group.
+pub const NOT_AN_ARRAY: u8 = 3;
+
+/// The exit status when what is stored is damaged, or a part of it is missing.
+pub const DAMAGED: u8 = 4;
+
+/// The exit status when what is stored is of a kind that this program does not know.
+pub const UNSUPPORTED: u8 = 5;
+
+/// The exit status when the encryption key is missing or wrong.
+pub const WRONG_KEY: u8 = 6;
+
+/// The exit status when nothing could be mounted there.
+pub const NOT_MOUNTED: u8 = 7;
+
+/// The exit status when a mount could not be taken away.
+pub const NOT_UNMOUNTED: u8 = 8;
+
+/// All statuses, and what they mean in a few words.
+pub const STATUSES: &str = "\
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 no array, 4 damaged, 5 not supported, 6 key, 7 not mounted, 8 not
+unmounted. `tilefs man` tells more.";
 
 /// The end of a command that did not do what was asked.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,9 +53,9 @@ impl Failure {
         Failure { status: WRONG_USAGE, message: message.into() }
     }
 
-    /// Something did not work, and was told already.
-    pub fn told() -> Self {
-        Failure::failed("")
+    /// The same failure, which was told already.
+    pub fn told(self) -> Self {
+        Failure { status: self.status, message: String::new() }
     }
 
     /// Prints the line, if there is one.
@@ -45,13 +68,20 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Usage { reason } => Failure::usage(reason),
-            error @ Error::Key { .. } => {
-                Failure::failed(format!("{error}; --key-file FILE is to be that of the array"))
-            }
-            error => Failure::failed(error.to_string()),
-        }
+        let status = match &error {
+            Error::Usage { .. } => WRONG_USAGE,
+            Error::NotAnArray { .. } => NOT_AN_ARRAY,
+            Error::Damaged { .. } | Error::Missing { .. } => DAMAGED,
+            Error::Unsupported { .. } => UNSUPPORTED,
+            Error::Key { .. } => WRONG_KEY,
+            Error::Mount { .. } => NOT_MOUNTED,
+            Error::NotFound { .. } | Error::Io { .. } | Error::Internal { .. } => FAILED,
+        };
+        let message = match status {
+            WRONG_KEY => format!("{error}; --key-file FILE is to be that of the array"),
+            _ => error.to_string(),
+        };
+        Failure { status, message }
     }
 }
 
@@ -100,9 +130,33 @@ mod tests {
     }
 
     #[test]
+    fn each_status_is_in_the_help_and_in_the_manual() {
+        let manual = include_str!("../../man/tilefs.1").split(".SH EXIT STATUS\n").nth(1).unwrap();
+        let section = manual.split(".SH ").next().unwrap();
+        let statuses = [FAILED, WRONG_USAGE, NOT_AN_ARRAY, DAMAGED, UNSUPPORTED, WRONG_KEY, NOT_MOUNTED, NOT_UNMOUNTED];
+        assert_eq!(statuses.to_vec(), (1..9).collect::<Vec<u8>>());
+        for status in 0..=8 {
+            assert!(section.contains(&format!(".TP\n.B {status}\n")), "{status}");
+            assert!(STATUSES.contains(&format!(" {status} ")), "{status}");
+        }
+    }
+
+    #[test]
     fn statuses_follow_the_kind_of_error() {
         assert_eq!(Failure::from(Error::usage("no such time")), Failure::usage("no such time"));
-        assert_eq!(Failure::from(Error::damaged("bad")).status, FAILED);
+        let (path, reason) = (String::from("a"), String::from("b"));
+        for (error, status) in [
+            (Error::NotAnArray { path: path.clone(), reason: reason.clone() }, NOT_AN_ARRAY),
+            (Error::damaged("bad"), DAMAGED),
+            (Error::missing("gone"), DAMAGED),
+            (Error::unsupported("version 99"), UNSUPPORTED),
+            (Error::key("wrong"), WRONG_KEY),
+            (Error::Mount { mountpoint: path.clone(), reason }, NOT_MOUNTED),
+            (Error::NotFound { path }, FAILED),
+            (Error::internal("odd"), FAILED),
+        ] {
+            assert_eq!(Failure::from(error.clone()).status, status, "{error}");
+        }
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)).status, 0);
         assert_eq!(Failure::from(io::Error::from_raw_os_error(libc::ENOSPC)).status, FAILED);
     }

@@ -76,7 +76,7 @@ impl Ls {
             }
         };
         match shown {
-            Ok(()) if listing.has_errors => Err(Failure::told()),
+            Ok(()) if listing.has_errors => Err(Failure::failed("")),
             Err(failure) if failure.status == 0 => Ok(()),
             shown => shown,
         }

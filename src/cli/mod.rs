@@ -46,14 +46,13 @@ Examples:
   tilefs ls -l ARRAY                    the files, without mounting
   tilefs cat ARRAY temp.f32 > temp.f32  the bytes of one file, without mounting
   tilefs ARRAY MNT --at 2024-01-31      as it was at that time (UTC)
-
-Exit status: 0 done, 1 failed, 2 wrong usage. `tilefs man` tells more.";
+";
 
 /// Mounts a TileDB array or group as a read-only folder of plain files.
 ///
 /// Every attribute becomes a flat file that any program can read, every slice a path.
 #[derive(Debug, Parser)]
-#[command(name = "tilefs", version, after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+#[command(name = "tilefs", version, after_help = format!("{EXAMPLES}\n{}", failure::STATUSES), subcommand_required = true, arg_required_else_help = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,

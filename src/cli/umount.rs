@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::failure::{Failure, complain};
+use super::failure::{Failure, NOT_UNMOUNTED, complain};
 use tilefs::fuse::{self, Detach};
 
 /// Unmount; returns when the mount is gone
@@ -26,7 +26,7 @@ impl Umount {
         for mountpoint in &self.mountpoints {
             if let Err(error) = fuse::unmount(mountpoint, how) {
                 complain(&error.to_string());
-                result = Err(Failure::told());
+                result = Err(Failure { status: NOT_UNMOUNTED, message: String::new() });
             }
         }
         result

@@ -3,11 +3,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::content::Content;
 use super::georeference::GeoreferencedAxes;
 use super::number;
+use crate::error;
 use crate::format::datatype::{Datatype, Kind};
 
 /// Why a format cannot hold something, as a sentence for people: "ENVI has no 8-bit signed integers".
@@ -175,6 +177,8 @@ pub struct Column {
     /// No integer (or date) value lies outside these, where that is known without reading: the ends of an
     /// axis, a sparse array's non-empty domain. Lets a format choose a narrower type.
     pub bounds: Option<(i128, i128)>,
+    /// What is known of the values without reading them, for the formats that say it.
+    pub summaries: Option<Arc<dyn Summaries>>,
 }
 
 impl fmt::Debug for Column {
@@ -186,12 +190,12 @@ impl fmt::Debug for Column {
 impl Column {
     /// A column whose cells all have the same size. `values` holds as many cells as `shape` says.
     pub fn fixed(field: Field, shape: Vec<u64>, values: Arc<dyn Content>) -> Self {
-        Column { field, shape, values, offsets: None, validity: None, longest: None, bounds: None }
+        Column { field, shape, values, offsets: None, validity: None, longest: None, bounds: None, summaries: None }
     }
 
     /// A column whose cells have a size each.
     pub fn variable(field: Field, shape: Vec<u64>, values: Arc<dyn Content>, offsets: Arc<dyn Content>) -> Self {
-        Column { field, shape, values, offsets: Some(offsets), validity: None, longest: None, bounds: None }
+        Column { field, shape, values, offsets: Some(offsets), validity: None, longest: None, bounds: None, summaries: None }
     }
 
     /// The same column, nullable.
@@ -225,6 +229,23 @@ impl Column {
         }
         Ok(())
     }
+}
+
+/// What is known of the values of consecutive rows without reading them.
+pub trait Summaries: Send + Sync {
+    /// Of the values in some rows; `None` where nothing is known of them.
+    ///
+    /// # Errors
+    /// When metadata that say it cannot be read.
+    fn summary(&self, rows: Range<u64>) -> error::Result<Option<Summary>>;
+}
+
+/// Bounds: no value in some rows that is not null is less or greater. They need not be values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// The bytes of a value, little-endian.
+    pub least: Vec<u8>,
+    pub greatest: Vec<u8>,
 }
 
 /// One key of the array's metadata.

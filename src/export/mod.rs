@@ -1,6 +1,7 @@
 //! Cells become the bytes of files: each format is a [`Content`] computed by arithmetic from offset to cell.
 
 pub mod arrow;
+mod bits;
 pub mod calendar;
 pub mod column;
 pub mod compose;
@@ -15,6 +16,8 @@ pub mod npy;
 pub mod number;
 pub mod padded;
 pub mod pam;
+pub mod parquet;
+mod presence;
 pub mod projjson;
 pub mod raster;
 pub mod raw;

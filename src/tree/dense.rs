@@ -1,6 +1,7 @@
 //! A dense array, or a box cut out of it, as files.
 
 use std::collections::HashMap;
+use std::ops;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::grammar::{self, By, DimensionBounds};
@@ -8,12 +9,14 @@ use super::options::Extent;
 use super::subarray::{FieldId, Subarray};
 use super::texts::CoveredBox;
 use crate::array::dense::{
-    AxisCoordinates, AxisSelection, DenseColumn, DenseVarColumn, DenseView, Selection,
+    AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, Selection,
     grid::{Grid, PositionBox},
 };
 use crate::array::{Array, FieldFile};
 use crate::error::{Error, Locate, Result};
 use crate::export::Content;
+use crate::export::column::{Summaries, Summary};
+use crate::export::parquet::TileRows;
 use crate::export::raw::RawFile;
 use crate::export::var::{VarOffsets, VarValues};
 use crate::format::datatype::Kind;
@@ -194,6 +197,32 @@ impl Subarray for DenseSubarray {
         self.dense.view()?.all_written(attribute, &shown)
     }
 
+    /// Of one dimension and consecutive cells.
+    fn tile_rows(&self) -> Result<Option<Arc<dyn TileRows>>> {
+        let ([axis], [whole]) = (self.selection.axes(), &*self.dense.grid.axes) else { return Ok(None) };
+        Ok(match axis.ranges() {
+            [range] if range.step == 1 && whole.extent > 0 => {
+                Some(Arc::new(AxisTiles { first: range.first, extent: whole.extent }))
+            }
+            _ => None,
+        })
+    }
+
+    fn summaries(&self, field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
+        let axis = match field {
+            FieldId::Dimension(axis) => axis,
+            FieldId::Attribute(number) => {
+                let summary = CellSummary::new(self.dense.view()?, self.selection.clone(), number)?;
+                return Ok(summary.map(|summary| Arc::new(summary) as Arc<dyn Summaries>));
+            }
+        };
+        let size = self.dense.array.schema().dimensions[axis].datatype.size() as u64;
+        Ok(match self.selection.axes()[axis].ranges() {
+            [range] => Some(Arc::new(RunOfCoordinates { values: self.values(field)?, size, step: range.step })),
+            _ => None,
+        })
+    }
+
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         if let FieldId::Dimension(axis) = field {
             let datatype = self.dense.array.schema().dimensions[axis].datatype;
@@ -234,6 +263,46 @@ impl Subarray for DenseSubarray {
     fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {
         let selection = grammar::dense(selection, by, &self.dense.selectable(&self.selection))?;
         Ok(Arc::new(DenseSubarray::new(self.dense.clone(), selection)))
+    }
+}
+
+/// Consecutive cells of one dimension, from a position on.
+struct AxisTiles {
+    first: u64,
+    extent: u64,
+}
+
+impl TileRows for AxisTiles {
+    fn last_start(&self, rows: ops::Range<u64>) -> Option<u64> {
+        let last = self.first.checked_add(rows.end.checked_sub(1)?)?;
+        let tile = last - last % self.extent;
+        tile.checked_sub(self.first).filter(|start| rows.contains(start))
+    }
+}
+
+impl Summaries for CellSummary {
+    fn summary(&self, rows: ops::Range<u64>) -> Result<Option<Summary>> {
+        Ok(self.bounds(rows)?.map(|(least, greatest)| Summary { least, greatest }))
+    }
+}
+
+/// Coordinates that rise, or fall, by the same step.
+struct RunOfCoordinates {
+    values: Arc<dyn Content>,
+    size: u64,
+    step: i64,
+}
+
+impl Summaries for RunOfCoordinates {
+    fn summary(&self, rows: ops::Range<u64>) -> Result<Option<Summary>> {
+        let Some(last) = rows.end.checked_sub(1).filter(|&last| last >= rows.start) else { return Ok(None) };
+        let (mut least, mut greatest) = (vec![0; self.size as usize], vec![0; self.size as usize]);
+        self.values.read_at(rows.start * self.size, &mut least)?;
+        self.values.read_at(last * self.size, &mut greatest)?;
+        if self.step < 0 {
+            std::mem::swap(&mut least, &mut greatest);
+        }
+        Ok(Some(Summary { least, greatest }))
     }
 }
 

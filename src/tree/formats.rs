@@ -37,6 +37,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
         netcdf.add("array.nc", Format::NetCdf, None, file);
     });
     builder.add_folder("arrow", false, |folder| tables::add_arrow(folder, fields));
+    builder.add_folder("parquet", false, |folder| tables::add_parquet(folder, fields));
     if !is_sparse {
         builder.add_folder("F", false, |column_major| {
             fields.attributes().for_each(|id| add_column_major(column_major, fields, id));

@@ -43,6 +43,7 @@ pub const OF_ARRAYS: &[&str] = &[
     "text",
     "netcdf",
     "arrow",
+    "parquet",
     "F",
     "slice",
     "islice",

@@ -136,7 +136,16 @@ pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
 /// What everything that is opened together shares.
 fn context(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Arc<Context>> {
     let key = match &options.key_file {
-        Some(file) => Some(Arc::new(Key::parse(&read_secret(file, MOST_KEY_FILE)?)?)),
+        Some(file) => {
+            // What keeps the key from being read is no fault of what is stored.
+            let secret = read_secret(file, MOST_KEY_FILE).map_err(|error| match error {
+                Error::Io { reason, .. } | Error::Missing { reason, .. } => {
+                    Error::key(format!("cannot read the key: {reason}")).in_file(file.display())
+                }
+                error => error,
+            })?;
+            Some(Arc::new(Key::parse(&secret)?))
+        }
         None => None,
     };
     let budget = usize::try_from(options.cache_size).unwrap_or(usize::MAX);

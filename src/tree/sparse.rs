@@ -1,15 +1,18 @@
 //! A sparse array, or the rows of one that a selection chooses, as files.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::grammar::bounds::integer_ends;
 use super::grammar::{self, By, DimensionBounds};
 use super::subarray::{FieldId, Subarray};
 use crate::array::Array;
-use crate::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
+use crate::array::sparse::{CoordinateRange, FieldOfRows, FixedColumn, RowSummary, SparseView, VarColumn};
 use crate::error::{Error, Result};
 use crate::export::Content;
+use crate::export::column::{Summaries, Summary};
+use crate::export::parquet::TileRows;
 use crate::export::raw::{Cells, RawFile};
 use crate::export::var::{VarCells, VarOffsets, VarValues};
 use crate::read::Output;
@@ -116,6 +119,19 @@ impl Subarray for SparseSubarray {
         self.view.get().map_or(0, |view| view.memory())
     }
 
+    fn tile_rows(&self) -> Result<Option<Arc<dyn TileRows>>> {
+        Ok(Some(self.view()?))
+    }
+
+    fn summaries(&self, field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
+        let field = match field {
+            FieldId::Attribute(number) => FieldOfRows::Attribute(number),
+            FieldId::Dimension(number) => FieldOfRows::Dimension(number),
+        };
+        let summary = RowSummary::new(self.view()?, field);
+        Ok(summary.map(|summary| Arc::new(summary) as Arc<dyn Summaries>))
+    }
+
     fn values(&self, field: FieldId) -> Result<Arc<dyn Content>> {
         if self.is_variable(field) {
             return Ok(Arc::new(VarValues::new(self.var_column(field)?)?));
@@ -147,6 +163,19 @@ impl Subarray for SparseSubarray {
         });
         let ranges = ranges.collect();
         Ok(Arc::new(Self::of(self.array.clone(), Some(ranges), self.by_row)))
+    }
+}
+
+impl TileRows for SparseView {
+    fn last_start(&self, rows: Range<u64>) -> Option<u64> {
+        // What keeps it from being told is met again where the rows are read.
+        self.last_tile_start(rows).ok().flatten()
+    }
+}
+
+impl Summaries for RowSummary {
+    fn summary(&self, rows: Range<u64>) -> Result<Option<Summary>> {
+        Ok(self.bounds(rows)?.map(|(least, greatest)| Summary { least, greatest }))
     }
 }
 

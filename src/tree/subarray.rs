@@ -7,6 +7,8 @@ use super::grammar::{self, By};
 use crate::array::Array;
 use crate::array::dense::Selection;
 use crate::error::Result;
+use crate::export::column::Summaries;
+use crate::export::parquet::TileRows;
 use crate::export::{Column, Content, Field};
 use crate::format::datatype::Datatype;
 use crate::format::schema::{ArraySchema, CellValNum};
@@ -90,6 +92,22 @@ pub trait Subarray: Send + Sync {
     fn all_written(&self, _attribute: usize) -> Result<Option<bool>> {
         // A cell of a sparse array is there because it was written.
         Ok(Some(true))
+    }
+
+    /// Where tiles begin among the rows, where that can be told from metadata.
+    ///
+    /// # Errors
+    /// When rows have to be counted and something that takes is damaged.
+    fn tile_rows(&self) -> Result<Option<Arc<dyn TileRows>>> {
+        Ok(None)
+    }
+
+    /// What is known of the values of a field without reading them.
+    ///
+    /// # Errors
+    /// When rows have to be counted and something that takes is damaged.
+    fn summaries(&self, _field: FieldId) -> Result<Option<Arc<dyn Summaries>>> {
+        Ok(None)
     }
 
     /// The values of a field, little-endian, cell after cell.

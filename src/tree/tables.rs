@@ -1,4 +1,4 @@
-//! The files in which a cell is a row: tables as text and in Arrow, and matrices by their coordinates.
+//! The files in which a cell is a row: tables as text, in Arrow and in Parquet, and matrices by their coordinates.
 //!
 //! Sparse arrays have them, and dense ones with one dimension, which is then the first column.
 
@@ -14,6 +14,7 @@ use super::xattrs;
 use crate::array::{Array, Metadata};
 use crate::error::Result;
 use crate::export::arrow::arrow;
+use crate::export::parquet::{self, parquet};
 use crate::export::text::matrix_market::{self, MatrixDomain};
 use crate::export::text::{self, Style, Table};
 use crate::export::{Column, number};
@@ -60,6 +61,35 @@ pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
         let file = LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described));
         builder.add("cells.arrow", Format::Arrow, None, file);
     }
+}
+
+/// Adds the table as a Parquet file.
+pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
+    if !fields.has_one_axis() {
+        return;
+    }
+    for id in fields.dimensions().chain(fields.attributes()) {
+        let mut field = fields.describe(id);
+        // The labels of an enumeration tell nothing of this that its codes do not.
+        if fields.has_labels(id) {
+            field = field.with_values_per_cell(Some(1)).with_nullable(false);
+        }
+        if let Err(reason) = parquet::check(&field) {
+            let name = fields.user_name(id).into_owned();
+            builder.leave_out("cells.parquet", format!("its column {name} is missing: {reason}"));
+        }
+    }
+    let (this, described) = (fields.clone(), fields.clone());
+    let make = move || {
+        let mut columns = columns(&this)?;
+        for (column, id) in columns.iter_mut().zip(this.dimensions().chain(this.attributes())) {
+            column.summaries = this.subarray.summaries(id)?;
+        }
+        let tiles = this.subarray.tile_rows()?;
+        Ok(parquet(&columns, tiles.as_deref()).map_err(unrepresentable)?.content)
+    };
+    let file = LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described));
+    builder.add("cells.parquet", Format::Parquet, None, file);
 }
 
 fn text_table(fields: &FieldFolder, style: Style) -> Result<Arc<Table>> {

@@ -15,6 +15,7 @@ mod manifest;
 mod mounted;
 mod netcdf;
 mod numpy;
+mod parquet;
 #[path = "../support/skip.rs"]
 mod skip;
 mod text;

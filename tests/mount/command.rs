@@ -137,13 +137,13 @@ fn what_cannot_be_mounted_is_one_line_and_nothing_is_left() {
     fs::create_dir_all(beside.join("full/inside")).unwrap();
     let at = |name: &str| beside.join(name);
     let cases: [(&Path, &Path, u8, &str); 8] = [
-        (&at("nothing"), mountpoint, 1, "nothing"),
-        (&at("file"), mountpoint, 1, "not a TileDB array"),
-        (&at("full"), mountpoint, 1, "not a TileDB array"),
-        (&array, &at("missing"), 1, "`mkdir -p "),
-        (&array, &at("file"), 1, "not a folder"),
-        (&array, &at("full"), 1, "not empty"),
-        (&array, &array.join("__schema"), 1, "this is inside"),
+        (&at("nothing"), mountpoint, 3, "nothing"),
+        (&at("file"), mountpoint, 3, "not a TileDB array"),
+        (&at("full"), mountpoint, 3, "not a TileDB array"),
+        (&array, &at("missing"), 7, "`mkdir -p "),
+        (&array, &at("file"), 7, "not a folder"),
+        (&array, &at("full"), 7, "not empty"),
+        (&array, &array.join("__schema"), 7, "this is inside"),
         (&array, Path::new("--nonsense"), 2, "--nonsense"),
     ];
     for (array, mountpoint, status, part) in cases {
@@ -164,7 +164,7 @@ fn umount_leaves_alone_what_is_not_ours() {
     let _watchdog = Watchdog::start("umount_leaves_alone_what_is_not_ours");
     let place = Place::new();
     let output = run(&["umount".as_ref(), place.path(), "/proc".as_ref()]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(8));
     assert!(errors(&output).contains("nothing is mounted here") && errors(&output).contains("not tilefs"));
     assert!(is_mounted(Path::new("/proc")));
 }
@@ -193,6 +193,45 @@ fn cat_and_ls_need_no_mount() {
         errors(&partly),
         "tilefs: nothing: no such file: nothing\ntilefs: dims: this is a folder; see `tilefs ls`\n"
     );
+}
+
+/// Each kind of failure, by the commands that can meet it.
+#[test]
+fn exit_statuses_tell_failures_apart() {
+    let place = Place::new();
+    let fixtures = demo().join("..");
+    let status = |arguments: &[&str]| {
+        let output = tilefs().args(arguments).current_dir(&fixtures).output().unwrap();
+        assert!(!one_line(&output).is_empty(), "{arguments:?}");
+        output.status.code()
+    };
+    let damaged = place.beside().join("damaged");
+    let unsupported = place.beside().join("unsupported");
+    for copy in [&damaged, &unsupported] {
+        assert!(Command::new("cp").arg("-r").args([&demo(), copy]).status().unwrap().success());
+    }
+    let schema_of = |array: &Path| {
+        let mut schemas = fs::read_dir(array.join("__schema")).unwrap().map(|entry| entry.unwrap().path());
+        schemas.find(|path| path.is_file()).unwrap()
+    };
+    let bytes = fs::read(schema_of(&damaged)).unwrap();
+    fs::write(schema_of(&damaged), &bytes[..bytes.len() / 2]).unwrap();
+    // A generic tile begins with its format version.
+    fs::write(schema_of(&unsupported), [&9999u32.to_le_bytes()[..], &bytes[4..]].concat()).unwrap();
+    let (damaged, unsupported) = (damaged.display().to_string(), unsupported.display().to_string());
+    for command in ["info", "ls"] {
+        assert_eq!(status(&[command, "demo/__schema/nothing"]), Some(3), "{command}");
+        assert_eq!(status(&[command, &damaged]), Some(4), "{command}");
+        assert_eq!(status(&[command, &unsupported]), Some(5), "{command}");
+        assert_eq!(status(&[command, "arrays/dense/encrypted"]), Some(6), "{command}");
+        assert_eq!(status(&[command, "demo", "--at", "never"]), Some(2), "{command}");
+    }
+    assert_eq!(status(&["cat", "demo", "nothing"]), Some(1));
+    assert_eq!(status(&["cat", &damaged, "temp.f32"]), Some(4));
+    assert_eq!(status(&["mount", &damaged, &place.path().display().to_string()]), Some(4));
+    assert_eq!(status(&["umount", &place.path().display().to_string()]), Some(8));
+    assert_eq!(status(&["mount", "demo", "/proc/nothing"]), Some(7));
+    assert!(!is_mounted(place.path()));
 }
 
 #[test]

@@ -88,12 +88,12 @@ fn an_ordinary_user_is_told_what_is_missing() {
     let configuration = fs::read_to_string("/etc/fuse.conf").unwrap_or_default();
     if !configuration.lines().any(|line| line.trim() == "user_allow_other") {
         let output = nobody.tilefs(&["a,b.tdb", "mnt", "--allow-other"]);
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(7));
         assert!(one_line(&output).contains("user_allow_other"), "{output:?}");
     }
     fs::create_dir(nobody.place.beside().join("roots")).unwrap();
     let output = nobody.tilefs(&["a,b.tdb", "roots"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(7));
     assert!(one_line(&output).contains("no write access"), "{output:?}");
     assert!(!is_mounted(nobody.place.path()));
 }

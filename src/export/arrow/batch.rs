@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use arrow_ipc::{Buffer, FieldNode};
 
-use super::bits::{Bits, zeros};
 use super::message::{ALIGNMENT, Contents};
 use super::types::{ArrowColumn, Layout};
 use crate::error::{Error, Locate, Result};
+use crate::export::bits::{Bits, zeros};
 use crate::export::compose::{Concat, Repeat, Slice};
 use crate::export::content::Content;
 use crate::export::element::Converted;

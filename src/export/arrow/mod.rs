@@ -18,12 +18,13 @@
 //! Each field says its TileDB datatype in the metadata key `tiledb.datatype`.
 
 mod batch;
-mod bits;
 mod file;
 mod message;
 mod types;
 
 use std::sync::Arc;
+
+use arrow_schema::Schema;
 
 use super::column::{Column, Exported, Field, FormatResult, Unrepresentable};
 use batch::RecordBatches;
@@ -33,6 +34,11 @@ use types::ArrowColumn;
 /// Whether an Arrow file can hold a field, and if not why.
 pub fn check(field: &Field) -> FormatResult<()> {
     ArrowColumn::check(field)
+}
+
+/// The message that tells readers of an Arrow stream a schema.
+pub(super) fn schema_message(schema: &Schema) -> Vec<u8> {
+    message::schema(schema, 0)
 }
 
 /// The Arrow IPC file of columns with the same number of cells.

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
 
-use crate::error::Result;
 use crate::export::calendar;
 use crate::export::column::{Column, Field, FormatResult, Labels, Unrepresentable};
-use crate::export::content::{Content, check_range};
-use crate::export::element::{BLOCK, Converted, by_elements};
-use crate::export::number;
+use crate::export::content::Content;
+use crate::export::element::Converted;
+use crate::export::presence::Presence;
 use crate::format::datatype::{Datatype, Kind};
-use crate::read::Output;
 
 /// How the cells of a column lie in its buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +52,7 @@ impl ArrowColumn {
         let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
         let mut validity = column.validity.clone();
         if let Some(labels) = &labels {
-            let codes = column.values.clone();
-            validity = Some(Arc::new(LabelValidity::new(codes, field.datatype, labels.values.len() as u64, validity)));
+            validity = Some(Arc::new(Presence::of_codes(column, labels)));
         }
         let ordered = labels.as_ref().is_some_and(|labels| labels.ordered);
         let metadata = [("tiledb.datatype".to_owned(), field.datatype.name().to_owned())];
@@ -162,44 +159,5 @@ pub fn label_type(labels: &Labels) -> DataType {
         Kind::Signed if labels.datatype.size() == 8 => DataType::Int64,
         _ if labels.datatype == Datatype::Bool => DataType::UInt8,
         _ => value_type(labels.datatype),
-    }
-}
-
-/// Whether each code has a label and is not null: what Arrow needs of a dictionary's indices.
-struct LabelValidity {
-    codes: Arc<dyn Content>,
-    datatype: Datatype,
-    labels: u64,
-    validity: Option<Arc<dyn Content>>,
-}
-
-impl LabelValidity {
-    fn new(codes: Arc<dyn Content>, datatype: Datatype, labels: u64, validity: Option<Arc<dyn Content>>) -> Self {
-        LabelValidity { codes, datatype, labels, validity }
-    }
-}
-
-impl Content for LabelValidity {
-    fn len(&self) -> u64 {
-        self.codes.len() / self.datatype.size() as u64
-    }
-
-    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
-        check_range(self.len(), offset, out.len())?;
-        let size = self.datatype.size();
-        let mut codes = Vec::new();
-        by_elements(1, BLOCK / size, offset, out, |first, mut out| {
-            let count = out.len();
-            self.codes.read(first * size as u64, out.aside(count.saturating_mul(size as u64), &mut codes))?;
-            match &self.validity {
-                Some(validity) => validity.read(first, out.part(0..count))?,
-                None => out.wanted().into_iter().for_each(|out| out.fill(1)),
-            }
-            for (valid, code) in out.wanted().into_iter().flatten().zip(codes.chunks_exact(size)) {
-                let code = number::integer(self.datatype, code).unwrap_or(-1);
-                *valid = u8::from(*valid != 0 && (0..i128::from(self.labels)).contains(&code));
-            }
-            Ok(())
-        })
     }
 }

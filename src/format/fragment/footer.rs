@@ -40,6 +40,10 @@ pub struct FieldRecord {
     pub var_sizes: u64,
     /// Of the offsets of the tiles in the `_validity` file.
     pub validity_offsets: u64,
+    /// Of the least values of the tiles, from version 11.
+    pub tile_minima: u64,
+    /// Of the greatest values of the tiles, from version 11.
+    pub tile_maxima: u64,
 }
 
 /// Where the footer is in a metadata file of `file_size` bytes.
@@ -212,7 +216,9 @@ fn rest(cursor: &mut Cursor<'_>, version: u32, dense: bool, schema: &ArraySchema
     fill(cursor, var_slots, "var sizes", |record, offset| record.var_sizes = offset)?;
     fill(cursor, validity_slots, "validity offsets", |record, offset| record.validity_offsets = offset)?;
     if version >= 11 {
-        for field in ["tile minima", "tile maxima", "tile sums", "tile null counts"] {
+        fill(cursor, slots, "tile minima", |record, offset| record.tile_minima = offset)?;
+        fill(cursor, slots, "tile maxima", |record, offset| record.tile_maxima = offset)?;
+        for field in ["tile sums", "tile null counts"] {
             fill(cursor, slots, field, |_, _| {})?;
         }
     }

@@ -106,6 +106,55 @@ pub fn parse_extremes(payload: &[u8], slots: usize) -> Result<Vec<Extremes>> {
     Ok(extremes)
 }
 
+/// The least, or the greatest, values of a field in each tile of a fragment (from version 11).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TileExtremes {
+    fixed: Vec<u8>,
+    var: Vec<u8>,
+    /// Bytes of each value; `None` where these vary, and `fixed` has their offsets.
+    size: Option<usize>,
+}
+
+impl TileExtremes {
+    /// Reads those of `tiles` tiles of values of `size` bytes, `None` for a size of their own. There are none for types
+    /// that have no order, and for cells of several values.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when they are not as many as the tiles, or do not fill the payload.
+    pub fn parse(payload: &[u8], tiles: u64, size: Option<usize>) -> Result<Option<Self>> {
+        let mut cursor = Cursor::new(payload);
+        let (fixed, var) = (cursor.u64("bytes of extremes")?, cursor.u64("bytes of extremes of variable size")?);
+        let fixed = cursor.checked_count(fixed, 1, "bytes of extremes")?;
+        let fixed = cursor.bytes(fixed, "extremes")?.to_vec();
+        let var = cursor.checked_count(var, 1, "bytes of extremes of variable size")?;
+        let var = cursor.bytes(var, "extremes of variable size")?.to_vec();
+        cursor.expect_end("end of section")?;
+        if fixed.is_empty() {
+            return Ok(None);
+        }
+        if tiles.checked_mul(size.unwrap_or(8) as u64) != Some(fixed.len() as u64) {
+            return Err(Error::damaged(format!("{} bytes of extremes for {tiles} tiles", fixed.len())));
+        }
+        Ok(Some(TileExtremes { fixed, var, size }))
+    }
+
+    /// That of a tile.
+    pub fn get(&self, tile: u64) -> Option<&[u8]> {
+        let tile = usize::try_from(tile).ok()?;
+        if let Some(size) = self.size {
+            return self.fixed.chunks_exact(size).nth(tile);
+        }
+        let offsets = self.fixed.as_chunks().0;
+        let offset = |tile: usize| offsets.get(tile).and_then(|offset| usize::try_from(u64::from_le_bytes(*offset)).ok());
+        self.var.get(offset(tile)?..offset(tile + 1).unwrap_or(self.var.len()))
+    }
+
+    /// Bytes of memory that this takes, about.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.fixed.len() + self.var.len()
+    }
+}
+
 /// A count and that many numbers, at the cursor.
 pub(super) fn u64_list(cursor: &mut Cursor<'_>, field: &str) -> Result<Vec<u64>> {
     let count = cursor.u64(field)?;

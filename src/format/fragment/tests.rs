@@ -139,10 +139,32 @@ fn footers_of_every_version() {
                 var_offsets: number(6, has_var),
                 var_sizes: number(7, has_var),
                 validity_offsets: number(8, version >= 7),
+                tile_minima: number(9, version >= 11),
+                tile_maxima: number(10, version >= 11),
             };
             assert_eq!(*record, expected, "version {version}, slot {slot}");
         }
     }
+}
+
+#[test]
+fn extremes_are_those_of_each_tile() {
+    let section = |fixed: &[u8], var: &[u8]| {
+        [&(fixed.len() as u64).to_le_bytes()[..], &(var.len() as u64).to_le_bytes(), fixed, var].concat()
+    };
+    let numbers = sections::TileExtremes::parse(&section(&[1, 2, 3, 4], b""), 2, Some(2)).unwrap().unwrap();
+    assert_eq!([0, 1, 2].map(|tile| numbers.get(tile)), [Some(&[1u8, 2][..]), Some(&[3, 4]), None]);
+    let offsets: Vec<u8> = [0u64, 2, 2].iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    let texts = sections::TileExtremes::parse(&section(&offsets, b"abc"), 3, None).unwrap().unwrap();
+    assert_eq!([0, 1, 2, 3].map(|tile| texts.get(tile)), [Some(&b"ab"[..]), Some(b""), Some(b"c"), None]);
+    assert_eq!(sections::TileExtremes::parse(&section(b"", b""), 3, Some(4)).unwrap(), None);
+    for (payload, tiles) in [(section(&[1, 2, 3], b""), 2), (section(&[1; 4], b""), 3), (vec![255; 40], 1)] {
+        assert!(sections::TileExtremes::parse(&payload, tiles, Some(2)).is_err());
+    }
+    // Offsets that leave the values.
+    let wrong: Vec<u8> = [9u64, 2].iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    let wrong = sections::TileExtremes::parse(&section(&wrong, b"abc"), 2, None).unwrap().unwrap();
+    assert_eq!((wrong.get(0), wrong.get(1)), (None, Some(&b"c"[..])));
 }
 
 #[test]

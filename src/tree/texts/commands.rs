@@ -26,6 +26,7 @@ pub fn commands(description: &Description<'_>) -> Vec<Command> {
     commands.extend(finder.lines());
     commands.extend(finder.table());
     commands.extend(finder.arrow());
+    commands.extend(finder.parquet());
     commands.extend(finder.matrix());
     commands.extend(finder.labels());
     commands.extend(finder.sum());
@@ -36,6 +37,11 @@ pub fn commands(description: &Description<'_>) -> Vec<Command> {
     commands.extend(finder.part());
     commands.extend(finder.history());
     commands
+}
+
+/// A text literal of SQL.
+fn sql_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 impl Command {
@@ -133,6 +139,14 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         let path = literal(&self.path(file));
         let program = format!("import pyarrow.feather as f; print(f.read_table({path}, memory_map=True).schema)");
         let purpose = "The table as an Arrow file, for pyarrow, Polars, DuckDB and R, without a copy";
+        Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
+    }
+
+    fn parquet(&self) -> Option<Command> {
+        let file = self.any(Format::Parquet)?;
+        let query = format!("SELECT count(*) FROM {}", sql_text(&self.path(file)));
+        let program = format!("import duckdb; print(duckdb.sql({}))", literal(&query));
+        let purpose = "A query of the table, which reads the columns and rows that it needs";
         Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
     }
 

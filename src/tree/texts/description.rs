@@ -144,6 +144,7 @@ pub enum Format {
     NetCdf,
     MatrixMarket,
     Arrow,
+    Parquet,
     /// A file that points to a raw one: `.vrt`, `.nhdr`, `.mhd`.
     Sidecar,
     /// The labels of an enumeration.
@@ -173,6 +174,7 @@ impl Format {
             Format::NetCdf => "netCDF",
             Format::MatrixMarket => "Matrix Market",
             Format::Arrow => "Arrow IPC",
+            Format::Parquet => "Parquet",
             Format::Sidecar => "sidecar",
             Format::Labels => "labels",
             Format::Metadata => "metadata",
@@ -185,7 +187,9 @@ impl Format {
     pub fn holds_values(self) -> bool {
         use Format::*;
         match self {
-            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Original => true,
+            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Parquet | Original => {
+                true
+            },
             Coordinates | Offsets | Validity | EnviHeader | Sidecar | Labels | Metadata | Explanation => false,
         }
     }

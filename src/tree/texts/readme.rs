@@ -165,6 +165,7 @@ fn which_file(description: &Description<'_>) -> String {
     let jobs = [
         (Format::Original, "The file that is stored here, under its own name"),
         (Format::Arrow, "Data frames: pandas, Polars, DuckDB, R"),
+        (Format::Parquet, "Tables and queries: DuckDB, Spark, pandas"),
         (Format::Tsv, "Tables: cut, sort, awk, sqlite3"),
         (Format::Csv, "Tables: spreadsheets"),
         (Format::MatrixMarket, "Sparse matrices: SciPy, scanpy, R, Julia"),
@@ -385,6 +386,7 @@ data.i64.hdr: ENVI has no dates
         };
         let more = [
             unlisted("arrow/cells.arrow", Format::Arrow, None),
+            unlisted("parquet/cells.parquet", Format::Parquet, None),
             unlisted("text/a.mtx", Format::MatrixMarket, Some("a")),
             unlisted("text/a.txt", Format::Grid, Some("a")),
             unlisted("enums/kinds.txt", Format::Labels, None),
@@ -393,7 +395,7 @@ data.i64.hdr: ENVI has no dates
         let text = readme(&description);
         assert!(text.contains("A sparse array of 1234 rows (rows, when, name)"), "{text}");
         let which = text.split("Which file for what").nth(1).unwrap();
-        for path in ["arrow/cells.arrow", "text/cells.tsv", "text/a.mtx", "enums/kinds.txt"] {
+        for path in ["arrow/cells.arrow", "parquet/cells.parquet", "text/cells.tsv", "text/a.mtx", "enums/kinds.txt"] {
             let (list, commands) = which.split_once("What one can do here").unwrap();
             assert!(list.contains(path) && commands.contains(path), "{path}\n{text}");
         }

@@ -1,4 +1,4 @@
-//! Validity as Arrow has it: one bit a cell, the lowest first.
+//! Validity and booleans as Arrow and Parquet have them: one bit a cell, the lowest first.
 
 use std::sync::Arc;
 

@@ -1,0 +1,233 @@
+//! The metadata of a Parquet file: the headers of pages and the footer. The structures, their fields' numbers and the
+//! numbers of encodings are those of `parquet.thrift` of the format's specification.
+
+use super::thrift::{Fields, structure};
+use super::types::{Leaf, Logical};
+
+/// The first and the last bytes of the file.
+pub const MAGIC: [u8; 4] = *b"PAR1";
+
+/// Encodings, by their numbers in Parquet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    Plain = 0,
+    /// Runs, and between them numbers of some bits end to end.
+    Rle = 3,
+    RleDictionary = 8,
+}
+
+const OPTIONAL: i32 = 1;
+const REPEATED: i32 = 2;
+const REQUIRED: i32 = 0;
+
+/// The header of a data page with so many values, nulls included.
+pub fn data_page(bytes: i32, values: i32, encoding: Encoding) -> Vec<u8> {
+    structure(|header| {
+        page(header, 0, bytes);
+        header.structure(5, |data| {
+            data.i32(1, values);
+            data.i32(2, encoding as i32);
+            data.i32(3, Encoding::Rle as i32);
+            data.i32(4, Encoding::Rle as i32);
+        });
+    })
+}
+
+/// The header of a page with the values that indices stand for.
+pub fn dictionary_page(bytes: i32, values: i32) -> Vec<u8> {
+    structure(|header| {
+        page(header, 2, bytes);
+        header.structure(7, |dictionary| {
+            dictionary.i32(1, values);
+            dictionary.i32(2, Encoding::Plain as i32);
+        });
+    })
+}
+
+fn page(header: &mut Fields<'_>, kind: i32, bytes: i32) {
+    header.i32(1, kind);
+    header.i32(2, bytes);
+    header.i32(3, bytes);
+}
+
+/// A column as the footer names it.
+pub struct SchemaColumn<'a> {
+    pub name: &'a str,
+    pub leaf: &'a Leaf,
+    pub is_optional: bool,
+    /// Whether each cell is a list.
+    pub is_list: bool,
+    pub encodings: &'a [Encoding],
+}
+
+impl SchemaColumn<'_> {
+    /// The elements of the schema: one, or of a list three within each other.
+    fn elements(&self, out: &mut Vec<Vec<u8>>) {
+        let repetition = if self.is_optional { OPTIONAL } else { REQUIRED };
+        if !self.is_list {
+            out.push(leaf(self.name, repetition, self.leaf));
+            return;
+        }
+        out.push(structure(|group| {
+            group.i32(3, repetition);
+            group.bytes(4, self.name.as_bytes());
+            group.i32(5, 1);
+            group.i32(6, CONVERTED_LIST);
+            group.structure(10, |logical| logical.structure(3, |_| ()));
+        }));
+        out.push(structure(|group| {
+            group.i32(3, REPEATED);
+            group.bytes(4, b"list");
+            group.i32(5, 1);
+        }));
+        out.push(leaf("element", REQUIRED, self.leaf));
+    }
+
+    fn path(&self) -> Vec<&str> {
+        if self.is_list { vec![self.name, "list", "element"] } else { vec![self.name] }
+    }
+}
+
+/// The older way to say what stored values mean, by its numbers; times that are not of UTC have none.
+const CONVERTED_UTF8: i32 = 0;
+const CONVERTED_LIST: i32 = 3;
+const CONVERTED_DATE: i32 = 6;
+const CONVERTED_UINT_8: i32 = 11;
+const CONVERTED_INT_8: i32 = 15;
+
+fn leaf(name: &str, repetition: i32, leaf: &Leaf) -> Vec<u8> {
+    structure(|element| {
+        element.i32(1, leaf.physical as i32);
+        if let Some(length) = leaf.length {
+            element.i32(2, length);
+        }
+        element.i32(3, repetition);
+        element.bytes(4, name.as_bytes());
+        let converted = match leaf.logical {
+            Some(Logical::String) => Some(CONVERTED_UTF8),
+            Some(Logical::Date) => Some(CONVERTED_DATE),
+            // Of 8, 16, 32 and 64 bits, one after the other.
+            Some(Logical::Integer { bits, is_signed }) => {
+                let first = if is_signed { CONVERTED_INT_8 } else { CONVERTED_UINT_8 };
+                Some(first + (bits / 8).ilog2() as i32)
+            }
+            Some(Logical::Timestamp(_)) | None => None,
+        };
+        if let Some(converted) = converted {
+            element.i32(6, converted);
+        }
+        let Some(logical) = leaf.logical else { return };
+        element.structure(10, |union| match logical {
+            Logical::String => union.structure(1, |_| ()),
+            Logical::Date => union.structure(6, |_| ()),
+            Logical::Timestamp(unit) => union.structure(8, |timestamp| {
+                timestamp.bool(1, false);
+                timestamp.structure(2, |units| units.structure(unit as i16, |_| ()));
+            }),
+            Logical::Integer { bits, is_signed } => union.structure(10, |integer| {
+                integer.i8(1, bits);
+                integer.bool(2, is_signed);
+            }),
+        });
+    })
+}
+
+/// A column of a row group.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// Values, nulls included; of lists those of all.
+    pub values: u64,
+    /// Where the page with the dictionary begins, if there is one.
+    pub dictionary: Option<u64>,
+    /// Where the page with the values begins.
+    pub data: u64,
+    /// Of all pages with their headers.
+    pub bytes: u64,
+    pub statistics: Option<Statistics>,
+}
+
+/// Bounds of the values of a chunk that are not null.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// PLAIN, without a length.
+    pub least: Vec<u8>,
+    pub greatest: Vec<u8>,
+}
+
+impl Chunk {
+    fn write(&self, column: &SchemaColumn<'_>) -> Vec<u8> {
+        structure(|chunk| {
+            chunk.i64(2, self.dictionary.unwrap_or(self.data) as i64);
+            chunk.structure(3, |facts| {
+                facts.i32(1, column.leaf.physical as i32);
+                facts.i32s(2, &column.encodings.iter().map(|&encoding| encoding as i32).collect::<Vec<_>>());
+                facts.texts(3, &column.path());
+                // Uncompressed.
+                facts.i32(4, 0);
+                facts.i64(5, self.values as i64);
+                facts.i64(6, self.bytes as i64);
+                facts.i64(7, self.bytes as i64);
+                facts.i64(9, self.data as i64);
+                if let Some(dictionary) = self.dictionary {
+                    facts.i64(11, dictionary as i64);
+                }
+                if let Some(statistics) = &self.statistics {
+                    facts.structure(12, |fields| {
+                        fields.bytes(5, &statistics.greatest);
+                        fields.bytes(6, &statistics.least);
+                        // Bounds, which need not be values.
+                        fields.bool(7, false);
+                        fields.bool(8, false);
+                    });
+                }
+            });
+        })
+    }
+}
+
+/// A row group with all its columns.
+pub fn row_group(number: usize, rows: u64, chunks: &[Chunk], columns: &[SchemaColumn<'_>]) -> Vec<u8> {
+    structure(|group| {
+        let bytes = chunks.iter().fold(0u64, |sum, chunk| sum.saturating_add(chunk.bytes)).min(i64::MAX as u64);
+        group.structures(1, chunks.iter().zip(columns).map(|(chunk, column)| chunk.write(column)));
+        group.i64(2, bytes as i64);
+        group.i64(3, rows as i64);
+        if let Some(first) = chunks.first() {
+            group.i64(5, first.dictionary.unwrap_or(first.data) as i64);
+        }
+        group.i64(6, bytes as i64);
+        if let Ok(number) = i16::try_from(number) {
+            group.i16(7, number);
+        }
+    })
+}
+
+/// The footer, without the length and the magic bytes behind it.
+pub fn footer(
+    columns: &[SchemaColumn<'_>],
+    rows: u64,
+    groups: impl ExactSizeIterator<Item = Vec<u8>>,
+    arrow_schema: &str,
+) -> Vec<u8> {
+    let mut elements = vec![structure(|root| {
+        root.bytes(4, b"schema");
+        root.i32(5, columns.len() as i32);
+    })];
+    columns.iter().for_each(|column| column.elements(&mut elements));
+    structure(|file| {
+        // Version 2 has unsigned numbers and nanoseconds.
+        file.i32(1, 2);
+        file.structures(2, elements.iter());
+        file.i64(3, rows as i64);
+        file.structures(4, groups);
+        let pair = structure(|pair| {
+            pair.bytes(1, b"ARROW:schema");
+            pair.bytes(2, arrow_schema.as_bytes());
+        });
+        file.structures(5, [pair].iter());
+        file.bytes(6, concat!("tilefs version ", env!("CARGO_PKG_VERSION")).as_bytes());
+        // The order of each column is that of its type; without it nobody believes the least and greatest values.
+        let order = structure(|union| union.structure(1, |_| ()));
+        file.structures(7, columns.iter().map(|_| &order));
+    })
+}

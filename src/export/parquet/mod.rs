@@ -1,0 +1,73 @@
+//! A Parquet file of a table: the columns as they are stored, PLAIN and uncompressed, between the format's metadata.
+//!
+//! | field | Parquet type |
+//! |---|---|
+//! | integers of 8 and 16 bits | `INT32` of that many bits, signed or not |
+//! | integers of 32 and 64 bits, floats | the same, unsigned ones by their logical type |
+//! | booleans | `BOOLEAN` |
+//! | dates in years, months, weeks, days | `DATE` |
+//! | dates in hours, minutes, s, ms; us; ns | `TIMESTAMP` in milli-, micro- and nanoseconds, of no time zone |
+//! | times | `INT64`, the count (of hours and minutes in seconds), to Arrow a duration: Parquet's end with the day |
+//! | dates and times that are finer | `INT64`, the count |
+//! | text of variable length | `STRING`; `CHAR` and blobs `BYTE_ARRAY` |
+//! | text and blobs of fixed length | `FIXED_LEN_BYTE_ARRAY` |
+//! | so many numbers a cell | `LIST`; years to seconds and booleans are the numbers they are there |
+//! | enumerations | the labels, as indices into a dictionary; a code without label is null |
+//!
+//! "Not a time" is null. For readers that make Arrow of it the file has an Arrow schema too, where each field says its
+//! TileDB datatype in the metadata key `tiledb.datatype`.
+
+mod chunk;
+mod file;
+mod groups;
+mod metadata;
+mod statistics;
+mod thrift;
+mod types;
+mod values;
+
+use std::sync::Arc;
+
+use super::column::{Column, Exported, Field, FormatResult, Unrepresentable};
+use file::File;
+pub use groups::TileRows;
+use groups::{RowGroups, rows_of_group};
+use types::ParquetColumn;
+
+/// Whether a Parquet file can hold a field, and if not why.
+pub fn check(field: &Field) -> FormatResult<()> {
+    ParquetColumn::check(field)
+}
+
+/// The Parquet file of columns with the same number of cells. Row groups begin where `tiles` do, if these are given.
+///
+/// The size is known without reading a cell. The footer, and with it all places, needs one offset a row group of every
+/// column of variable length, and where a column has nulls a chunk of it needs the validity of its rows.
+pub fn parquet(columns: &[Column], tiles: Option<&dyn TileRows>) -> FormatResult<Exported> {
+    let rows = columns.first().map_or(0, Column::cells);
+    let (mut stored, mut left_out) = (Vec::new(), Vec::new());
+    for column in columns {
+        column.check()?;
+        if column.cells() != rows {
+            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
+        }
+        match ParquetColumn::new(column) {
+            Ok(column) => stored.push(column),
+            Err(reason) => left_out.push((column.field.name.clone(), reason)),
+        }
+    }
+    if stored.is_empty() {
+        return Err(Unrepresentable::new("Parquet can hold no column of this array"));
+    }
+    let row_length = stored.iter().fold(0u64, |sum, column| {
+        let length = column.row_length().unwrap_or_else(|| 4 + column.values.len() / rows.max(1));
+        sum.saturating_add(length)
+    });
+    let dictionaries = stored.iter().filter_map(|column| column.dictionary.as_ref());
+    let dictionaries = dictionaries.map(|dictionary| dictionary.plain.as_slice().len() as u64).sum();
+    let groups = RowGroups::new(rows, rows_of_group(rows, stored.len() as u64, row_length, dictionaries), tiles);
+    Ok(Exported { content: Arc::new(File::new(stored, groups)?), left_out })
+}
+
+#[cfg(test)]
+mod tests;

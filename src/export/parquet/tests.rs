@@ -1,0 +1,223 @@
+//! What readers cannot see: ranges, reading ahead, sizes, places, damage. The programs that read the files are in
+//! tests/export_tools.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::export::column::{Labels, Summaries, Summary};
+use crate::export::compose::Repeat;
+use crate::export::content::Content;
+use crate::export::testing::{assert_random_access, assert_reads_ahead_within, read_all};
+use crate::format::datatype::Datatype;
+
+fn le<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
+    Arc::new(values.into_iter().flatten().collect::<Vec<u8>>())
+}
+
+fn texts(name: &str, cells: &[Vec<u8>]) -> Column {
+    let field = Field::new(name, Datatype::StringUtf8).with_values_per_cell(None);
+    let mut offsets = vec![0u64];
+    cells.iter().for_each(|cell| offsets.push(offsets[offsets.len() - 1] + cell.len() as u64));
+    let offsets = le(offsets.iter().map(|offset| offset.to_le_bytes()));
+    Column::variable(field, vec![cells.len() as u64], Arc::new(cells.concat()), offsets)
+}
+
+/// Columns of each layout.
+fn sample(rows: usize) -> Vec<Column> {
+    let shape = vec![rows as u64];
+    let fixed = |field: Field, values| Column::fixed(field, shape.clone(), values);
+    let marks = |every: usize| Arc::new((0..rows).map(|i| u8::from(i % every != 1)).collect::<Vec<u8>>());
+    let labels = Labels {
+        name: "kinds".into(),
+        datatype: Datatype::StringUtf8,
+        ordered: true,
+        values: vec![b"T cell".to_vec(), "ß".as_bytes().to_vec(), b"".to_vec()],
+    };
+    let kind = Field::new("kind", Datatype::Int16).with_labels(Arc::new(labels));
+    let words: Vec<Vec<u8>> = (0..rows).map(|i| vec![b'x'; i % 7]).collect();
+    vec![
+        fixed(Field::new("long", Datatype::Int64), le((0..rows as i64).map(i64::to_le_bytes))),
+        fixed(Field::new("float", Datatype::Float32), le((0..rows).map(|i| (i as f32).to_le_bytes())))
+            .with_validity(marks(3)),
+        fixed(Field::new("day", Datatype::DateTimeDay), le((0..rows as i64).map(i64::to_le_bytes))),
+        fixed(Field::new("flag", Datatype::Bool), marks(2)).with_validity(marks(5)),
+        fixed(kind, le((0..rows).map(|i| (i as i16 % 5 - 1).to_le_bytes()))),
+        fixed(
+            Field::new("three", Datatype::Int16).with_values_per_cell(Some(3)),
+            le((0..3 * rows as i16).map(i16::to_le_bytes)),
+        ),
+        texts("text", &words),
+        texts("words", &words).with_validity(marks(4)),
+    ]
+}
+
+/// A file of groups of so many rows.
+fn file_of(columns: &[Column], rows_of_group: u64) -> File {
+    let stored: Vec<ParquetColumn> = columns.iter().map(|column| ParquetColumn::new(column).unwrap()).collect();
+    File::new(stored, RowGroups::new(columns[0].cells(), rows_of_group, None)).unwrap()
+}
+
+#[test]
+fn any_part_can_be_read() {
+    for rows in [0, 1, 100] {
+        assert_random_access(&parquet(&sample(rows), None).unwrap().content);
+    }
+    assert_random_access(&file_of(&sample(1800), 512));
+}
+
+#[test]
+fn columns_are_read_ahead() {
+    let columns = sample(4000);
+    // The nulls of a chunk, codes without label and "not a time" among them, are counted before any of it is there.
+    assert_reads_ahead_within(u64::MAX / 2, |sources| {
+        let watched: Vec<Column> = columns
+            .iter()
+            .map(|column| {
+                let counts_values = column.field.labels.is_some() || column.field.datatype.is_datetime();
+                match counts_values {
+                    true => Column { values: sources.index(column.values.clone()), ..column.clone() },
+                    false => {
+                        let validity = column.validity.clone().map(|validity| sources.index(validity));
+                        Column { validity, ..sources.column(Column { validity: None, ..column.clone() }) }
+                    }
+                }
+            })
+            .collect();
+        Arc::new(file_of(&watched, 1024))
+    });
+}
+
+#[test]
+fn every_datatype_has_a_type_or_a_reason() {
+    for number in 0..44 {
+        let datatype = Datatype::from_number(number).unwrap();
+        for values in [Some(1), Some(3), None] {
+            let field = Field::new("a", datatype).with_values_per_cell(values);
+            let column = match field.cell_size() {
+                Some(size) => Column::fixed(field.clone(), vec![2], Arc::new(vec![0; 2 * size as usize])),
+                None => Column { field: field.clone(), ..texts("a", &[vec![0; 8], vec![0; 16]]) },
+            };
+            assert_eq!(check(&field).is_ok(), ParquetColumn::new(&column).is_ok());
+            let is_list_of_any_length = values.is_none() && !(field.is_bytes() && datatype.size() == 1);
+            assert_eq!(check(&field).is_err(), is_list_of_any_length, "{} {values:?}", datatype.name());
+            if check(&field).is_ok() {
+                let whole = read_all(&parquet(&[column], None).unwrap().content);
+                assert!(whole.starts_with(b"PAR1") && whole.ends_with(b"PAR1"));
+            }
+        }
+    }
+    let null_lists = Field::new("a", Datatype::Int8).with_values_per_cell(Some(2)).with_nullable(true);
+    assert!(check(&null_lists).is_err());
+    assert!(check(&Field::new("a", Datatype::Int8).with_values_per_cell(Some(1 << 20))).is_err());
+}
+
+#[test]
+fn the_length_depends_on_no_value() {
+    let length = |marks: Vec<u8>| {
+        let values = le((0..marks.len() as i64).map(i64::to_le_bytes));
+        let column = Column::fixed(Field::new("a", Datatype::Int64), vec![marks.len() as u64], values);
+        parquet(&[column.with_validity(Arc::new(marks))], None).unwrap().content.len()
+    };
+    assert_eq!(length(vec![0; 3000]), length(vec![1; 3000]));
+    let huge = Repeat::zeros(8 << 32);
+    let column = Column::fixed(Field::new("a", Datatype::Int64), vec![1 << 32], Arc::new(huge));
+    let content = parquet(&[column], None).unwrap().content;
+    assert!(content.len() > 8 << 32 && content.len() < (8 << 32) + (64 << 20));
+    content.read_at(3 << 32, &mut [1; 64]).unwrap();
+    let mut end = [0; 4];
+    content.read_at(content.len() - 4, &mut end).unwrap();
+    assert_eq!(&end, b"PAR1");
+}
+
+#[test]
+fn wrong_offsets_are_errors() {
+    for offsets in [[1u64, 2, 3, 6], [0, 3, 2, 6], [0, 1, 2, 5], [0, 1, 2, 7], [0, u64::MAX, 3, 6], [0, 0, 0, 0]] {
+        for is_nullable in [false, true] {
+            let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
+            let offsets = le(offsets.map(u64::to_le_bytes));
+            let mut column = Column::variable(field, vec![3], Arc::new(b"abcdef".to_vec()), offsets);
+            if is_nullable {
+                column = column.with_validity(Arc::new(vec![1, 0, 1]));
+            }
+            let content = parquet(&[column], None).unwrap().content;
+            let mut all = vec![0; content.len() as usize];
+            assert!(content.read_at(0, &mut all).is_err());
+            for at in 0..all.len() {
+                let _ = content.read_at(at as u64, &mut all[at..]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_an_error_unless_it_is_null() {
+    let days = le([1, i64::from(i32::MAX) + 1, i64::MIN].map(i64::to_le_bytes));
+    let column = Column::fixed(Field::new("a", Datatype::DateTimeDay), vec![3], days);
+    let read = |column: Column| {
+        let content = parquet(&[column], None).unwrap().content;
+        content.read_at(0, &mut vec![0; content.len() as usize])
+    };
+    assert!(read(column.clone()).unwrap_err().to_string().contains("2147483648"));
+    assert!(read(column.with_validity(Arc::new(vec![1, 0, 1]))).is_ok());
+}
+
+/// Bounds that are nowhere else in the file.
+struct Bounds(Vec<u8>, Vec<u8>);
+
+impl Summaries for Bounds {
+    fn summary(&self, rows: std::ops::Range<u64>) -> crate::error::Result<Option<Summary>> {
+        Ok((rows.start == 0).then(|| Summary { least: self.0.clone(), greatest: self.1.clone() }))
+    }
+}
+
+#[test]
+fn bounds_are_those_of_stored_values() {
+    let footer = |datatype: Datatype, least: &[u8], greatest: &[u8]| {
+        let size = datatype.size();
+        let column = Column::fixed(Field::new("a", datatype), vec![8], Arc::new(vec![0; 8 * size]));
+        let summaries: Option<Arc<dyn Summaries>> = Some(Arc::new(Bounds(least.to_vec(), greatest.to_vec())));
+        let whole = read_all(&parquet(&[Column { summaries, ..column }], None).unwrap().content);
+        let length = u32::from_le_bytes(whole[whole.len() - 8..][..4].try_into().unwrap()) as usize;
+        whole[whole.len() - 8 - length..].to_vec()
+    };
+    // Fields 5 and 6 of a struct, binary, greatest first, and two of "false".
+    let has = |footer: &[u8], least: &[u8], greatest: &[u8]| {
+        let length = |value: &[u8]| value.len() as u8;
+        let wanted = [&[0x58, length(greatest)], greatest, &[0x18, length(least)], least, &[0x12, 0x12]].concat();
+        footer.windows(wanted.len()).any(|part| part == wanted)
+    };
+    let small = footer(Datatype::Int8, &[0xfb], &[7]);
+    assert!(has(&small, &[0xfb, 0xff, 0xff, 0xff], &[7, 0, 0, 0]));
+    let days = footer(Datatype::DateTimeDay, &(-3i64).to_le_bytes(), &300i64.to_le_bytes());
+    assert!(has(&days, &(-3i32).to_le_bytes(), &300i32.to_le_bytes()));
+    // A zero is a bound of both zeros.
+    let zeros = footer(Datatype::Float64, &0f64.to_le_bytes(), &(-0f64).to_le_bytes());
+    assert!(has(&zeros, &(-0f64).to_le_bytes(), &0f64.to_le_bytes()));
+    let not_a_time = footer(Datatype::DateTimeMs, &i64::MIN.to_le_bytes(), &5i64.to_le_bytes());
+    let nan = footer(Datatype::Float32, &f32::NAN.to_le_bytes(), &1f32.to_le_bytes());
+    let too_large = footer(Datatype::DateTimeDay, &0i64.to_le_bytes(), &i64::MAX.to_le_bytes());
+    for without in [not_a_time, nan, too_large] {
+        assert!(!without.windows(2).any(|part| part == [0x12, 0x12]));
+    }
+}
+
+proptest! {
+    #[test]
+    fn texts_of_any_length_have_their_place(
+        texts_of_rows in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 1..600),
+        rows_of_group in 1u64..300,
+    ) {
+        let column = texts("a", &texts_of_rows);
+        let whole = read_all(&file_of(&[column], rows_of_group));
+        let groups = RowGroups::new(texts_of_rows.len() as u64, rows_of_group, None);
+        let mut at = 0;
+        for rows in groups.iter() {
+            let here = &texts_of_rows[rows.start as usize..rows.end as usize];
+            let page: Vec<u8> =
+                here.iter().flat_map(|text| [&(text.len() as u32).to_le_bytes()[..], text].concat()).collect();
+            let found = whole[at..].windows(page.len()).position(|part| part == page);
+            prop_assert!(found.is_some_and(|found| found < 64), "{:?}", found);
+            at += found.unwrap() + page.len();
+        }
+    }
+}

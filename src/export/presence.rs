@@ -1,0 +1,126 @@
+//! Which cells have a value that a format with nulls can hold: one that is not null, of an enumeration one with a label,
+//! of dates one that is a date.
+
+use std::sync::Arc;
+
+use super::column::{Column, Labels};
+use super::content::{Content, check_range};
+use super::element::{BLOCK, by_elements};
+use super::number;
+use crate::error::Result;
+use crate::format::datatype::Datatype;
+use crate::read::Output;
+
+/// A byte for each cell of a column, 0 where it has no such value.
+pub struct Presence {
+    values: Arc<dyn Content>,
+    datatype: Datatype,
+    absent: Absent,
+    validity: Option<Arc<dyn Content>>,
+}
+
+/// Values that stand for none.
+enum Absent {
+    /// All but the numbers below this.
+    WithoutLabel(i128),
+    /// The least number, which in dates is "not a time".
+    NotATime,
+}
+
+impl Presence {
+    /// Of a column of codes: whether each has a label and is not null.
+    pub fn of_codes(column: &Column, labels: &Labels) -> Self {
+        Self::new(column, Absent::WithoutLabel(labels.values.len() as i128))
+    }
+
+    /// Of a column of dates: whether each is one and not null.
+    pub fn of_dates(column: &Column) -> Self {
+        Self::new(column, Absent::NotATime)
+    }
+
+    fn new(column: &Column, absent: Absent) -> Self {
+        let datatype = column.field.datatype;
+        Presence { values: column.values.clone(), datatype, absent, validity: column.validity.clone() }
+    }
+
+    fn mark(&self, present: &mut [u8], values: &[u8]) {
+        match self.absent {
+            Absent::WithoutLabel(labels) => {
+                for (present, code) in present.iter_mut().zip(values.chunks_exact(self.datatype.size())) {
+                    let code = number::integer(self.datatype, code).unwrap_or(-1);
+                    *present = u8::from(*present != 0 && (0..labels).contains(&code));
+                }
+            }
+            Absent::NotATime => {
+                for (present, value) in present.iter_mut().zip(values.as_chunks().0) {
+                    *present = u8::from(*present != 0 && i64::from_le_bytes(*value) != i64::MIN);
+                }
+            }
+        }
+    }
+}
+
+impl Content for Presence {
+    fn len(&self) -> u64 {
+        self.values.len() / self.datatype.size() as u64
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let size = self.datatype.size();
+        let mut values = Vec::new();
+        by_elements(1, BLOCK / size, offset, out, |first, mut out| {
+            let count = out.len();
+            self.values.read(first * size as u64, out.aside(count.saturating_mul(size as u64), &mut values))?;
+            match &self.validity {
+                Some(validity) => validity.read(first, out.part(0..count))?,
+                None => out.wanted().into_iter().for_each(|out| out.fill(1)),
+            }
+            if let Some(out) = out.wanted() {
+                self.mark(out, &values);
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::Field;
+    use crate::export::testing::{assert_random_access, assert_reads_ahead, read_all};
+
+    fn codes(count: u8) -> Column {
+        let labels = Labels {
+            name: "kinds".into(),
+            datatype: Datatype::StringUtf8,
+            ordered: false,
+            values: vec![b"a".to_vec(), b"b".to_vec()],
+        };
+        let field = Field::new("kind", Datatype::Int8).with_labels(Arc::new(labels));
+        let codes: Vec<u8> = (0..count).map(|i| [0, 1, 2, 0xff][usize::from(i % 4)]).collect();
+        let column = Column::fixed(field, vec![count.into()], Arc::new(codes));
+        column.with_validity(Arc::new((0..count).map(|i| u8::from(i % 8 != 1)).collect::<Vec<u8>>()))
+    }
+
+    #[test]
+    fn codes_need_a_label_and_dates_a_time() {
+        let column = codes(200);
+        let present = Presence::of_codes(&column, column.field.labels.as_ref().unwrap());
+        assert_eq!(read_all(&present)[..8], [1, 0, 0, 0, 1, 1, 0, 0]);
+        assert_random_access(&present);
+        let dates = [0, i64::MIN, -1, i64::MAX].map(i64::to_le_bytes).concat();
+        let column = Column::fixed(Field::new("day", Datatype::DateTimeDay), vec![4], Arc::new(dates));
+        assert_eq!(read_all(&Presence::of_dates(&column)), [1, 0, 1, 1]);
+        let column = column.with_validity(Arc::new(vec![2, 1, 0, 1]));
+        assert_eq!(read_all(&Presence::of_dates(&column)), [1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn values_and_validity_are_read_ahead() {
+        assert_reads_ahead(|sources| {
+            let column = sources.column(codes(200));
+            Arc::new(Presence::of_codes(&column, column.field.labels.as_ref().unwrap()))
+        });
+    }
+}

@@ -1,0 +1,74 @@
+"""A query of a Parquet file in a mount reads the columns and the row groups that it needs, no others.
+
+`make` writes an array; `check`, once that is mounted, counts the bytes that each reader asks for."""
+
+import sys
+
+import duckdb
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import tiledb
+
+ROWS = 2_000_000
+TILE = 50_000
+
+
+def make():
+    dimension = tiledb.Dim("when", domain=(0, 10**9), tile=10**6, dtype="i8")
+    names = [tiledb.Attr(name, dtype="f8") for name in "abcd"]
+    attributes = [tiledb.Attr("number", dtype="i4"), tiledb.Attr("word", dtype="ascii", var=True), *names]
+    schema = tiledb.ArraySchema(tiledb.Domain(dimension), attributes, sparse=True, capacity=TILE)
+    tiledb.Array.create("table", schema)
+    # In two fragments, one behind the other, so that no rows are merged.
+    for half in range(2):
+        rows = np.arange(half * ROWS // 2, (half + 1) * ROWS // 2)
+        words = np.array([f"{row // 1000:09}" for row in rows], "S9")
+        values = {name: rows / (number + 1) for number, name in enumerate("abcd")}
+        with tiledb.open("table", "w") as array:
+            array[rows * 3] = {"number": (ROWS - rows).astype("i4"), "word": words, **values}
+    print("table")
+
+
+def asked():
+    """Bytes that this process has read so far."""
+    return int(next(line for line in open("/proc/self/io") if line.startswith("rchar")).split()[1])
+
+
+def check():
+    path = "mnt_table/parquet/cells.parquet"
+    metadata = pyarrow.parquet.read_metadata(path)
+    groups, size = metadata.num_row_groups, metadata.num_rows * (8 + 4 + 13 + 4 * 8)
+    assert metadata.num_rows == ROWS and 10 <= groups <= 40, metadata
+    # All begin with a tile.
+    row = 0
+    for group in range(groups):
+        assert row % TILE == 0, (group, row)
+        row += metadata.row_group(group).num_rows
+    rows = np.arange(ROWS)
+    queries = [
+        # The condition, the rows that fit, how many row groups can have them.
+        ("\"when\" BETWEEN 3000000 AND 3000300", ("when", 3000000, 3000300), (rows >= 1000000) & (rows <= 1000100), 1),
+        ("number BETWEEN 500 AND 600", ("number", 500, 600), (ROWS - rows >= 500) & (ROWS - rows <= 600), 1),
+        ("word BETWEEN '000000700' AND '000000701'", ("word", "000000700", "000000701"), (rows // 1000 >= 700) & (rows // 1000 <= 701), 2),
+    ]
+    footer = metadata.serialized_size
+    for condition, (column, low, high), fits, most in queries:
+        wanted = float((rows[fits] / 2).sum())
+        # Two columns of some row groups, and what readers look at before: the footer, twice.
+        limit = most * (size // groups) * 24 // 57 + 2 * footer + (1 << 20)
+        before = asked()
+        found = duckdb.sql(f"SELECT sum(b) FROM '{path}' WHERE {condition}").fetchone()[0]
+        read = asked() - before
+        assert abs(found - wanted) < 1 and read < limit, f"DuckDB reads {read} of {size} bytes for {condition}: {found}, not {wanted}"
+        before = asked()
+        table = pyarrow.parquet.read_table(path, columns=["b"], filters=[(column, ">=", low), (column, "<=", high)], use_threads=False)
+        read = asked() - before
+        found = float(table["b"].to_numpy().sum())
+        assert abs(found - wanted) < 1 and read < limit, f"pyarrow reads {read} of {size} bytes for {condition}: {found}, not {wanted}"
+    # Bounds need not be values: what is asked of them is read.
+    least, most = duckdb.sql(f"SELECT min(number), max(number) FROM '{path}'").fetchone()
+    assert (least, most) == (1, ROWS), (least, most)
+
+
+make() if sys.argv[1] == "make" else check()
