@@ -1,7 +1,9 @@
 //! Cells become the bytes of files: each format is a [`Content`] computed by arithmetic from offset to cell.
 
 pub mod arrow;
+pub mod boxes;
 pub mod calendar;
+pub mod cf;
 pub mod column;
 pub mod compose;
 pub mod content;
@@ -10,6 +12,7 @@ pub mod envi;
 pub mod extension;
 pub mod georeference;
 pub mod masked;
+mod names;
 pub mod netcdf;
 pub mod npy;
 pub mod number;
@@ -22,8 +25,10 @@ pub mod sidecar;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
+pub mod tiff;
 pub mod var;
 pub mod wkt;
+pub mod zarr;
 
 pub use column::{Column, Columns, Exported, Field, FormatResult, Labels, Metadatum, Unrepresentable};
 pub use content::{Content, Forward};

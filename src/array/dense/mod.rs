@@ -14,6 +14,6 @@ mod written;
 
 pub use axis::AxisCoordinates;
 pub use column::DenseColumn;
-pub use selection::{AxisRange, AxisSelection, Selection};
+pub use selection::{AxisRange, AxisSelection, IndexBox, Selection};
 pub use var::DenseVarColumn;
 pub use view::DenseView;

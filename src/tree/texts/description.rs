@@ -144,6 +144,9 @@ pub enum Format {
     NetCdf,
     MatrixMarket,
     Arrow,
+    /// The file that says what is in a Zarr group.
+    Zarr,
+    Tiff,
     /// A file that points to a raw one: `.vrt`, `.nhdr`, `.mhd`.
     Sidecar,
     /// The labels of an enumeration.
@@ -173,6 +176,8 @@ impl Format {
             Format::NetCdf => "netCDF",
             Format::MatrixMarket => "Matrix Market",
             Format::Arrow => "Arrow IPC",
+            Format::Zarr => "Zarr",
+            Format::Tiff => "BigTIFF",
             Format::Sidecar => "sidecar",
             Format::Labels => "labels",
             Format::Metadata => "metadata",
@@ -185,7 +190,8 @@ impl Format {
     pub fn holds_values(self) -> bool {
         use Format::*;
         match self {
-            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Original => true,
+            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Zarr | Tiff
+            | Original => true,
             Coordinates | Offsets | Validity | EnviHeader | Sidecar | Labels | Metadata | Explanation => false,
         }
     }
