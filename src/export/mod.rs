@@ -2,7 +2,9 @@
 
 pub mod arrow;
 mod bits;
+pub mod boxes;
 pub mod calendar;
+pub mod cf;
 pub mod column;
 pub mod compose;
 pub mod content;
@@ -11,6 +13,7 @@ pub mod envi;
 pub mod extension;
 pub mod georeference;
 pub mod masked;
+mod names;
 pub mod netcdf;
 pub mod npy;
 pub mod number;
@@ -25,8 +28,10 @@ pub mod sidecar;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod text;
+pub mod tiff;
 pub mod var;
 pub mod wkt;
+pub mod zarr;
 
 pub use column::{Column, Columns, Exported, Field, FormatResult, Labels, Metadatum, Unrepresentable};
 pub use content::{Content, Forward};

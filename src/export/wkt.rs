@@ -121,6 +121,22 @@ impl<'a> CoordinateSystem<'a> {
         }
     }
 
+    /// The system's own name.
+    pub fn name(&self) -> Option<&'a str> {
+        self.element.text()
+    }
+
+    /// Its number in the list of the EPSG, where it says one.
+    pub fn epsg(&self) -> Option<u16> {
+        let identifier = self.element.children().find(|child| {
+            child.is(&["AUTHORITY", "ID"]) && child.text().is_some_and(|text| text.eq_ignore_ascii_case("EPSG"))
+        })?;
+        match identifier.values.get(1)? {
+            Value::Text(number) | Value::Word(number) => number.parse().ok(),
+            Value::Element(_) => None,
+        }
+    }
+
     /// Metres or, of a geographic system, radians in one unit of the coordinates; with the unit's name.
     pub fn unit(&self) -> Option<(&'a str, f64)> {
         let of = |element: &Element<'a>| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::lazy::{FixedFolder, LazyFile};
-use super::node::Node;
+use super::node::{Folder, Node};
 use super::texts::{FileFacts, Files, Format};
 
 /// A folder in the making.
@@ -74,6 +74,18 @@ impl FolderBuilder {
         } else {
             self.folder.add_unlisted(name, node);
         }
+    }
+
+    /// Adds a folder that is found by its name alone, and all of which is one thing in the list: its file `main`.
+    pub fn add_unlisted_whole(&mut self, name: &str, main: &str, format: Format, folder: Arc<dyn Folder>) {
+        self.facts.push(FileFacts {
+            path: format!("{}{name}/{main}", self.prefix),
+            format,
+            field: None,
+            bytes: None,
+            listed: false,
+        });
+        self.folder.add_unlisted(name, Node::Folder(folder));
     }
 
     fn note(&mut self, name: &str, format: Format, field: Option<&str>, file: &LazyFile, listed: bool) {

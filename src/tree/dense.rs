@@ -9,7 +9,7 @@ use super::options::Extent;
 use super::subarray::{FieldId, Subarray};
 use super::texts::CoveredBox;
 use crate::array::dense::{
-    AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, Selection,
+    AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
     grid::{Grid, PositionBox},
 };
 use crate::array::{Array, FieldFile};
@@ -258,6 +258,14 @@ impl Subarray for DenseSubarray {
         let fill = attribute.fill.clone();
         let column = DenseColumn::new(view, Arc::new(selection), number, FieldFile::Data, fill)?;
         Ok(Some(Arc::new(RawFile(column))))
+    }
+
+    fn extents(&self) -> Option<Vec<u64>> {
+        Some(self.dense.grid.axes.iter().map(|axis| axis.extent.max(1)).collect())
+    }
+
+    fn part(&self, cells: &IndexBox) -> Result<Arc<dyn Subarray>> {
+        Ok(Arc::new(DenseSubarray::new(self.dense.clone(), self.selection.part(cells)?)))
     }
 
     fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {

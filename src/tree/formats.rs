@@ -10,6 +10,8 @@ use super::rasters::{self, Rasters};
 use super::subarray::{FieldId, column};
 use super::tables;
 use super::texts::Format;
+use super::tiff;
+use super::zarr;
 use crate::error::{Error, Result};
 use crate::export::column::Columns;
 use crate::export::extension::of_datatype;
@@ -38,7 +40,9 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
     });
     builder.add_folder("arrow", false, |folder| tables::add_arrow(folder, fields));
     builder.add_folder("parquet", false, |folder| tables::add_parquet(folder, fields));
+    zarr::add_to(builder, fields);
     if !is_sparse {
+        builder.add_folder("tiff", false, |pictures| tiff::add_to(pictures, fields));
         builder.add_folder("F", false, |column_major| {
             fields.attributes().for_each(|id| add_column_major(column_major, fields, id));
         });
@@ -127,10 +131,7 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
     let fields = &rasters::without_padding(fields)?;
     let rasters = Rasters::of(fields)?;
     let column = |id: FieldId| -> Result<Column> {
-        let mut field = rasters.describe(id)?;
-        if let FieldId::Attribute(number) = id {
-            field.labels = enums::labels(fields.subarray.array(), number)?;
-        }
+        let field = rasters.describe_all(id)?;
         let is_text = field.datatype.is_string() && field.datatype.size() == 1;
         let mut column = column(&*fields.subarray, id, field)?;
         if let Some(offsets) = column.offsets.as_ref().filter(|_| is_text) {
@@ -147,8 +148,7 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
         dimensions: dimensions.collect::<Result<_>>()?,
         attributes: fields.attributes().map(column).collect::<Result<_>>()?,
         metadata: rasters.notes.of_array.clone(),
-        // All rasters of an array are in the same place.
-        georeference: fields.attributes().find_map(|id| rasters.georeference(id).transpose()).transpose()?,
+        georeference: rasters.georeference_of_all()?,
     };
     Ok(netcdf(&columns).map_err(unrepresentable)?.file.content)
 }

@@ -18,6 +18,7 @@ use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::open::open_folder;
 use super::options::OpenOptions;
 use super::xattrs::{self, ExtendedAttributes};
+use super::zarr::{ZARR, ZarrOfMembers};
 use crate::array::{Group, ObjectKind};
 use crate::error::{Error, Result};
 use crate::storage::StoreKey;
@@ -98,6 +99,21 @@ impl GroupFolder {
         folder
     }
 
+    /// `zarr/`.
+    fn zarr(&self) -> impl Folder + use<> {
+        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
+        let members = GroupFolder {
+            group: self.group.clone(),
+            options: self.options.clone(),
+            last_commit: self.last_commit,
+            modified: self.modified,
+            members: Mutex::default(),
+            kept,
+        };
+        let group = self.group.clone();
+        ZarrOfMembers::new(Arc::new(members), move || group.metadata())
+    }
+
     fn history(&self) -> History {
         let (group, options) = (self.group.clone(), self.options.clone());
         let of_times = self.group.clone();
@@ -117,6 +133,7 @@ impl Folder for GroupFolder {
                 let group = self.group.clone();
                 Ok(Some(Node::File(Arc::new(LazyFile::text(self.modified, move || readme(&group))))))
             }
+            ZARR => Ok(Some(Node::Folder(Arc::new(self.zarr())))),
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
             _ => self.member(name),
         }

@@ -33,8 +33,10 @@ pub mod sparse;
 pub mod subarray;
 pub mod tables;
 pub mod texts;
+mod tiff;
 pub mod time;
 pub mod xattrs;
+mod zarr;
 
 pub use node::{Entry, EntryKind, File, Folder, Node};
 pub use open::{Stored, local_path, open, open_array, open_stored, open_stored_in, root};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::builder::FolderBuilder;
 use super::coordinates::Coordinates;
+use super::enums;
 use super::fields::FieldFolder;
 use super::grammar::By;
 use super::lazy::LazyFile;
@@ -205,8 +206,31 @@ impl<'a> Rasters<'a> {
         Ok(field)
     }
 
+    /// As [`Rasters::describe`], and the labels of its enumeration.
+    ///
+    /// # Errors
+    /// When metadata that is needed, or the enumeration, cannot be read.
+    pub fn describe_all(&self, id: FieldId) -> Result<Field> {
+        let mut field = self.describe(id)?;
+        if let FieldId::Attribute(number) = id {
+            field.labels = enums::labels(self.fields.subarray.array(), number)?;
+        }
+        Ok(field)
+    }
+
+    /// Where the rows and columns of all attributes lie: all rasters of an array are in the same place.
+    ///
+    /// # Errors
+    /// As [`Rasters::georeference`].
+    pub fn georeference_of_all(&self) -> Result<Option<GeoreferencedAxes>> {
+        self.fields.attributes().find_map(|id| self.georeference(id).transpose()).transpose()
+    }
+
     /// What is known of an attribute as a raster.
-    fn scene(&self, id: FieldId, field: &Field) -> Result<Scene> {
+    ///
+    /// # Errors
+    /// As [`Rasters::georeference`].
+    pub fn scene(&self, id: FieldId, field: &Field) -> Result<Scene> {
         let mut bands = self.bands(id, field);
         let note = |key: &str| field.notes.iter().find(|note| note.key == key);
         let text = |key: &str| note(key).and_then(|note| String::from_utf8(note.value.clone()).ok());

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::grammar::{self, By};
 use crate::array::Array;
-use crate::array::dense::Selection;
-use crate::error::Result;
+use crate::array::dense::{IndexBox, Selection};
+use crate::error::{Error, Result};
+use crate::export::boxes::Boxes;
 use crate::export::column::Summaries;
 use crate::export::parquet::TileRows;
 use crate::export::{Column, Content, Field};
@@ -136,6 +137,19 @@ pub trait Subarray: Send + Sync {
         Ok(None)
     }
 
+    /// How long the tiles of a dense array are along each axis; `None` for sparse arrays.
+    fn extents(&self) -> Option<Vec<u64>> {
+        None
+    }
+
+    /// The cells in a box of what is shown of a dense array.
+    ///
+    /// # Errors
+    /// For sparse arrays.
+    fn part(&self, _cells: &IndexBox) -> Result<Arc<dyn Subarray>> {
+        Err(Error::internal("a sparse array has rows and no boxes"))
+    }
+
     /// The cells of the whole array that a selection names, in their place.
     ///
     /// # Errors
@@ -164,4 +178,43 @@ pub fn column(subarray: &dyn Subarray, id: FieldId, field: Field) -> Result<Colu
     };
     column.bounds = bounds;
     Ok(if nullable { column.with_validity(subarray.validity(id)?) } else { column })
+}
+
+/// The cells of an attribute of a dense array, of which any box can be had.
+pub struct DenseBoxes {
+    subarray: Arc<dyn Subarray>,
+    id: FieldId,
+    field: Field,
+    shape: Vec<u64>,
+    extents: Vec<u64>,
+}
+
+impl DenseBoxes {
+    /// `field` describes the attribute. Nothing is read.
+    ///
+    /// # Errors
+    /// For sparse arrays.
+    pub fn new(subarray: Arc<dyn Subarray>, id: FieldId, field: Field) -> Result<Self> {
+        let extents = subarray.extents().ok_or_else(|| Error::internal("a sparse array has no tiles of cells"))?;
+        let shape = subarray.shape()?;
+        Ok(DenseBoxes { subarray, id, field, shape, extents })
+    }
+}
+
+impl Boxes for DenseBoxes {
+    fn field(&self) -> &Field {
+        &self.field
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn extents(&self) -> Vec<u64> {
+        self.extents.clone()
+    }
+
+    fn column(&self, cells: &IndexBox) -> Result<Column> {
+        column(&*self.subarray.part(cells)?, self.id, self.field.clone())
+    }
 }

@@ -166,6 +166,35 @@ fn scipy_netcdf4_and_xarray_open_the_netcdf_file() {
 }
 
 #[test]
+fn zarr_xarray_and_dask_open_the_zarr_group() {
+    let numbers = ["types_numbers", "types_times", "types_text", "multi_value", "fill", "dims_1", "dims_3", "dims_4"];
+    let others = ["nullable", "var", "enumerations", "odd_names", "anonymous_dimension", "partial", "no_fragment"];
+    let shapes = ["order_tile_col_cell_col_3d", "dim_uint64", "dim_datetime_day", "current_domain", "labels", "table"];
+    let dense = numbers.iter().chain(&others).chain(&shapes).map(|name| format!("arrays/dense/{name}"));
+    let sparse = ["types", "nullable", "enumerations", "dim_text", "dim_times", "hilbert", "deletes", "empty"];
+    let sparse = sparse.iter().map(|name| format!("arrays/sparse/{name}"));
+    let arrays: Vec<String> = ["demo".to_owned()].into_iter().chain(dense).chain(sparse).collect();
+    python_on(
+        "numpy, zarr, xarray, dask.array",
+        "zarr_files.py",
+        &arrays.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn tifffile_and_rasterio_open_the_pictures() {
+    let shapes = ["dims_2", "dims_3", "types_numbers", "multi_value", "order_tile_col_cell_col_3d", "dim_extent_1"];
+    let arrays = shapes.iter().map(|name| format!("arrays/dense/{name}"));
+    let arrays: Vec<String> = ["demo".to_owned()].into_iter().chain(arrays).collect();
+    python_on("numpy, tifffile, rasterio", "tiff_files.py", &arrays.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn ome_zarr_opens_a_pyramid_of_pictures() {
+    made_and_checked("numpy, tiledb, zarr, dask.array, ome_zarr.reader", "pyramid_files.py");
+}
+
+#[test]
 fn pyarrow_pandas_and_scipy_read_the_tables() {
     let arrays = ["order_tile_row_cell_row", "consolidated", "dim_times", "nullable", "dim_text", "dim_integers"];
     let more = ["dups", "enumerations", "empty", "hilbert", "deletes_many", "soma_matrix"];
@@ -403,7 +432,7 @@ end program
 }
 
 #[test]
-fn imagemagick_reads_raw_pixels() {
+fn imagemagick_reads_raw_pixels_and_pictures() {
     let Some(convert) = imagemagick() else { return };
     // Size and depth are arguments; both arrays have 30 columns.
     for (array, attribute, file, depth) in [
@@ -422,6 +451,10 @@ fn imagemagick_reads_raw_pixels() {
             mounted.run(convert, &[&reading[..], &writing].concat());
             let expected = &expected[first * row..(first + count) * row];
             assert!(fs::read(mounted.path("out")).unwrap() == expected, "{array} {prefix}{file}");
+            // A picture says that itself.
+            let picture = format!("mnt/{prefix}tiff/{attribute}.tif");
+            mounted.run(convert, &[&[picture.as_str()][..], &writing].concat());
+            assert!(fs::read(mounted.path("out")).unwrap() == expected, "{array} {picture}");
         }
     }
 }

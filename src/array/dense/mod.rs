@@ -15,7 +15,7 @@ mod written;
 
 pub use axis::AxisCoordinates;
 pub use column::DenseColumn;
-pub use selection::{AxisRange, AxisSelection, Selection};
+pub use selection::{AxisRange, AxisSelection, IndexBox, Selection};
 pub use summary::CellSummary;
 pub use var::DenseVarColumn;
 pub use view::DenseView;

@@ -76,6 +76,17 @@ impl AxisSelection {
         self.runs(index, 1).next().map(|run| run.first)
     }
 
+    /// The positions of the indices from `index`, `count` of them, as a selection of their own.
+    pub fn part(&self, index: u64, count: u64) -> Self {
+        let mut part = AxisSelection { ranges: Vec::new(), starts: Vec::new(), length: 0 };
+        for range in self.runs(index, count) {
+            part.starts.push(part.length);
+            part.length += range.count;
+            part.ranges.push(range);
+        }
+        part
+    }
+
     /// The positions of the indices from `index`, `count` of them, as ranges in order.
     pub fn runs(&self, index: u64, count: u64) -> impl Iterator<Item = AxisRange> + '_ {
         let start = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
@@ -119,6 +130,18 @@ impl Selection {
 
     pub fn axes(&self) -> &[AxisSelection] {
         &self.axes
+    }
+
+    /// The positions of a box of indices, which lies within the shape, as a selection of their own.
+    ///
+    /// # Errors
+    /// Where the box has more axes than the selection, or fewer.
+    pub fn part(&self, cells: &IndexBox) -> Result<Self> {
+        if cells.first.len() != self.axes.len() || cells.count.len() != self.axes.len() {
+            return Err(Error::internal("a box of another number of axes"));
+        }
+        let axes = self.axes.iter().zip(cells.first.iter().zip(&cells.count));
+        Selection::new(axes.map(|(axis, (&first, &count))| axis.part(first, count)).collect())
     }
 
     /// Indices per axis.
@@ -174,6 +197,24 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_part_selects_what_its_indices_do() {
+        let ranges = [AxisRange { first: 3, step: -2, count: 2 }, AxisRange { first: 8, step: 1, count: 3 }];
+        let axis = AxisSelection::new(ranges, 11).unwrap();
+        let positions = |axis: &AxisSelection| (0..axis.len()).map(|n| axis.position(n).unwrap()).collect::<Vec<_>>();
+        let all = positions(&axis);
+        for first in 0..=all.len() {
+            for end in first..=all.len() {
+                let part = axis.part(first as u64, (end - first) as u64);
+                assert_eq!(positions(&part), all[first..end], "{first}..{end}");
+            }
+        }
+        let selection = Selection::new(vec![axis, AxisSelection::contiguous(5, 9)]).unwrap();
+        let part = selection.part(&IndexBox { first: vec![1, 2], count: vec![2, 3] }).unwrap();
+        assert_eq!((part.shape(), part.axes()[1].position(0)), (vec![2, 3], Some(7)));
+        assert!(selection.part(&IndexBox { first: vec![1], count: vec![2] }).is_err());
+    }
 
     #[test]
     fn runs_follow_the_ranges() {

@@ -4,6 +4,7 @@
 use super::Version;
 use super::types::NcType;
 use super::variables::Variable;
+use crate::export::cf::{Remark, Said};
 
 const DIMENSIONS: u32 = 0x0a;
 const VARIABLES: u32 = 0x0b;
@@ -30,6 +31,18 @@ impl Attribute {
     /// A text.
     pub fn text(name: &str, text: impl Into<String>) -> Self {
         Attribute { name: name.into(), nc_type: NcType::Char, values: text.into().into_bytes() }
+    }
+}
+
+impl From<Remark> for Attribute {
+    fn from(remark: Remark) -> Self {
+        match remark.value {
+            Said::Text(text) => Attribute::text(remark.name, text),
+            Said::Numbers(numbers) => {
+                let values = numbers.into_iter().flat_map(f64::to_be_bytes).collect();
+                Attribute { name: remark.name.into(), nc_type: NcType::Double, values }
+            }
+        }
     }
 }
 

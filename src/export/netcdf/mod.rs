@@ -33,8 +33,6 @@
 
 mod header;
 mod metadata;
-mod names;
-mod place;
 mod types;
 mod variables;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Version;
-use crate::export::calendar;
+use crate::export::cf::days_of;
 use crate::export::content::Content;
 use crate::export::element::{Converted, Swapped};
 use crate::format::datatype::{Datatype, Kind};
@@ -124,36 +124,6 @@ fn narrow(datatype: Datatype, (lowest, highest): (i128, i128)) -> Option<NcType>
     let (lowest, highest) = (days(lowest)?, days(highest)?);
     let within = |limit: i128| lowest >= -limit && highest <= limit;
     if within(i128::from(i32::MAX)) { Some(NcType::Int) } else { within(EXACT_IN_DOUBLE).then_some(NcType::Double) }
-}
-
-/// The conversion to days, for dates in units that CF has no exact name for.
-fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
-    match datatype {
-        Datatype::DateTimeYear => Some(calendar::days_of_years),
-        Datatype::DateTimeMonth => Some(calendar::days_of_months),
-        Datatype::DateTimeWeek => Some(|weeks| weeks.checked_mul(7)),
-        _ => None,
-    }
-}
-
-/// The `units` of a date or time, as CF and UDUNITS spell them.
-///
-/// Dates finer than nanoseconds get no "since": no reader can decode them, and some would refuse the file.
-pub fn units(datatype: Datatype) -> Option<String> {
-    let unit = match datatype.time_unit()? {
-        "Y" | "M" | "W" | "D" => "days",
-        "h" => "hours",
-        "m" => "minutes",
-        "s" => "seconds",
-        "ms" => "milliseconds",
-        "us" => "microseconds",
-        "ns" => "nanoseconds",
-        "ps" => return Some("picoseconds".into()),
-        "fs" => return Some("femtoseconds".into()),
-        _ => return Some("attoseconds".into()),
-    };
-    let since = if datatype.is_datetime() { " since 1970-01-01" } else { "" };
-    Some(format!("{unit}{since}"))
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use super::Version;
 use super::header::{Attribute, Dimension};
 use super::metadata;
-use super::names::Names;
-use super::place::{self, Direction};
-use super::types::{Encoding, NcType, units};
+use super::types::{Encoding, NcType};
+use crate::export::cf::{self, Direction};
 use crate::export::column::{Column, Columns, FormatResult, Labels, Metadatum, Unrepresentable};
 use crate::export::compose::Repeat;
 use crate::export::content::Content;
+use crate::export::element::Swapped;
 use crate::export::georeference::Georeference;
 use crate::export::masked::Masked;
+use crate::export::names::Names;
 use crate::export::number;
 use crate::export::padded::Padded;
 use crate::format::datatype::{Datatype, Kind};
@@ -42,19 +43,12 @@ const LONGEST_IN_CDF2: u64 = u32::MAX as u64 - 3;
 /// The longest dimension of CDF-2.
 const LONGEST_DIMENSION_OF_CDF2: u64 = i32::MAX as u64 - 3;
 
-/// More labels than this are no `flag_meanings`.
-const MOST_FLAGS: usize = 256;
-
 /// The labels of an enumeration are padded to the longest, in memory; they may take this many bytes.
 const MOST_LABEL_BYTES: u64 = 64 << 20;
 
 /// Text of variable length may take this many bytes when it is padded to the longest, or so many times its own.
 const MOST_PADDED: u64 = 64 << 20;
 const MOST_TIMES_PADDED: u64 = 16;
-
-/// Attributes whose values have the type of the variable's own.
-const LIKE_THE_VALUES: [&str; 6] =
-    ["missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
 
 /// Everything that the header lists.
 pub struct Plan {
@@ -101,7 +95,7 @@ struct Builder {
 impl Builder {
     fn new(version: Version) -> Self {
         let plan = Plan { dimensions: Vec::new(), attributes: Vec::new(), variables: Vec::new(), left_out: Vec::new() };
-        Builder { version, plan, names: Names::default(), shared: Vec::new() }
+        Builder { version, plan, names: Names::of_netcdf(), shared: Vec::new() }
     }
 
     fn dense(&mut self, columns: &Columns) -> FormatResult<()> {
@@ -124,14 +118,14 @@ impl Builder {
             let transform = earthly.and_then(|(place, _)| place.transform).filter(|_| !are_labelled);
             let mut on_earth = match earthly {
                 Some((place, direction)) if are_labelled || transform.is_some() => {
-                    place::axis_attributes(place, direction)
+                    cf::axis_remarks(place, direction).into_iter().map(Attribute::from).collect()
                 }
                 _ => Vec::new(),
             };
             let (nc_type, content, mut attributes) = match (transform, earthly) {
                 (Some(transform), Some((_, direction))) => {
-                    let content = place::coordinates(transform, direction, axis.cells());
-                    (NcType::Double, content, Vec::new())
+                    let content = cf::coordinates(transform, direction, axis.cells());
+                    (NcType::Double, Arc::new(Swapped::new(content, 8)) as Arc<dyn Content>, Vec::new())
                 }
                 _ => {
                     let encoding = self.encoding(axis)?;
@@ -267,7 +261,7 @@ impl Builder {
 
     /// Adds what the array's metadata says of this field to what we say. `encoding` is that of its values.
     fn add_notes(&self, attributes: &mut Vec<Attribute>, column: &Column, encoding: Option<Encoding>) {
-        let mut names = Names::default();
+        let mut names = Names::of_netcdf();
         attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
         for note in &column.field.notes {
             let ours = attributes.iter_mut().find(|ours| ours.name == note.key);
@@ -289,8 +283,8 @@ impl Builder {
                 (Some(_), _) => {}
                 (None, key) => {
                     let name = names.give(key);
-                    let like_the_values =
-                        encoding.filter(|_| LIKE_THE_VALUES.contains(&key) && note.datatype == column.field.datatype);
+                    let like_the_values = encoding
+                        .filter(|_| cf::LIKE_THE_VALUES.contains(&key) && note.datatype == column.field.datatype);
                     let values = like_the_values.and_then(|encoding| {
                         let each = note.value.chunks_exact(note.datatype.size());
                         let values = each.map(|value| encoding.apply_to(value)).collect::<Option<Vec<_>>>()?;
@@ -357,11 +351,12 @@ impl Builder {
     fn grid_mapping(&mut self, place: &Georeference) {
         let name = self.names.give("crs");
         self.shared.push(Attribute::text("grid_mapping", name.clone()));
-        self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), place::grid_mapping(place));
+        let attributes = cf::grid_mapping(place).into_iter().map(Attribute::from).collect();
+        self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), attributes);
     }
 
     fn global_attributes(&mut self, metadata: &[Metadatum]) {
-        let mut names = Names::default();
+        let mut names = Names::of_netcdf();
         for metadatum in metadata {
             let name = names.give(&metadatum.key);
             self.plan.attributes.push(metadata::attribute(name, metadatum, self.version));
@@ -381,7 +376,7 @@ impl Builder {
         if encoding.unsigned {
             attributes.push(Attribute::text("_Unsigned", "true"));
         }
-        if let Some(units) = units(field.datatype) {
+        if let Some(units) = cf::units(field.datatype) {
             if units.contains("since") {
                 attributes.push(Attribute::text("calendar", "proleptic_gregorian"));
             }
@@ -436,25 +431,14 @@ fn label_bounds(labels: &Labels) -> Option<(i128, i128)> {
     numbers.collect::<Option<Vec<_>>>().and_then(|n| Some((*n.iter().min()?, *n.iter().max()?)))
 }
 
-/// CF's `flag_values` and `flag_meanings` of a few text labels: one word each.
+/// CF's `flag_values` and `flag_meanings` of a few text labels.
 fn flags(labels: &Labels, encoding: Encoding, codes: Datatype) -> Vec<Attribute> {
-    let count = labels.values.len();
-    if !labels.datatype.is_string() || labels.datatype.size() != 1 || count == 0 || count > MOST_FLAGS {
-        return Vec::new();
-    }
-    let word = |label: &Vec<u8>| -> String {
-        let word: String = String::from_utf8_lossy(label)
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "_-.+@".contains(c) { c } else { '_' })
-            .collect();
-        if word.is_empty() { "_".into() } else { word }
-    };
-    let meanings: Vec<String> = labels.values.iter().map(word).collect();
-    let values = (0..count as u64).map(|code| encoding.apply_to(&code.to_le_bytes()[..codes.size()]));
+    let Some(meanings) = cf::flag_meanings(labels) else { return Vec::new() };
+    let values = (0..labels.values.len() as u64).map(|code| encoding.apply_to(&code.to_le_bytes()[..codes.size()]));
     match values.collect::<Option<Vec<_>>>() {
         Some(values) => vec![
             Attribute { name: "flag_values".into(), nc_type: encoding.nc_type, values: values.concat() },
-            Attribute::text("flag_meanings", meanings.join(" ")),
+            Attribute::text("flag_meanings", meanings),
         ],
         None => Vec::new(),
     }

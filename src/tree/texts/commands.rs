@@ -34,6 +34,7 @@ pub fn commands(description: &Description<'_>) -> Vec<Command> {
     commands.extend(finder.r());
     commands.extend(finder.gdal());
     commands.extend(finder.netcdf());
+    commands.extend(finder.zarr());
     commands.extend(finder.part());
     commands.extend(finder.history());
     commands
@@ -202,6 +203,15 @@ impl<'d, 'a> FileFinder<'d, 'a> {
             "All of it as netCDF, for ncdump, ncview, xarray, NCO",
             format!("ncdump -h {}", path_word(&self.path(file))),
         ))
+    }
+
+    fn zarr(&self) -> Option<Command> {
+        let file = self.any(Format::Zarr)?;
+        let path = self.path(file);
+        let folder = literal(path.strip_suffix("/zarr.json").unwrap_or(&path));
+        let program = format!("import xarray; print(xarray.open_zarr({folder}))");
+        let purpose = "All of it as a Zarr group, for xarray and dask: a chunk for each tile";
+        Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
     }
 
     /// A part of the array, as much as its first ten coordinates along each axis.

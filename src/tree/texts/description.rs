@@ -145,6 +145,9 @@ pub enum Format {
     MatrixMarket,
     Arrow,
     Parquet,
+    /// The file that says what is in a Zarr group.
+    Zarr,
+    Tiff,
     /// A file that points to a raw one: `.vrt`, `.nhdr`, `.mhd`.
     Sidecar,
     /// The labels of an enumeration.
@@ -175,6 +178,8 @@ impl Format {
             Format::MatrixMarket => "Matrix Market",
             Format::Arrow => "Arrow IPC",
             Format::Parquet => "Parquet",
+            Format::Zarr => "Zarr",
+            Format::Tiff => "BigTIFF",
             Format::Sidecar => "sidecar",
             Format::Labels => "labels",
             Format::Metadata => "metadata",
@@ -187,9 +192,8 @@ impl Format {
     pub fn holds_values(self) -> bool {
         use Format::*;
         match self {
-            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Parquet | Original => {
-                true
-            },
+            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Parquet | Zarr | Tiff
+            | Original => true,
             Coordinates | Offsets | Validity | EnviHeader | Sidecar | Labels | Metadata | Explanation => false,
         }
     }

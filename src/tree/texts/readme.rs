@@ -171,7 +171,9 @@ fn which_file(description: &Description<'_>) -> String {
         (Format::MatrixMarket, "Sparse matrices: SciPy, scanpy, R, Julia"),
         (Format::Npy, "Arrays in memory: NumPy"),
         (Format::NetCdf, "Everything in one file: xarray, NCO, ncview"),
+        (Format::Zarr, "Chunks on many cores: dask, xarray, Zarr"),
         (Format::EnviHeader, "Rasters: GDAL, QGIS"),
+        (Format::Tiff, "Pictures, maps: rasterio, ImageMagick, tifffile"),
         (Format::Labels, "The labels that codes stand for"),
     ];
     let mut text = String::new();
@@ -180,7 +182,7 @@ fn which_file(description: &Description<'_>) -> String {
         // A mask of nulls is nothing to begin with.
         let values = files().find(|file| !file.path.ends_with(".valid.npy"));
         let Some(first) = values.or_else(|| files().next()) else { continue };
-        let path = in_line(first.path.strip_suffix(".hdr").unwrap_or(&first.path));
+        let path = in_line(opened(&first.path));
         let others = if files().nth(1).is_some() { "  ..." } else { "" };
         text += &format!("    {job:<48}  {folder}{path}{others}\n");
     }
@@ -188,6 +190,11 @@ fn which_file(description: &Description<'_>) -> String {
         return text;
     }
     format!("\nWhich file for what\n-------------------\n{text}")
+}
+
+/// What a program is given to open a file or, where that is one of a folder, the folder.
+fn opened(path: &str) -> &str {
+    path.strip_suffix(".hdr").or_else(|| path.strip_suffix("/zarr.json")).unwrap_or(path)
 }
 
 fn what_to_do(description: &Description<'_>) -> String {

@@ -130,6 +130,7 @@ def check(raster):
             assert got.crs == tif.crs and got.bounds == tif.bounds and got.transform == tif.transform, f"{stem}: {got.profile}"
             near(got.lnglat(), tif.lnglat(), f"{stem} in the middle")
             assert np.array_equal(got.read(), tif.read([number + 1] if flat else None)), stem
+        check_tiff(raster, expected, said, number, stem)
         # Warping puts every pixel where the coordinate system says it is.
         options = ["-q", "-overwrite", "-t_srs", "EPSG:4326", "-r", "near"]
         subprocess.run(["gdalwarp", *options, f"{stem}.vrt", "got.tif"], check=True)
@@ -151,6 +152,25 @@ def check(raster):
                 assert got.bounds == tif.bounds and np.array_equal(got.read(), tif.read()), f"{stem} ENVI"
                 near(got.lnglat(), tif.lnglat(), f"{stem} ENVI in the middle")
         check_netcdf(raster, expected, number, stem.rsplit("/")[-1])
+
+
+def check_tiff(raster, expected, said, number, stem):
+    folder, name = stem.rsplit("/", 1)
+    path = f"{folder}/tiff/{name}.tif"
+    found = info(path)
+    assert found["driverShortName"] == "GTiff" and found["size"] == expected["size"], found
+    if len(said) == 1 and said[0]["colorInterpretation"] == "Undefined":
+        # A GeoTIFF says gray by itself.
+        said = [{**said[0], "colorInterpretation": "Gray"}]
+    assert found["said"] == said, f"{path}: {found['said']}, not {said}"
+    same_place(path, found, expected)
+    assert found["bands"][0]["block"] == [BLOCK, BLOCK], found["bands"][0]
+    with rasterio.open(path) as got, rasterio.open(raster.tif) as tif:
+        assert got.crs == tif.crs and got.bounds == tif.bounds and got.transform == tif.transform, f"{path}: {got.profile}"
+        assert got.is_tiled and np.array_equal(got.read(), tif.read([number + 1] if raster.interleave == "ATTRIBUTES" else None)), path
+    subprocess.run(["gdal_translate", "-q", "-of", "ENVI", "-co", "INTERLEAVE=BSQ", path, "got.raw"], check=True)
+    values = raster.values()[number : number + 1] if raster.interleave == "ATTRIBUTES" else raster.values()
+    assert open("got.raw", "rb").read() == values.tobytes(), path
 
 
 def check_netcdf(raster, expected, number, name):

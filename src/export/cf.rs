@@ -1,16 +1,94 @@
-//! Where a raster lies on the Earth, as the CF conventions have it: coordinates of rows and columns, and a variable
-//! that describes the coordinate system.
+//! The words of the CF conventions, for the formats that speak them: units of dates, meanings of codes, and where a
+//! raster lies on the Earth: coordinates of rows and columns, and a variable that describes the coordinate system.
 
 use std::sync::Arc;
 
-use super::header::Attribute;
-use super::types::NcType;
+use super::calendar;
+use super::column::Labels;
+use super::content::{Content, check_range};
+use super::element::by_elements;
+use super::georeference::Georeference;
+use super::wkt::{CoordinateSystem, Projection};
 use crate::error::Result;
-use crate::export::content::{Content, check_range};
-use crate::export::element::by_elements;
-use crate::export::georeference::Georeference;
-use crate::export::wkt::{CoordinateSystem, Projection};
+use crate::format::datatype::Datatype;
 use crate::read::Output;
+
+/// What is said of a variable under a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    pub name: &'static str,
+    pub value: Said,
+}
+
+/// What a [`Remark`] says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    Text(String),
+    Numbers(Vec<f64>),
+}
+
+impl Remark {
+    fn text(name: &'static str, text: impl Into<String>) -> Self {
+        Remark { name, value: Said::Text(text.into()) }
+    }
+
+    fn numbers(name: &'static str, numbers: &[f64]) -> Self {
+        Remark { name, value: Said::Numbers(numbers.to_vec()) }
+    }
+}
+
+/// Attributes whose values have the type of the variable's own.
+pub const LIKE_THE_VALUES: [&str; 6] =
+    ["missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
+
+/// More labels than this are no `flag_meanings`.
+const MOST_FLAGS: usize = 256;
+
+/// The `flag_meanings` of a few text labels, one word each; `None` of others.
+pub fn flag_meanings(labels: &Labels) -> Option<String> {
+    let count = labels.values.len();
+    if !labels.datatype.is_string() || labels.datatype.size() != 1 || count == 0 || count > MOST_FLAGS {
+        return None;
+    }
+    let word = |label: &Vec<u8>| -> String {
+        let word: String = String::from_utf8_lossy(label)
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "_-.+@".contains(c) { c } else { '_' })
+            .collect();
+        if word.is_empty() { "_".into() } else { word }
+    };
+    Some(labels.values.iter().map(word).collect::<Vec<_>>().join(" "))
+}
+
+/// The conversion to days, for dates in units that CF has no exact name for.
+pub fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
+    match datatype {
+        Datatype::DateTimeYear => Some(calendar::days_of_years),
+        Datatype::DateTimeMonth => Some(calendar::days_of_months),
+        Datatype::DateTimeWeek => Some(|weeks| weeks.checked_mul(7)),
+        _ => None,
+    }
+}
+
+/// The `units` of a date or time, as CF and UDUNITS spell them; of dates that [`days_of`] converts they are days.
+///
+/// Dates finer than nanoseconds get no "since": no reader can decode them, and some would refuse the file.
+pub fn units(datatype: Datatype) -> Option<String> {
+    let unit = match datatype.time_unit()? {
+        "Y" | "M" | "W" | "D" => "days",
+        "h" => "hours",
+        "m" => "minutes",
+        "s" => "seconds",
+        "ms" => "milliseconds",
+        "us" => "microseconds",
+        "ns" => "nanoseconds",
+        "ps" => return Some("picoseconds".into()),
+        "fs" => return Some("femtoseconds".into()),
+        _ => return Some("attoseconds".into()),
+    };
+    let since = if datatype.is_datetime() { " since 1970-01-01" } else { "" };
+    Some(format!("{unit}{since}"))
+}
 
 /// Which coordinates an axis has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +99,7 @@ pub enum Direction {
     Lines,
 }
 
-/// The coordinates of the centres of pixels, as big-endian doubles. The raster is not rotated.
+/// The coordinates of the centres of pixels, as little-endian doubles. The raster is not rotated.
 pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Arc<dyn Content> {
     let [x, width, _, y, _, height] = transform;
     let (corner, step) = match direction {
@@ -32,18 +110,18 @@ pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Ar
 }
 
 /// What CF says of such coordinates.
-pub fn axis_attributes(place: &Georeference, direction: Direction) -> Vec<Attribute> {
+pub fn axis_remarks(place: &Georeference, direction: Direction) -> Vec<Remark> {
     let of = |samples, lines| if direction == Direction::Samples { samples } else { lines };
-    let mut attributes = vec![Attribute::text("axis", of("X", "Y"))];
-    let Some(system) = CoordinateSystem::parse(&place.system) else { return attributes };
+    let mut remarks = vec![Remark::text("axis", of("X", "Y"))];
+    let Some(system) = CoordinateSystem::parse(&place.system) else { return remarks };
     if system.is_geographic {
-        attributes.push(Attribute::text("standard_name", of("longitude", "latitude")));
-        attributes.push(Attribute::text("long_name", of("longitude", "latitude")));
-        attributes.push(Attribute::text("units", of("degrees_east", "degrees_north")));
-        return attributes;
+        remarks.push(Remark::text("standard_name", of("longitude", "latitude")));
+        remarks.push(Remark::text("long_name", of("longitude", "latitude")));
+        remarks.push(Remark::text("units", of("degrees_east", "degrees_north")));
+        return remarks;
     }
-    attributes.push(Attribute::text("standard_name", of("projection_x_coordinate", "projection_y_coordinate")));
-    attributes.push(Attribute::text("long_name", of("x coordinate of projection", "y coordinate of projection")));
+    remarks.push(Remark::text("standard_name", of("projection_x_coordinate", "projection_y_coordinate")));
+    remarks.push(Remark::text("long_name", of("x coordinate of projection", "y coordinate of projection")));
     if let Some((name, metres)) = system.unit() {
         let units = match name.to_lowercase().as_str() {
             "metre" | "meter" | "m" => "m".to_owned(),
@@ -52,36 +130,36 @@ pub fn axis_attributes(place: &Georeference, direction: Direction) -> Vec<Attrib
             "kilometre" | "kilometer" | "km" => "km".to_owned(),
             _ => format!("{metres} m"),
         };
-        attributes.push(Attribute::text("units", units));
+        remarks.push(Remark::text("units", units));
     }
-    attributes
+    remarks
 }
 
 /// The attributes of the variable that describes the coordinate system: its text for GDAL and all who know it, and
 /// CF's own words for the projections that those have a name for.
-pub fn grid_mapping(place: &Georeference) -> Vec<Attribute> {
-    let mut attributes = Vec::new();
+pub fn grid_mapping(place: &Georeference) -> Vec<Remark> {
+    let mut remarks = Vec::new();
     let system = CoordinateSystem::parse(&place.system);
     if let Some((name, numbers)) = system.as_ref().and_then(words) {
-        attributes.push(Attribute::text("grid_mapping_name", name));
-        attributes.extend(numbers.into_iter().map(|(name, values)| Attribute::doubles(name, &values)));
+        remarks.push(Remark::text("grid_mapping_name", name));
+        remarks.extend(numbers.into_iter().map(|(name, values)| Remark::numbers(name, &values)));
     }
     if let Some(datum) = system.as_ref().and_then(CoordinateSystem::datum) {
-        attributes.push(Attribute::doubles("semi_major_axis", &[datum.semi_major_axis]));
+        remarks.push(Remark::numbers("semi_major_axis", &[datum.semi_major_axis]));
         // CF, unlike the text, has no 0 for a sphere.
         if datum.inverse_flattening > 0.0 {
-            attributes.push(Attribute::doubles("inverse_flattening", &[datum.inverse_flattening]));
+            remarks.push(Remark::numbers("inverse_flattening", &[datum.inverse_flattening]));
         }
-        attributes.push(Attribute::doubles("longitude_of_prime_meridian", &[datum.prime_meridian]));
+        remarks.push(Remark::numbers("longitude_of_prime_meridian", &[datum.prime_meridian]));
     }
     if !place.system.is_empty() {
-        attributes.push(Attribute::text("crs_wkt", place.system.clone()));
-        attributes.push(Attribute::text("spatial_ref", place.system.clone()));
+        remarks.push(Remark::text("crs_wkt", place.system.clone()));
+        remarks.push(Remark::text("spatial_ref", place.system.clone()));
     }
     if let Some(transform) = place.transform {
-        attributes.push(Attribute::text("GeoTransform", transform.map(|number| number.to_string()).join(" ")));
+        remarks.push(Remark::text("GeoTransform", transform.map(|number| number.to_string()).join(" ")));
     }
-    attributes
+    remarks
 }
 
 type Numbers = Vec<(&'static str, Vec<f64>)>;
@@ -142,13 +220,6 @@ fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
     Some((name, numbers))
 }
 
-impl Attribute {
-    fn doubles(name: &str, values: &[f64]) -> Self {
-        let values = values.iter().flat_map(|value| value.to_be_bytes()).collect();
-        Attribute { name: name.into(), nc_type: NcType::Double, values }
-    }
-}
-
 /// The centres of pixels that begin at a corner.
 struct Centres {
     corner: f64,
@@ -166,7 +237,7 @@ impl Content for Centres {
         by_elements(8, usize::MAX, offset, out, |first, mut out| {
             let centres = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
             for (number, centre) in (first..).zip(centres) {
-                *centre = (self.corner + (number as f64 + 0.5) * self.step).to_be_bytes();
+                *centre = (self.corner + (number as f64 + 0.5) * self.step).to_le_bytes();
             }
             Ok(())
         })
@@ -182,17 +253,17 @@ mod tests {
     fn coordinates_are_the_centres_of_pixels() {
         let transform = [10.0, 2.0, 0.0, 50.0, 0.0, -4.0];
         let y = coordinates(transform, Direction::Lines, 3);
-        assert_eq!(read_all(&y), [48f64, 44.0, 40.0].map(f64::to_be_bytes).concat());
-        assert_eq!(read_all(&coordinates(transform, Direction::Samples, 1)), 11f64.to_be_bytes());
+        assert_eq!(read_all(&y), [48f64, 44.0, 40.0].map(f64::to_le_bytes).concat());
+        assert_eq!(read_all(&coordinates(transform, Direction::Samples, 1)), 11f64.to_le_bytes());
         assert_random_access(&y);
     }
 
     #[test]
     fn a_system_without_a_name_in_cf_is_told_by_its_text() {
         let geographic = "GEOGCS[\"a\",DATUM[\"b\",SPHEROID[\"c\",6371000,0]],PRIMEM[\"Paris\",2.5],UNIT[\"degree\",0.0174532925199433]]";
-        let names = |system: &str| -> Vec<String> {
+        let names = |system: &str| -> Vec<&'static str> {
             let place = Georeference::new([0.0, 1.0, 0.0, 0.0, 0.0, -1.0], system);
-            grid_mapping(&place).into_iter().map(|attribute| attribute.name).collect()
+            grid_mapping(&place).into_iter().map(|remark| remark.name).collect()
         };
         let of_text = ["crs_wkt", "spatial_ref", "GeoTransform"];
         let earth = ["semi_major_axis", "longitude_of_prime_meridian"];

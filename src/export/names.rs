@@ -1,0 +1,131 @@
+//! Names that netCDF and Zarr allow, each used once.
+
+use std::collections::HashSet;
+
+/// Gives out names of one kind (variables, dimensions, attributes), none twice.
+pub struct Names {
+    taken: HashSet<String>,
+    legal: fn(&str) -> String,
+    /// Bytes of the longest.
+    longest: usize,
+}
+
+impl Names {
+    /// Names as netCDF allows them: UTF-8 of up to 256 bytes without control characters and slashes, with a letter,
+    /// digit or underscore first and no space last. Others get underscores there.
+    pub fn of_netcdf() -> Self {
+        Names { taken: HashSet::new(), legal: legal_in_netcdf, longest: 256 }
+    }
+
+    /// Names as Zarr allows them, which are those of files: not only dots, and without the two underscores in front that
+    /// Zarr keeps for itself.
+    pub fn of_zarr() -> Self {
+        Names { taken: HashSet::new(), legal: legal_in_zarr, longest: 224 }
+    }
+
+    /// A legal name as close to `wanted` as possible. A name that was given out already gets a number.
+    pub fn give(&mut self, wanted: &str) -> String {
+        let mut name = (self.legal)(wanted);
+        truncate(&mut name, self.longest);
+        if name.ends_with(' ') {
+            name.pop();
+            name.push('_');
+        }
+        let mut number = 1u64;
+        let mut unique = name.clone();
+        while !self.taken.insert(unique.clone()) {
+            number += 1;
+            let suffix = format!("_{number}");
+            unique.clone_from(&name);
+            truncate(&mut unique, self.longest - suffix.len());
+            unique += &suffix;
+        }
+        unique
+    }
+}
+
+fn without_marks(wanted: &str) -> String {
+    wanted.chars().map(|c| if c.is_control() || c == '/' { '_' } else { c }).collect()
+}
+
+fn legal_in_netcdf(wanted: &str) -> String {
+    let mut name = without_marks(wanted);
+    let first = name.chars().next();
+    if !first.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()) {
+        name.insert(0, '_');
+    }
+    name
+}
+
+fn legal_in_zarr(wanted: &str) -> String {
+    let name = without_marks(wanted);
+    match name.strip_prefix("__") {
+        Some(rest) => format!("_{}", rest.trim_start_matches('_')),
+        None if name.chars().all(|c| c == '.') => format!("_{name}"),
+        None => name,
+    }
+}
+
+fn truncate(name: &mut String, mut length: usize) {
+    while !name.is_char_boundary(length.min(name.len())) {
+        length -= 1;
+    }
+    name.truncate(length);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LONGEST: usize = 256;
+
+    #[test]
+    fn good_names_stay_and_others_change_little() {
+        let mut names = Names::of_netcdf();
+        for (wanted, given) in [
+            ("temp", "temp"),
+            ("temp", "temp_2"),
+            ("temp_2", "temp_2_2"),
+            ("a/b", "a_b"),
+            ("a b ", "a b_"),
+            ("", "_"),
+            (" ", "__"),
+            (".x", "_.x"),
+            ("größe", "größe"),
+            ("a\n", "a_"),
+        ] {
+            assert_eq!(names.give(wanted), given);
+        }
+    }
+
+    #[test]
+    fn zarr_keeps_few_names_for_itself() {
+        let mut names = Names::of_zarr();
+        for (wanted, given) in [
+            ("temp", "temp"),
+            ("%73chema", "%73chema"),
+            ("__dim_0", "_dim_0"),
+            ("..", "_.."),
+            ("", "_"),
+            ("a/b", "a_b"),
+            (".x", ".x"),
+        ] {
+            assert_eq!(names.give(wanted), given);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_legal_and_differ(wanted in proptest::collection::vec("\\PC{0,90}|.{0,300}", 1..20)) {
+            let mut names = Names::of_netcdf();
+            let mut given = HashSet::new();
+            for wanted in &wanted {
+                let name = names.give(wanted);
+                prop_assert!(!name.is_empty() && name.len() <= LONGEST);
+                prop_assert!(!name.contains('/') && !name.ends_with(' ') && !name.chars().any(char::is_control));
+                prop_assert!(given.insert(name));
+            }
+        }
+    }
+}

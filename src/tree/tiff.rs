@@ -1,0 +1,39 @@
+//! `tiff/`: the attributes of a raster as pictures.
+
+use std::sync::Arc;
+
+use super::builder::FolderBuilder;
+use super::fields::FieldFolder;
+use super::formats::unrepresentable;
+use super::lazy::LazyFile;
+use super::rasters::{self, Rasters};
+use super::subarray::{DenseBoxes, FieldId};
+use super::texts::Format;
+use crate::error::Result;
+use crate::export::boxes::Boxes;
+use crate::export::content::Content;
+use crate::export::tiff::{check, tiff};
+
+/// Adds a picture for each attribute of a dense array that can be one.
+pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder) {
+    for id in fields.attributes() {
+        let name = format!("{}.tif", fields.names.of_field(id));
+        match check(&fields.describe(id), fields.schema().dimensions.len()) {
+            Err(reason) => builder.leave_out(&name, reason),
+            Ok(()) => {
+                let this = fields.clone();
+                let file = LazyFile::new(fields.modified, move || picture(&this, id));
+                builder.add(name, Format::Tiff, Some(&fields.user_name(id)), file);
+            }
+        }
+    }
+}
+
+fn picture(fields: &FieldFolder, id: FieldId) -> Result<Arc<dyn Content>> {
+    let fields = &rasters::without_padding(fields)?;
+    let rasters = Rasters::of(fields)?;
+    let field = rasters.describe(id)?;
+    let scene = rasters.scene(id, &field)?;
+    let cells: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(fields.subarray.clone(), id, field)?);
+    tiff(&cells, &scene).map_err(unrepresentable)
+}
