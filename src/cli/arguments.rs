@@ -45,11 +45,31 @@ const IGNORED: [&str; 30] = [
 ];
 
 /// Options that are flags of ours without a value.
-const FLAGS: [&str; 5] = ["allow_other", "allow_root", "direct_io", "follow_links", "foreground"];
+const FLAGS: [&str; 6] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground"];
 
 /// Options that are flags of ours with a value.
-const VALUES: [&str; 10] =
-    ["cache_size", "threads", "at", "from", "key_file", "slice", "extent", "order", "log_level", "log_file"];
+const VALUES: [&str; 14] = [
+    "cache_size",
+    "threads",
+    "at",
+    "from",
+    "key_file",
+    "slice",
+    "extent",
+    "order",
+    "log_level",
+    "log_file",
+    "config",
+    "io_timeout",
+    "disk_cache",
+    "disk_cache_size",
+];
+
+/// What the names of TileDB's settings of object stores begin with.
+const SETTING: &str = "vfs.";
+
+/// The commands that open arrays and have no other options after `-o` than these settings.
+const READERS: [&str; 4] = ["info", "ls", "cat", "verify"];
 
 /// What mount(8) means by having given no `ro`, and no person's wish.
 const WRITABLE: &str = "rw";
@@ -98,7 +118,8 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
         let rest = if rest.first().is_some_and(|first| first == "mount") { &rest[1..] } else { &rest[..] };
         expanded.extend(expand_options(rest, false)?);
     } else {
-        expanded.extend(rest);
+        let is_reader = rest.first().is_some_and(|first| READERS.iter().any(|command| first == command));
+        expanded.extend(if is_reader { expand_options(&rest, false)? } else { rest });
     }
     Ok(Arguments::Run(expanded))
 }
@@ -172,6 +193,11 @@ fn expand_list(list: &[u8], by_mount: bool, expanded: &mut Vec<OsString>) -> Res
         let is_remark = ["x-", "X-", "comment"].iter().any(|start| name.starts_with(start));
         match value {
             None if has(&IGNORED) || name.is_empty() => {}
+            Some(value) if name.starts_with(SETTING) => {
+                let mut flag = OsString::from(format!("--set={name}="));
+                flag.push(OsStr::from_bytes(value));
+                expanded.push(flag);
+            }
             None if name == WRITABLE && by_mount => {}
             None if name == WRITABLE => {
                 return Err(Failure::usage("the mount option rw: arrays are mounted read-only; give ro"));
@@ -234,7 +260,9 @@ mod tests {
 
     #[test]
     fn commands_stay_and_the_rest_is_mounted() {
-        assert_eq!(expanded(&["./tilefs", "ls", "-o", "a"]), ["tilefs", "ls", "-o", "a"]);
+        assert_eq!(expanded(&["./tilefs", "man", "-o", "a"]), ["tilefs", "man", "-o", "a"]);
+        let settings = ["tilefs", "ls", "s3://b/a", "-o", "vfs.s3.region=x,vfs.s3.scheme=http"];
+        assert_eq!(expanded(&settings)[2..], ["s3://b/a", "--set=vfs.s3.region=x", "--set=vfs.s3.scheme=http"]);
         assert_eq!(expanded(&["tilefs", "--help"]), ["tilefs", "--help"]);
         assert_eq!(expanded(&["tilefs"]), ["tilefs"]);
         assert_eq!(expanded(&["tilefs", "info.tdb", "m"]), ["tilefs", "mount", "info.tdb", "m"]);
