@@ -31,6 +31,16 @@ if [ -x "$python" ] && [ -n "$(missing_packages)" ]; then
     done
 fi
 
+# The server of Azure's blobs is a package of npm.
+azurite=3.37.0
+if [ -d .venv ] && [ ! -x .venv/node_modules/.bin/azurite-blob ]; then
+    if command -v npm >/dev/null 2>&1; then
+        npm install --prefix .venv --no-audit --no-fund --silent azurite@$azurite || echo "SKIPPED: npm cannot install azurite" >&2
+    else
+        echo "SKIPPED: azurite, there is no npm" >&2
+    fi
+fi
+
 packages=
 want() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
 want gdalinfo gdal-bin

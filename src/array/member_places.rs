@@ -67,11 +67,11 @@ impl<'a> MemberPlaces<'a> {
         }
     }
 
-    /// The path that a group states, if it is one of this machine.
+    /// Where a group says that a member is, if that is where its storage can have it.
     fn stored_place(&self, member: &GroupMember) -> Option<StoreKey> {
-        match (member.relative, local_path(&member.uri)) {
-            (true, _) => Some(self.group.join(&member.uri)),
-            (false, path) => path,
+        match member.relative {
+            true => Some(self.group.join(&member.uri)),
+            false => self.storage.key_of_uri(&member.uri),
         }
     }
 
@@ -152,12 +152,6 @@ impl<'a> MemberPlaces<'a> {
         }
         Ok(self.listed.get(folder).is_some_and(|names| names.contains(name)))
     }
-}
-
-/// The path of an absolute URI on this machine, if it is of one.
-fn local_path(uri: &str) -> Option<StoreKey> {
-    let path = uri.strip_prefix("file://").unwrap_or(uri);
-    (path.starts_with('/') && !path.contains('\0')).then(|| path.into())
 }
 
 #[cfg(test)]

@@ -54,10 +54,10 @@ const IGNORED: [&str; 39] = [
 ];
 
 /// Options that are flags of ours without a value.
-const FLAGS: [&str; 5] = ["allow_other", "allow_root", "direct_io", "follow_links", "foreground"];
+const FLAGS: [&str; 6] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground"];
 
 /// Options that are flags of ours with a value.
-const VALUES: [&str; 13] = [
+const VALUES: [&str; 17] = [
     "cache_size",
     "threads",
     "at",
@@ -71,10 +71,20 @@ const VALUES: [&str; 13] = [
     "umask",
     "log_level",
     "log_file",
+    "config",
+    "io_timeout",
+    "disk_cache",
+    "disk_cache_size",
 ];
 
 /// Labels for SELinux, which mount(8) may give: for the kernel.
 const LABELS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"];
+
+/// What the names of TileDB's settings of object stores begin with.
+const SETTING: &str = "vfs.";
+
+/// The commands that open arrays and have no other options after `-o` than these settings.
+const READERS: [&str; 4] = ["info", "ls", "cat", "verify"];
 
 /// What mount(8) means by having given no `ro`, and no person's wish.
 const WRITABLE: &str = "rw";
@@ -123,7 +133,8 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Arguments, Failure> {
         let rest = if rest.first().is_some_and(|first| first == "mount") { &rest[1..] } else { &rest[..] };
         expanded.extend(expand_options(rest, false)?);
     } else {
-        expanded.extend(rest);
+        let is_reader = rest.first().is_some_and(|first| READERS.iter().any(|command| first == command));
+        expanded.extend(if is_reader { expand_options(&rest, false)? } else { rest });
     }
     Ok(Arguments::Run(expanded))
 }
@@ -197,6 +208,11 @@ fn expand_list(list: &[u8], by_mount: bool, expanded: &mut Vec<OsString>) -> Res
         let is_remark = ["x-", "X-", "comment"].iter().any(|start| name.starts_with(start));
         match value {
             None if has(&IGNORED) || name.is_empty() => {}
+            Some(value) if name.starts_with(SETTING) => {
+                let mut flag = OsString::from(format!("--set={name}="));
+                flag.push(OsStr::from_bytes(value));
+                expanded.push(flag);
+            }
             None if name == WRITABLE && by_mount => {}
             None if name == WRITABLE => {
                 return Err(Failure::usage("the mount option rw: arrays are mounted read-only; give ro"));
@@ -269,7 +285,9 @@ mod tests {
 
     #[test]
     fn commands_stay_and_the_rest_is_mounted() {
-        assert_eq!(expanded(&["./tilefs", "ls", "-o", "a"]), ["tilefs", "ls", "-o", "a"]);
+        assert_eq!(expanded(&["./tilefs", "man", "-o", "a"]), ["tilefs", "man", "-o", "a"]);
+        let settings = ["tilefs", "ls", "s3://b/a", "-o", "vfs.s3.region=x,vfs.s3.scheme=http"];
+        assert_eq!(expanded(&settings)[2..], ["s3://b/a", "--set=vfs.s3.region=x", "--set=vfs.s3.scheme=http"]);
         assert_eq!(expanded(&["tilefs", "--help"]), ["tilefs", "--help"]);
         assert_eq!(expanded(&["tilefs"]), ["tilefs"]);
         assert_eq!(expanded(&["tilefs", "info.tdb", "m"]), ["tilefs", "mount", "info.tdb", "m"]);

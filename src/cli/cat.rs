@@ -7,6 +7,7 @@ use clap::Args;
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output, pool};
+use tilefs::read_ahead::ReadAhead;
 use tilefs::tree::Node;
 
 const EXAMPLES: &str = "\
@@ -41,12 +42,14 @@ impl Cat {
         let options = self.opening.options(self.slices.as_slice())?;
         pool::start(options.threads, false)?;
         let root = array::open(&self.array, &options)?;
+        let workers = array::read_ahead_workers(&self.array, &options);
+        let read_ahead = ReadAhead::new(workers, array::read_ahead_window(&self.array, &options));
         let mut result = Ok(());
         for path in &self.paths {
             let copied = array::find(&root, path).and_then(|node| match node {
                 Node::File(file) => match file.forward()? {
                     Some(forward) => output::copy_forward(forward),
-                    None => output::copy(file.open()?, options.threads, options.cache_size),
+                    None => output::copy(file.open()?, &read_ahead),
                 },
                 Node::Folder(_) => Err(Failure::failed("this is a folder; see `tilefs ls`")),
             });

@@ -12,9 +12,6 @@ use super::{array, log, pool, service};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals, background};
 use tilefs::tree::{self, Links};
 
-/// Every open file may be read ahead by one part in this many of the cache.
-const READERS: u64 = 8;
-
 const EXAMPLES: &str = "\
 `tilefs ARRAY MNT` and `tilefs ARRAY --mount MNT` are short for `tilefs mount ARRAY MNT`.
 
@@ -124,6 +121,14 @@ impl Mount {
         self.mountpoint.as_deref().or(self.mount.as_deref()).unwrap_or(Path::new(""))
     }
 
+    /// What the mount table shows: the whole path, or the URI as typed.
+    fn source(&self) -> Result<PathBuf, Failure> {
+        if array::is_far(&self.array) {
+            return Ok(self.array.clone());
+        }
+        Ok(fs::canonicalize(tree::local_path(&self.array)?).unwrap_or_else(|_| self.array.clone()))
+    }
+
     fn serve(&self) -> Result<(), Failure> {
         if let Some(path) = &self.log_file {
             log::to_file(path)
@@ -137,8 +142,7 @@ impl Mount {
         options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
         pool::start(options.threads, true)?;
         let root = array::open(&self.array, &options)?;
-        let mut mounting =
-            MountOptions::new(fs::canonicalize(tree::local_path(&self.array)?).unwrap_or_else(|_| self.array.clone()));
+        let mut mounting = MountOptions::new(self.source()?);
         mounting.access = match (self.allow_other, self.allow_root) {
             (true, _) => Access::Everyone,
             (false, true) => Access::OwnerAndRoot,
@@ -153,8 +157,8 @@ impl Mount {
         mounting.direct_io = self.direct_io;
         mounting.only_others = true;
         mounting.cache_size = options.cache_size;
-        mounting.read_ahead_workers = options.threads;
-        mounting.read_ahead_window = mounting.read_ahead_window.min(options.cache_size / READERS);
+        mounting.read_ahead_workers = array::read_ahead_workers(&self.array, &options);
+        mounting.read_ahead_window = array::read_ahead_window(&self.array, &options);
         signals.wait();
         let mount = fuse::Mount::new(root, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());

@@ -1,11 +1,13 @@
 //! The options that several commands have: how an array is opened, and what is logged.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
+use tilefs::storage::{CloudOptions, Settings};
 use tilefs::tree::{self, OpenOptions};
 
 /// How the array is opened.
@@ -39,6 +41,38 @@ pub struct Opening {
     /// How many threads may decode at a time; one a core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+
+    #[command(flatten)]
+    cloud: Cloud,
+}
+
+/// How arrays in object stores are reached.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Arrays in object stores")]
+pub struct Cloud {
+    /// A file of settings as tiledb.Config().save writes it: vfs.s3.region, vfs.s3.endpoint_override ...
+    #[arg(long, value_name = "FILE", env = "TILEFS_CONFIG")]
+    config: Option<PathBuf>,
+
+    /// One such setting, as vfs.s3.region=eu-west-1; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
+    set: Vec<(String, String)>,
+
+    /// Sign nothing: for buckets that all may read
+    #[arg(long)]
+    anonymous: bool,
+
+    /// For how long to try a request again before it is an error
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    io_timeout: u64,
+
+    /// Keep what was read in this folder, for later mounts
+    #[arg(long, value_name = "DIR")]
+    disk_cache: Option<PathBuf>,
+
+    /// How much to keep there
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "10G")]
+    disk_cache_size: u64,
 }
 
 /// The order of the rows of sparse arrays.
@@ -65,6 +99,10 @@ pub struct Logging {
     /// How much to report
     #[arg(long, value_name = "LEVEL", value_enum, default_value = "warn")]
     log_level: LogLevel,
+
+    /// Report what else is worth knowing: requests to object stores, what was tried again
+    #[arg(short = 'v', long)]
+    verbose: bool,
 
     /// Report everything, down to each request of the kernel
     #[arg(short = 'd', long = "debug", conflicts_with = "log_level")]
@@ -124,7 +162,25 @@ impl Opening {
             },
             row_order: self.order == Order::Row,
             links: defaults.links,
+            cloud: self.cloud.options()?,
             slices: slices.to_vec(),
+        })
+    }
+}
+
+impl Cloud {
+    /// Those of the command line before those of the file.
+    fn options(&self) -> Result<CloudOptions, Failure> {
+        let mut settings = match &self.config {
+            Some(file) => Settings::read(file)?,
+            None => Settings::default(),
+        };
+        self.set.iter().try_for_each(|(name, value)| settings.set_typed(name, value))?;
+        Ok(CloudOptions {
+            settings,
+            anonymous: self.anonymous,
+            io_timeout: Duration::from_secs(self.io_timeout),
+            disk_cache: self.disk_cache.clone().map(|folder| (folder, self.disk_cache_size)),
         })
     }
 }
@@ -145,6 +201,7 @@ impl Logging {
     pub fn start(&self) {
         log::start(match self.log_level {
             _ if self.debug => ::log::LevelFilter::Debug,
+            LogLevel::Off | LogLevel::Error | LogLevel::Warn if self.verbose => ::log::LevelFilter::Info,
             LogLevel::Off => ::log::LevelFilter::Off,
             LogLevel::Error => ::log::LevelFilter::Error,
             LogLevel::Warn => ::log::LevelFilter::Warn,
@@ -158,6 +215,13 @@ impl Logging {
 fn parse_time(text: &str) -> Result<Time, String> {
     let milliseconds = tree::time::parse(text).map_err(|error| error.to_string())?;
     Ok(Time { milliseconds, text: text.to_owned() })
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE, for instance vfs.s3.region=eu-west-1".into()),
+    }
 }
 
 fn parse_slice(text: &str) -> Result<(String, String), String> {

@@ -164,10 +164,14 @@ impl Fetcher {
     /// The stored bytes of each unit. Where they cannot be read together each has its own outcome.
     fn read_all<U: Unit>(&self, missing: &[Missing<'_, '_, U>]) -> Vec<Result<Stored>> {
         let mut stored: Vec<Result<Stored>> = missing.iter().map(|(unit, ..)| self.room(*unit)).collect();
-        if self.read_together(missing, &mut stored).is_err() {
-            return missing.iter().map(|(unit, ..)| self.read_one(*unit)).collect();
+        match self.read_together(missing, &mut stored) {
+            Ok(()) => stored,
+            // It took its time to say so, and each of the others would.
+            Err(error @ Error::Io { .. }) if is_far(&*self.storage) => {
+                missing.iter().map(|_| Err(error.clone())).collect()
+            }
+            Err(_) => missing.iter().map(|(unit, ..)| self.read_one(*unit)).collect(),
         }
-        stored
     }
 
     /// Fills the memory of all units, file by file.

@@ -4,9 +4,12 @@
 //! * [`local`]: the local file system
 //! * [`memory`]: objects in memory, as an object store has them
 //! * [`simulated`]: any storage made slow, failing or short on demand, which counts what is asked of it
+//! * [`cloud`]: object stores of the cloud, with the feature of that name
 
 use crate::error::{Error, Locate, Result};
 
+#[cfg(feature = "cloud")]
+pub mod cloud;
 mod descriptors;
 mod key;
 pub mod local;
@@ -14,8 +17,12 @@ pub mod memory;
 mod paths;
 mod ranges;
 mod secret;
+#[cfg_attr(not(feature = "cloud"), allow(dead_code))]
+mod settings;
 pub mod simulated;
 mod together;
+#[cfg_attr(not(feature = "cloud"), allow(dead_code))]
+mod uri;
 
 pub use key::StoreKey;
 pub use local::{LocalStorage, make_room_for_files};
@@ -23,8 +30,10 @@ pub use memory::MemoryStorage;
 pub use paths::Links;
 pub use ranges::{Coalescing, ReadRange, coalesce};
 pub use secret::read_secret;
+pub use settings::{CloudOptions, Settings};
 pub use simulated::SimulatedStorage;
 pub use together::{is_far, together};
+pub use uri::is_object_uri;
 
 /// One name in a stored folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,6 +151,12 @@ pub trait Storage: Send + Sync {
     /// where each is a wait.
     fn requests_at_once(&self) -> usize {
         1
+    }
+
+    /// The key of an absolute URI, if it names a place that this storage can have.
+    fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
+        let path = uri.strip_prefix("file://").unwrap_or(uri);
+        (path.starts_with('/') && !path.contains('\0')).then(|| path.into())
     }
 
     /// The one key of all those that lead to the same place (links, `..`), to tell whether two do.

@@ -18,6 +18,26 @@ use crate::error::{Error, Locate, Result};
 /// # Errors
 /// [`Error::Io`] and [`Error::Missing`] where it cannot be read, [`Error::Key`] where there is more.
 pub fn read_secret(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>> {
+    let (bytes, mode) = read_private(path, most)?;
+    if is_open_to_others(mode) {
+        warn_of_mode(path, mode);
+    }
+    Ok(bytes)
+}
+
+/// Whether others than the owner may open a file of this mode.
+pub(super) fn is_open_to_others(mode: u32) -> bool {
+    mode & 0o077 != 0
+}
+
+/// Warns that others may read a secret.
+pub(super) fn warn_of_mode(path: &Path, mode: u32) {
+    let path = path.display();
+    log::warn!("{path} holds a key and others may open it (mode {:03o}); `chmod 600 {path}`", mode & 0o777);
+}
+
+/// As [`read_secret`], of a file that may hold a secret; and its mode, which is 0 for a pipe.
+pub(super) fn read_private(path: &Path, most: usize) -> Result<(Zeroizing<Vec<u8>>, u32)> {
     let failed = |error: std::io::Error| Error::stored(error).in_file(path.display());
     // Before there is anything to be seen. Where it is refused, the secret is as safe as any other program's.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
@@ -37,13 +57,8 @@ pub fn read_secret(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>> {
     if length > most {
         return Err(Error::key(format!("{} has more than {most} bytes, which is no key", path.display())));
     }
-    let mode = metadata.permissions().mode();
-    if metadata.is_file() && mode & 0o077 != 0 {
-        let path = path.display();
-        log::warn!("{path} holds a key and others may open it (mode {:03o}); `chmod 600 {path}`", mode & 0o777);
-    }
     bytes.truncate(length);
-    Ok(bytes)
+    Ok((bytes, if metadata.is_file() { metadata.permissions().mode() } else { 0 }))
 }
 
 #[cfg(test)]

@@ -218,6 +218,10 @@ impl Storage for SimulatedStorage {
         AT_ONCE
     }
 
+    fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
+        self.inner.key_of_uri(uri)
+    }
+
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         self.inner.canonical(key)
     }

@@ -18,7 +18,7 @@ use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
 use crate::format::folder::KEY_VALUE_SCHEMA;
 use crate::format::fragment::FRAGMENT_METADATA;
-use crate::storage::{Listed, LocalStorage, Storage, StoreKey, read_secret};
+use crate::storage::{Listed, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
 
 /// A key file is 32 bytes or 64 digits; more than this is something else.
 const MOST_KEY_FILE: usize = 1024;
@@ -49,11 +49,14 @@ pub enum Stored {
     Group(Group),
 }
 
-/// Opens an array or a group of this machine as of the options' time.
+/// Opens an array or a group, of this machine or of an object store, as of the options' time.
 ///
 /// # Errors
 /// As [`open`], but for the shape of files and the times in a group.
 pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
+    if let Some(uri) = path.to_str().filter(|typed| is_object_uri(typed)) {
+        return open_stored_in(object_storage(uri, options)?, &uri.into(), options);
+    }
     let path = &local_path(path)?;
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let storage = LocalStorage::with_links(options.links);
@@ -73,6 +76,18 @@ pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &Op
         ObjectKind::Array => Stored::Array(open_listed(context, listing, window)?),
         ObjectKind::Group => Stored::Group(Group::open(context, folder, window)),
     })
+}
+
+/// Where a URI of an object store leads.
+#[cfg(feature = "cloud")]
+fn object_storage(_: &str, options: &OpenOptions) -> Result<Arc<dyn Storage>> {
+    Ok(Arc::new(crate::storage::cloud::ObjectStorage::new(options.cloud.clone())?))
+}
+
+/// Where a URI of an object store leads.
+#[cfg(not(feature = "cloud"))]
+fn object_storage(uri: &str, _: &OpenOptions) -> Result<Arc<dyn Storage>> {
+    Err(no_array(uri, "this tilefs was built without object stores (the feature cloud)".to_owned()))
 }
 
 /// The path on this machine of what somebody typed: a path, or a URI `file:///path`. As TileDB has it, nothing in that
@@ -100,7 +115,7 @@ pub fn local_path(typed: &Path) -> Result<PathBuf> {
         "file" => Err(no_array(typed.display(), "a file URI has three slashes, as in file:///data/array".to_owned())),
         scheme if is_scheme(scheme) => Err(no_array(
             typed.display(),
-            format!("{scheme}:// is not supported; arrays are read from folders of this machine"),
+            format!("{scheme}:// is not supported; arrays are read from folders, s3://, gs:// and azure://"),
         )),
         _ => Ok(typed.to_owned()),
     }
@@ -167,6 +182,9 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(ObjectKind, 
     let entries = listing.top();
     if let Some(kind) = ObjectKind::of_entries(entries) {
         return Ok((kind, listing));
+    }
+    if entries.is_empty() && is_object_uri(&path.to_string()) {
+        return Err(no_array(path, "there is nothing there: no object's name begins so".to_owned()));
     }
     let has = |name: &str| entries.iter().any(|one| one.name == name);
     let reason = if has(KEY_VALUE_SCHEMA) {
@@ -248,7 +266,8 @@ mod tests {
         assert_eq!(local(&uri(&escaped)).unwrap(), spaced);
         fs::create_dir(&escaped).unwrap();
         assert_eq!(local(&uri(&escaped)).unwrap(), escaped);
-        for (typed, part) in [("s3://bucket/a", "s3:// is not"), ("tiledb://n/a", "tiledb://"), ("file://a/b", "three")]
+        for (typed, part) in
+            [("http://host/a", "http:// is not"), ("tiledb://n/a", "tiledb://"), ("file://a/b", "three")]
         {
             assert!(local(typed).is_err_and(|error| error.contains(part) && error.contains(typed)), "{typed}");
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-pub use crate::storage::Links;
+pub use crate::storage::{CloudOptions, Links};
 
 /// How to open an array or a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct OpenOptions {
     pub row_order: bool,
     /// What links in arrays and groups may lead to.
     pub links: Links,
+    /// How object stores are reached.
+    pub cloud: CloudOptions,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
 }
@@ -48,6 +50,7 @@ impl Default for OpenOptions {
             extent: Extent::default(),
             row_order: false,
             links: Links::Anywhere,
+            cloud: CloudOptions::default(),
             slices: Vec::new(),
         }
     }

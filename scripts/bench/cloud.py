@@ -1,0 +1,182 @@
+"""Arrays in a bucket: the same server of S3 for both, behind a link of 20 ms and 200 MB/s (examples/slow_link.rs)."""
+
+import contextlib
+import hashlib
+import http.client
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import tiledb
+
+from .common import TILEFS, alternate, cat, mounted, ratio, seconds, table, timed
+from .dense import SIDE, raster
+from .open import with_fragments
+
+MILLISECONDS, MEGABYTES = 20, 200
+READS, THREADS, READ = 1_000, 16, 4096
+
+# Ends with its standard input.
+SERVER = """
+import os, sys, threading
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+from moto.server import main
+main(["-H", "127.0.0.1", "-p", sys.argv[1]])
+"""
+
+
+@contextlib.contextmanager
+def process(*command):
+    running = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        yield running
+    finally:
+        running.stdin.close()
+        running.wait()
+
+
+@contextlib.contextmanager
+def server():
+    """The port of a server of S3."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with process(os.environ.get("TILEFS_BENCH_MOTO", sys.executable), "-c", SERVER, str(port)):
+        for _ in range(600):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                yield port
+                return
+            time.sleep(0.1)
+        sys.exit("bench: the server does not start (the Python packages moto, flask and flask-cors)")
+
+
+@contextlib.contextmanager
+def link(port):
+    """The port of a slow link to another port."""
+    program = os.path.join(os.path.dirname(TILEFS), "examples/slow_link")
+    with process(program, str(port), str(MILLISECONDS), str(MEGABYTES)) as running:
+        yield int(running.stdout.readline())
+
+
+def put(port, place, data=b""):
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("PUT", "/" + place, body=data)
+    assert connection.getresponse().status == 200, place
+
+
+def upload(port, folder, place):
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(path, name), "rb") as file:
+                put(port, f"{place}/{os.path.relpath(file.name, folder)}", file.read())
+
+
+def settings(port):
+    return {
+        "vfs.s3.endpoint_override": f"127.0.0.1:{port}", "vfs.s3.scheme": "http", "vfs.s3.region": "us-east-1",
+        "vfs.s3.use_virtual_addressing": "false", "vfs.s3.no_sign_request": "true",
+    }
+
+
+def run():
+    with server() as direct, link(direct) as port, tempfile.TemporaryDirectory() as folder:
+        put(direct, "bench")
+        config = f"{folder}/config"
+        with open(config, "w") as file:
+            file.writelines(f"{name} {value}\n" for name, value in settings(port).items())
+        options = ["--config", config]
+        image, small, many = raster("zstd"), with_fragments(1), with_fragments(1_000)
+        for name, path in [("image", image), ("small", small), ("many", many)]:
+            upload(direct, path, f"bench/{name}")
+        rows = [
+            whole(options, port, image), first(options, port, "small"), first(options, port, "many"),
+            scattered(options, port), kept(options, folder, image),
+        ]
+        header = ["what", "tilefs: median (best)", "other side", "other: median (best)", "faster by", ""]
+        table(f"cloud: {MILLISECONDS} ms, {MEGABYTES} MB/s, one server of S3 for both", header, rows)
+
+
+def whole(options, port, local):
+    """All of a 256 MiB raster. The link's share is of what is stored, which both fetch."""
+
+    def ours():
+        return timed(lambda: subprocess.run([TILEFS, "cat", *options, "s3://bench/image", "temp.f32"], stdout=subprocess.DEVNULL, check=True))
+
+    def theirs():
+        with tiledb.open("s3://bench/image", ctx=tiledb.Ctx(settings(port))) as array:
+            return timed(lambda: array[:])
+
+    here = hashlib.sha256(subprocess.run([TILEFS, "cat", local, "temp.f32"], stdout=subprocess.PIPE, check=True).stdout).digest()
+    there = subprocess.run([TILEFS, "cat", *options, "s3://bench/image", "temp.f32"], stdout=subprocess.PIPE, check=True).stdout
+    assert hashlib.sha256(there).digest() == here
+    a, b = alternate(ours, theirs)
+    stored = sum(os.path.getsize(os.path.join(f, n)) for f, _, names in os.walk(local) for n in names)
+    share = stored / 1e6 / MEGABYTES / statistics.median(a)
+    return ["cat, 256 MiB", seconds(a), "libtiledb into memory", seconds(b), ratio(a, b), f"{stored >> 20} MiB stored, {share:.2f} of the link"]
+
+
+def first(options, port, name):
+    """From the start of the command to the first value."""
+    code = f"import tiledb; print(tiledb.open('s3://bench/{name}', ctx=tiledb.Ctx({settings(port)!r}))[0:1])"
+
+    def ours():
+        return timed(lambda: subprocess.run([TILEFS, "cat", *options, f"s3://bench/{name}", "slice/0/v.f32"], stdout=subprocess.DEVNULL, check=True))
+
+    def theirs():
+        return timed(lambda: subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True))
+
+    a, b = alternate(ours, theirs)
+    trips = statistics.median(a) * 1000 / MILLISECONDS
+    return [f"first value, {name}", seconds(a), "new Python process", seconds(b), ratio(a, b), f"{trips:.1f} round trips of wall time"]
+
+
+def scattered(options, port):
+    """Reads of 4 KiB anywhere in the raster, from several threads."""
+    rows = [random.Random(5).randrange(SIDE) for _ in range(READS)]
+    columns = [random.Random(6).randrange(SIDE - READ // 4) for _ in range(READS)]
+    places = list(zip(rows, columns))
+
+    def all_of(read):
+        parts = [threading.Thread(target=lambda part: [read(*place) for place in part], args=[places[n::THREADS]]) for n in range(THREADS)]
+        for part in parts:
+            part.start()
+        for part in parts:
+            part.join()
+
+    def ours():
+        with mounted("s3://bench/image", *options) as mount:
+            file = os.open(f"{mount.path}/temp.f32", os.O_RDONLY)
+            try:
+                return timed(lambda: all_of(lambda y, x: os.pread(file, READ, 4 * (SIDE * y + x))))
+            finally:
+                os.close(file)
+
+    def theirs():
+        with tiledb.open("s3://bench/image", ctx=tiledb.Ctx(settings(port))) as array:
+            return timed(lambda: all_of(lambda y, x: array[y : y + 1, x : x + READ // 4]))
+
+    a, b = alternate(ours, theirs, runs=2)
+    return [f"{READS:,} reads of 4 KiB, {THREADS} threads", seconds(a), "libtiledb", seconds(b), ratio(a, b), ""]
+
+
+def kept(options, folder, local):
+    """All of the raster with a disk cache that has it, beside the local array."""
+    cache = ["--disk-cache", f"{folder}/cache"]
+    with mounted("s3://bench/image", *options, *cache) as mount:
+        cat(f"{mount.path}/temp.f32")
+
+    def ours():
+        with mounted("s3://bench/image", *options, *cache) as mount:
+            return cat(f"{mount.path}/temp.f32")
+
+    def theirs():
+        with mounted(local) as mount:
+            return cat(f"{mount.path}/temp.f32")
+
+    a, b = alternate(ours, theirs)
+    return ["cat, disk cache", seconds(a), "local array", seconds(b), ratio(a, b), ""]

@@ -1,0 +1,309 @@
+//! From the name of a bucket and the settings to a client of it: where it is, and who asks.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
+use object_store::list::PaginatedListStore;
+use object_store::{
+    BackoffConfig, Certificate, ClientOptions, HeaderMap, HeaderValue, ObjectStore, RetryConfig,
+    StaticCredentialProvider,
+};
+
+use super::profile::Profile;
+use super::traffic::{CountingConnector, Traffic};
+use crate::error::{Error, Result};
+use crate::storage::settings::{CloudOptions, Settings};
+use crate::storage::uri::{BucketName, Provider};
+
+/// How long to wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long nothing may arrive before a request is given up and made again; never more than a part of the whole time.
+const STALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So many stalled attempts fit into the time that a request may take.
+const STALLS: u32 = 4;
+
+/// Of S3's buckets where nothing says which.
+const USUAL_REGION: &str = "us-east-1";
+
+/// What a client of a bucket can do.
+pub trait Client: ObjectStore + PaginatedListStore {}
+
+impl<T: ObjectStore + PaginatedListStore> Client for T {}
+
+/// A client of a bucket.
+pub struct Connection {
+    pub client: Arc<dyn Client>,
+    /// The region it was made for, and whether anything said that it is that one. Of S3 only.
+    pub region: Option<(String, bool)>,
+}
+
+/// Makes a client of a bucket; nothing is asked yet. `region` is where the store itself said that it is.
+///
+/// # Errors
+/// [`Error::Usage`] for settings that contradict each other or lead nowhere, [`Error::Io`] and [`Error::Key`] for
+/// credentials that cannot be used.
+pub fn connect(
+    bucket: &BucketName,
+    options: &CloudOptions,
+    region: Option<&str>,
+    traffic: &Arc<Traffic>,
+) -> Result<Connection> {
+    // Of this process; it may have been set by another bucket.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match bucket.provider {
+        Provider::S3 => s3(bucket, options, region, traffic),
+        Provider::Gcs => gcs(bucket, options, traffic),
+        Provider::Azure => azure(bucket, options, traffic),
+    }
+}
+
+fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic: &Arc<Traffic>) -> Result<Connection> {
+    let settings = &options.settings;
+    let is_anonymous = options.anonymous || settings.flag("vfs.s3.no_sign_request") == Some(true);
+    let mut builder = AmazonS3Builder::from_env().with_bucket_name(&bucket.bucket);
+    let profile = Profile::load()?;
+    // The environment comes before the profile's keys, and the settings before both.
+    let has_keys = |builder: &AmazonS3Builder| {
+        let has = |key: AmazonS3ConfigKey| builder.get_config_value(&key).is_some();
+        has(AmazonS3ConfigKey::AccessKeyId)
+            || (has(AmazonS3ConfigKey::WebIdentityTokenFile) && has(AmazonS3ConfigKey::RoleArn))
+    };
+    if let (Some(id), Some(secret)) =
+        (settings.text("vfs.s3.aws_access_key_id"), settings.text("vfs.s3.aws_secret_access_key"))
+    {
+        builder = builder.with_access_key_id(id).with_secret_access_key(secret);
+        builder = match settings.text("vfs.s3.aws_session_token") {
+            Some(token) => builder.with_token(token),
+            // That of the environment is of other keys.
+            None if builder.get_config_value(&AmazonS3ConfigKey::Token).is_some() => builder.with_token(""),
+            None => builder,
+        };
+    } else if !is_anonymous && !has_keys(&builder) {
+        builder = profile.sign(builder)?;
+    }
+    let said = region
+        .or(settings.text("vfs.s3.region"))
+        .map(str::to_owned)
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Region))
+        .or_else(|| variable("AWS_DEFAULT_REGION"))
+        .or_else(|| profile.text("region"));
+    let (region, is_said) = said.map_or((USUAL_REGION.to_owned(), false), |region| (region, true));
+    let mut client = client_options(
+        options.io_timeout,
+        [settings.number("vfs.s3.connect_timeout_ms"), settings.number("vfs.s3.request_timeout_ms")],
+    );
+    let ca_file = settings.text("vfs.s3.ca_file").map(str::to_owned).or_else(|| variable("AWS_CA_BUNDLE"));
+    if let Some(file) = ca_file {
+        client = with_certificates(client, Path::new(&file))?;
+    }
+    if settings.flag("vfs.s3.verify_ssl") == Some(false) {
+        log::warn!("vfs.s3.verify_ssl is false: anybody on the way can read and change what is read");
+        client = client.with_allow_invalid_certificates(true);
+    }
+    if let Some(proxy) = proxy(settings) {
+        client = client.with_proxy_url(proxy);
+    }
+    let endpoint = settings
+        .text("vfs.s3.endpoint_override")
+        .map(|endpoint| with_scheme(endpoint, settings.text("vfs.s3.scheme").unwrap_or("https")))
+        .or_else(|| variable("AWS_ENDPOINT_URL_S3"))
+        .or_else(|| variable("AWS_ENDPOINT_URL"))
+        .or_else(|| profile.text("endpoint_url"));
+    let virtual_addressing = settings.flag("vfs.s3.use_virtual_addressing");
+    builder = match &endpoint {
+        Some(endpoint) => {
+            client = client.with_allow_http(endpoint.starts_with("http://"));
+            let is_virtual = virtual_addressing == Some(true);
+            let endpoint = match (is_virtual, endpoint.split_once("://")) {
+                (true, Some((scheme, host))) => format!("{scheme}://{}.{host}", bucket.bucket),
+                _ => endpoint.clone(),
+            };
+            builder.with_endpoint(endpoint.trim_end_matches('/')).with_virtual_hosted_style_request(is_virtual)
+        }
+        // The certificates of S3 are for names without further dots.
+        None => builder
+            .with_virtual_hosted_style_request(virtual_addressing.unwrap_or(true) && !bucket.bucket.contains('.')),
+    };
+    if settings.flag("vfs.s3.requester_pays") == Some(true) {
+        builder = builder.with_request_payer(true);
+    }
+    if is_anonymous {
+        builder = builder.with_skip_signature(true);
+    }
+    let builder = builder
+        .with_region(&region)
+        .with_retry(no_retries())
+        .with_client_options(client)
+        .with_http_connector(CountingConnector(traffic.clone()));
+    let client = builder.build().map_err(|error| refused(bucket, &error))?;
+    Ok(Connection { client: Arc::new(client), region: Some((region, is_said)) })
+}
+
+fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
+    let settings = &options.settings;
+    let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&bucket.bucket);
+    let mut client = client_options(options.io_timeout, [None, settings.number("vfs.gcs.request_timeout_ms")]);
+    let emulator = variable("CLOUD_STORAGE_EMULATOR_ENDPOINT").or_else(|| variable("STORAGE_EMULATOR_HOST"));
+    let endpoint = settings.text("vfs.gcs.endpoint").map(|endpoint| with_scheme(endpoint, "https"));
+    // An emulator knows nobody.
+    let is_emulator = endpoint.is_none() && emulator.is_some();
+    if let Some(endpoint) = endpoint.or(emulator.map(|host| with_scheme(&host, "http"))) {
+        client = client.with_allow_http(endpoint.starts_with("http://"));
+        builder = builder.with_base_url(endpoint.trim_end_matches('/'));
+    }
+    if let Some(project) = settings.text("vfs.gcs.project_id") {
+        let value = HeaderValue::from_str(project)
+            .map_err(|_| Error::usage("the setting vfs.gcs.project_id has characters that no project has"))?;
+        let mut headers = HeaderMap::new();
+        // Who pays, where the bucket says that the requester does.
+        headers.insert("x-goog-user-project", value);
+        client = client.with_default_headers(headers);
+    }
+    if let Some(key) = settings.text("vfs.gcs.service_account_key") {
+        builder = builder.with_service_account_key(key);
+    }
+    if options.anonymous || is_emulator {
+        let nobody = GcpCredential { bearer: String::new() };
+        builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(nobody))).with_skip_signature(true);
+    }
+    let builder = builder
+        .with_retry(no_retries())
+        .with_client_options(client)
+        .with_http_connector(CountingConnector(traffic.clone()));
+    let client = builder.build().map_err(|error| refused(bucket, &error))?;
+    Ok(Connection { client: Arc::new(client), region: None })
+}
+
+fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
+    let settings = &options.settings;
+    let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(&bucket.bucket);
+    let connection = variable("AZURE_STORAGE_CONNECTION_STRING").unwrap_or_default();
+    let of_connection = |name: &str| {
+        let parts = connection.split(';').filter_map(|part| part.split_once('='));
+        parts.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
+    };
+    let account = bucket
+        .account
+        .clone()
+        .or(settings.text("vfs.azure.storage_account_name").map(str::to_owned))
+        .or_else(|| builder.get_config_value(&AzureConfigKey::AccountName))
+        .or_else(|| variable("AZURE_STORAGE_ACCOUNT"))
+        .or_else(|| of_connection("AccountName"));
+    let endpoint = settings
+        .text("vfs.azure.blob_endpoint")
+        .map(|endpoint| with_scheme(endpoint, "https"))
+        .or_else(|| variable("AZURE_BLOB_ENDPOINT"))
+        .or_else(|| of_connection("BlobEndpoint"));
+    let Some(account) = account else {
+        return Err(Error::usage(format!(
+            "{bucket}: of which account? Name it with -o vfs.azure.storage_account_name=NAME or in \
+             AZURE_STORAGE_ACCOUNT"
+        )));
+    };
+    builder = builder.with_account(account);
+    let mut client = client_options(options.io_timeout, [None, None]);
+    if let Some(endpoint) = endpoint {
+        client = client.with_allow_http(endpoint.starts_with("http://"));
+        builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
+    }
+    let key = settings.text("vfs.azure.storage_account_key").map(str::to_owned);
+    if let Some(key) = key.or_else(|| variable("AZURE_STORAGE_KEY")).or_else(|| of_connection("AccountKey")) {
+        builder = builder.with_access_key(key);
+    }
+    let token = settings.text("vfs.azure.storage_account_sas_token").or(settings.text("vfs.azure.storage_sas_token"));
+    let token = token.map(str::to_owned).or_else(|| of_connection("SharedAccessSignature"));
+    if let Some(token) = token {
+        builder = builder.with_config(AzureConfigKey::SasKey, token.trim_start_matches('?'));
+    }
+    if options.anonymous {
+        builder = builder.with_skip_signature(true);
+    }
+    let builder = builder
+        .with_retry(no_retries())
+        .with_client_options(client)
+        .with_http_connector(CountingConnector(traffic.clone()));
+    let client = builder.build().map_err(|error| refused(bucket, &error))?;
+    Ok(Connection { client: Arc::new(client), region: None })
+}
+
+/// What all clients have. Times are in milliseconds, for connecting and without a byte, where settings say so.
+fn client_options(io_timeout: Duration, [connecting, stalled]: [Option<u64>; 2]) -> ClientOptions {
+    let most = io_timeout / STALLS;
+    let time = |said: Option<u64>, usual: Duration| said.map_or(usual.min(most), Duration::from_millis);
+    ClientOptions::new()
+        .with_user_agent(HeaderValue::from_static(concat!("tilefs/", env!("CARGO_PKG_VERSION"))))
+        // A large answer may take long, as long as it goes on.
+        .with_timeout_disabled()
+        .with_connect_timeout(time(connecting, CONNECT_TIMEOUT))
+        .with_read_timeout(time(stalled, STALL_TIMEOUT))
+}
+
+/// Requests are made again by us: within a time, counted, and told of.
+fn no_retries() -> RetryConfig {
+    RetryConfig { backoff: BackoffConfig::default(), max_retries: 0, retry_timeout: Duration::ZERO }
+}
+
+fn with_certificates(client: ClientOptions, file: &Path) -> Result<ClientOptions> {
+    let failed = |reason: String| Error::usage(format!("the certificates in {}: {reason}", file.display()));
+    let text = fs::read(file).map_err(|error| failed(error.to_string()))?;
+    let certificates = Certificate::from_pem_bundle(&text).map_err(|error| failed(error.to_string()))?;
+    if certificates.is_empty() {
+        return Err(failed("there is none, in the form of PEM".to_owned()));
+    }
+    Ok(certificates.into_iter().fold(client, ClientOptions::with_root_certificate))
+}
+
+/// The proxy that the settings say.
+fn proxy(settings: &Settings) -> Option<String> {
+    let host = settings.text("vfs.s3.proxy_host")?;
+    let scheme = settings.text("vfs.s3.proxy_scheme").unwrap_or("http");
+    let port = settings.number("vfs.s3.proxy_port").map_or(String::new(), |port| format!(":{port}"));
+    let user = settings.text("vfs.s3.proxy_username").map(|user| {
+        let password =
+            settings.text("vfs.s3.proxy_password").map_or(String::new(), |text| format!(":{}", escaped(text)));
+        format!("{}{password}@", escaped(user))
+    });
+    Some(format!("{scheme}://{}{host}{port}", user.unwrap_or_default()))
+}
+
+/// As it stands in a URL.
+pub(super) fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
+}
+
+fn with_scheme(endpoint: &str, scheme: &str) -> String {
+    if endpoint.contains("://") { endpoint.to_owned() } else { format!("{scheme}://{endpoint}") }
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn refused(bucket: &BucketName, error: &object_store::Error) -> Error {
+    Error::key(format!("{bucket} cannot be reached with these settings and credentials: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_passwords_of_a_proxy_stand_in_its_address() {
+        let mut settings = Settings::default();
+        assert_eq!(proxy(&settings), None);
+        for (name, value) in [("host", "proxy.example"), ("port", "3128"), ("username", "me@home")] {
+            settings.set_typed(&format!("vfs.s3.proxy_{name}"), value).unwrap();
+        }
+        assert_eq!(proxy(&settings).as_deref(), Some("http://me%40home@proxy.example:3128"));
+    }
+}

@@ -1,0 +1,81 @@
+//! Which object was seen under which key, so that it stays the same one.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{PoisonError, RwLock};
+
+use super::super::uri;
+use crate::storage::StoreKey;
+
+/// An object as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    pub length: u64,
+    /// What changes with each replacement, without quotes; `None` where the store has none.
+    tag: Option<Box<str>>,
+}
+
+impl Pin {
+    pub fn new(length: u64, tag: Option<&str>) -> Self {
+        // In listings of some stores it has no quotes.
+        let tag = tag.map(|tag| tag.trim_matches('"').into());
+        Pin { length, tag }
+    }
+
+    /// What a request says, so that it is refused for another object.
+    pub fn condition(&self) -> Option<String> {
+        self.tag.as_ref().map(|tag| format!("\"{tag}\""))
+    }
+
+    /// What tells this object from others that had its key.
+    pub fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
+    }
+
+    /// Whether an answer came from this object.
+    pub fn is(&self, other: &Pin) -> bool {
+        self.length == other.length && (self.tag == other.tag || self.tag.is_none() || other.tag.is_none())
+    }
+}
+
+/// The first object that was seen under each key. Memory: some hundred bytes for each; of the keys it keeps hashes, which
+/// are the same for two once in 2^64 pairs.
+#[derive(Debug, Default)]
+pub struct Pins {
+    hasher: RandomState,
+    pins: RwLock<HashMap<u64, Pin>>,
+}
+
+impl Pins {
+    /// Notes an object, unless another was seen there before.
+    pub fn put(&self, key: &StoreKey, pin: Pin) {
+        let hash = self.hash(key);
+        self.pins.write().unwrap_or_else(PoisonError::into_inner).entry(hash).or_insert(pin);
+    }
+
+    /// The object that was seen there.
+    pub fn get(&self, key: &StoreKey) -> Option<Pin> {
+        self.pins.read().unwrap_or_else(PoisonError::into_inner).get(&self.hash(key)).cloned()
+    }
+
+    fn hash(&self, key: &StoreKey) -> u64 {
+        self.hasher.hash_one(uri::canonical(key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_object_stays() {
+        let (pins, key) = (Pins::default(), StoreKey::from("gs://bucket/a"));
+        assert_eq!(pins.get(&key), None);
+        pins.put(&key, Pin::new(3, Some("\"one\"")));
+        pins.put(&key, Pin::new(4, Some("two")));
+        let pin = pins.get(&"gcs://bucket/b/../a".into()).unwrap();
+        assert_eq!((pin.length, pin.condition().as_deref(), pin.tag()), (3, Some("\"one\""), Some("one")));
+        assert!(pin.is(&Pin::new(3, Some("one"))) && pin.is(&Pin::new(3, None)));
+        assert!(!pin.is(&Pin::new(3, Some("two"))) && !pin.is(&Pin::new(4, None)));
+    }
+}

@@ -1,0 +1,195 @@
+//! What is asked of object stores, counted: each request with its outcome, and how long the answers take.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService, ReqwestConnector,
+};
+
+/// How much of the text of an error is looked at.
+const MOST_ERROR_TEXT: usize = 64 << 10;
+
+/// The part of a new measurement in the mean of the latencies: one in so many.
+const LATENCY_MEMORY: u64 = 8;
+
+/// Counts of everything since the start. Memory: a few numbers.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    requests: AtomicU64,
+    listings: AtomicU64,
+    bytes: AtomicU64,
+    tried_again: AtomicU64,
+    slowest_us: AtomicU64,
+    /// From a request to the beginning of its answer, a moving mean; 0 before the first.
+    latency_us: AtomicU64,
+}
+
+impl Traffic {
+    /// From a request to the beginning of its answer, on average; `None` before the first.
+    pub fn latency(&self) -> Option<Duration> {
+        match self.latency_us.load(Ordering::Relaxed) {
+            0 => None,
+            microseconds => Some(Duration::from_micros(microseconds)),
+        }
+    }
+
+    /// Counts bytes of answers.
+    pub fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts one listing.
+    pub fn add_listing(&self) {
+        self.listings.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one request that is made once more.
+    pub fn add_retry(&self) {
+        self.tried_again.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn add_answer(&self, took: Duration) {
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
+        self.slowest_us.fetch_max(took, Ordering::Relaxed);
+        let blend =
+            |mean: u64| Some(if mean == 0 { took } else { mean - mean / LATENCY_MEMORY + took / LATENCY_MEMORY });
+        let _ = self.latency_us.fetch_update(Ordering::Relaxed, Ordering::Relaxed, blend);
+    }
+}
+
+/// In one line for people.
+impl fmt::Display for Traffic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let milliseconds = |number: &AtomicU64| count(number) as f64 / 1000.0;
+        write!(
+            f,
+            "{} requests ({} listings), {} bytes, {} tried again; answers began after {:.1} ms on average, {:.1} ms at \
+             most",
+            count(&self.requests),
+            count(&self.listings),
+            count(&self.bytes),
+            count(&self.tried_again),
+            milliseconds(&self.latency_us),
+            milliseconds(&self.slowest_us),
+        )
+    }
+}
+
+/// What became of one attempt at one request: goes with it as an extension, and comes back filled in.
+#[derive(Debug, Clone, Default)]
+pub struct Attempt(Arc<Mutex<Answer>>);
+
+/// What a server said.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// Of HTTP; `None` where there was no answer.
+    pub status: Option<u16>,
+    /// Of the store, such as `SlowDown`.
+    pub code: Option<String>,
+    /// The region that the bucket is in, where the store says so.
+    pub region: Option<String>,
+    /// Whether a request was sent at all: there may be no credentials.
+    pub was_sent: bool,
+}
+
+impl Attempt {
+    pub fn answer(&self) -> Answer {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Answer> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes connections whose requests are counted.
+#[derive(Debug)]
+pub struct CountingConnector(pub Arc<Traffic>);
+
+impl HttpConnector for CountingConnector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let inner = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(CountingService { inner, traffic: self.0.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct CountingService {
+    inner: HttpClient,
+    traffic: Arc<Traffic>,
+}
+
+#[async_trait]
+impl HttpService for CountingService {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let Some(attempt) = request.extensions().get::<Attempt>().cloned() else {
+            // For credentials.
+            return self.inner.execute(request).await;
+        };
+        attempt.lock().was_sent = true;
+        self.traffic.requests.fetch_add(1, Ordering::Relaxed);
+        let begin = Instant::now();
+        let response = self.inner.execute(request).await?;
+        self.traffic.add_answer(begin.elapsed());
+        let status = response.status();
+        {
+            let mut answer = attempt.lock();
+            answer.status = Some(status.as_u16());
+            let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
+            answer.region = header("x-amz-bucket-region");
+            answer.code = header("x-ms-error-code");
+        }
+        if status.is_success() {
+            return Ok(response);
+        }
+        let (parts, body) = response.into_parts();
+        let body = body.bytes().await?;
+        let text = String::from_utf8_lossy(&body[..body.len().min(MOST_ERROR_TEXT)]);
+        {
+            let mut answer = attempt.lock();
+            answer.code = answer.code.take().or_else(|| element(&text, "Code"));
+            answer.region = answer.region.take().or_else(|| element(&text, "Region"));
+        }
+        Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
+    }
+}
+
+/// The text of an element of XML that has nothing but text.
+fn element(xml: &str, name: &str) -> Option<String> {
+    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once('<')?;
+    let is_plain = text.len() <= 100 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    (is_plain && !text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_store_says_is_found_in_its_errors() {
+        let text = "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Region>eu-west-1</Region></Error>";
+        assert_eq!(element(text, "Code").as_deref(), Some("SlowDown"));
+        assert_eq!(element(text, "Region").as_deref(), Some("eu-west-1"));
+        assert_eq!(element(text, "Message"), None);
+        assert_eq!(element("<Code>\u{1b}[2J</Code>", "Code"), None);
+    }
+
+    #[test]
+    fn the_mean_follows_what_is_measured() {
+        let traffic = Traffic::default();
+        assert_eq!(traffic.latency(), None);
+        traffic.add_answer(Duration::from_millis(20));
+        assert_eq!(traffic.latency(), Some(Duration::from_millis(20)));
+        (0..100).for_each(|_| traffic.add_answer(Duration::from_millis(80)));
+        let mean = traffic.latency().unwrap();
+        assert!(mean > Duration::from_millis(75) && mean <= Duration::from_millis(80), "{mean:?}");
+        assert!(traffic.to_string().ends_with("80.0 ms at most"), "{traffic}");
+    }
+}

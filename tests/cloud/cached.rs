@@ -1,0 +1,117 @@
+//! The disk cache, and what is fetched at all.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use tilefs::tree::{self, OpenOptions};
+
+use super::proxy::Proxy;
+use super::servers::{S3, python_with};
+use super::{files, fixtures, open, options, read, text};
+
+#[test]
+fn what_was_read_once_is_not_fetched_again() {
+    let Some(server) = S3::get() else { return };
+    server.make_bucket("kept");
+    server.put_folder(&fixtures().join("demo"), "kept/demo");
+    let proxy = Proxy::start(server.address(), Duration::ZERO);
+    let folder = tempfile::tempdir().unwrap();
+    let mut reached = options(&proxy.url());
+    reached.cloud.disk_cache = Some((folder.path().join("cache"), 1 << 30));
+    let read_all = || {
+        let root = open("s3://kept/demo", &reached).unwrap();
+        let mut paths = Vec::new();
+        files(&*root, "", &mut paths);
+        paths.iter().map(|path| (path.clone(), read(&*root, path).unwrap())).collect::<Vec<_>>()
+    };
+    let first = read_all();
+    let asked = proxy.take();
+    assert!(asked.iter().any(|one| !one.is_listing()));
+    assert!(read_all() == first);
+    let again = proxy.take();
+    assert!(!again.is_empty() && again.iter().all(|one| one.is_listing()), "{again:#?}");
+    // Each file of the cache cut, emptied or overwritten: only slower, never wrong.
+    let spoil: [fn(&[u8]) -> Vec<u8>; 3] = [
+        |bytes| bytes[..bytes.len() / 2].to_vec(),
+        |_| Vec::new(),
+        |bytes| bytes.iter().enumerate().map(|(at, byte)| if at % 1000 == 999 { !byte } else { *byte }).collect(),
+    ];
+    for spoil in spoil {
+        for file in fs::read_dir(folder.path().join("cache")).unwrap().flatten() {
+            fs::write(file.path(), spoil(&fs::read(file.path()).unwrap())).unwrap();
+        }
+        assert!(read_all() == first);
+        assert!(proxy.take().iter().any(|one| !one.is_listing()));
+    }
+    // Another object of the same name is another.
+    let schema = fs::read_dir(fixtures().join("demo/__schema")).unwrap().flatten().next().unwrap();
+    let name = schema.file_name().into_string().unwrap();
+    server.put(&format!("kept/demo/__schema/{name}"), b"no schema");
+    assert!(open("s3://kept/demo", &reached).is_err());
+}
+
+/// One tile of 64 MiB in chunks.
+const LARGE_TILE: &str = r#"
+import sys, numpy as np, tiledb
+n = 16 << 20
+dom = tiledb.Domain(tiledb.Dim("x", (0, n - 1), n, np.int32))
+attr = tiledb.Attr("v", dtype=np.int32, filters=tiledb.FilterList([tiledb.LZ4Filter()]))
+tiledb.Array.create(sys.argv[1], tiledb.ArraySchema(dom, attrs=[attr]))
+with tiledb.open(sys.argv[1], "w") as a:
+    a[:] = np.random.default_rng(1).integers(0, 1 << 24, n, dtype=np.int32)
+with tiledb.open(sys.argv[1]) as a:
+    print(a[5_000_000]["v"], a[12_345_678]["v"])
+"#;
+
+#[test]
+fn a_small_read_in_a_large_tile_fetches_little() {
+    let Some(server) = S3::get() else { return };
+    let Some(python) = python_with("tiledb") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let local = folder.path().join("array");
+    let written = Command::new(python).args(["-c", LARGE_TILE]).arg(&local).output().unwrap();
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    let due: Vec<i32> = text(&written.stdout).split_whitespace().map(|word| word.parse().unwrap()).collect();
+    server.make_bucket("large");
+    server.put_folder(&local, "large/array");
+    let proxy = Proxy::start(server.address(), Duration::ZERO);
+    let root = open("s3://large/array", &options(&proxy.url())).unwrap();
+    let value = |x: u32| i32::from_le_bytes(read(&*root, &format!("slice/{x}/v.i32")).unwrap().try_into().unwrap());
+    assert_eq!(value(5_000_000), due[0]);
+    let first: usize = proxy.take().iter().map(|one| one.bytes).sum();
+    assert_eq!(value(12_345_678), due[1]);
+    let second = proxy.take();
+    let bytes: usize = second.iter().map(|one| one.bytes).sum();
+    println!("{first} bytes for the first value, {bytes} for the second by {} requests", second.len());
+    assert!(bytes <= 1 << 20, "{second:#?}");
+}
+
+#[test]
+fn many_readers_make_one_request_for_each_range() {
+    let Some(server) = S3::get() else { return };
+    server.make_bucket("shared");
+    let local = fixtures().join("arrays/dense/big_tile");
+    server.put_folder(&local, "shared/array");
+    let proxy = Proxy::start(server.address(), Duration::from_millis(10));
+    let root = open("s3://shared/array", &options(&proxy.url())).unwrap();
+    let here = tree::open(&local, &OpenOptions::default()).unwrap();
+    let mut paths = Vec::new();
+    files(&*here, "", &mut paths);
+    let path = paths.iter().find(|path| path.ends_with(".i32") || path.ends_with(".f64")).unwrap_or(&paths[0]);
+    let due = read(&*here, path).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..64 {
+            scope.spawn(|| assert!(read(&*root, path).unwrap() == due));
+        }
+    });
+    let most = proxy.most_in_flight();
+    let asked = proxy.take();
+    let mut ranges: Vec<(String, Option<String>)> = asked.into_iter().map(|one| (one.target, one.range)).collect();
+    let count = ranges.len();
+    ranges.sort();
+    ranges.dedup();
+    assert_eq!(ranges.len(), count, "{ranges:#?}");
+    assert!(count > 2 && most <= 64, "{count} requests, {most} at once");
+}

@@ -1,0 +1,94 @@
+//! Arrays in object stores, in servers on this machine that the tests start: what is shown is what a local copy shows,
+//! what fails is tried again, and what cannot be had is told in a sentence.
+#![cfg(feature = "cloud")]
+
+mod cached;
+mod failing;
+mod http;
+mod others;
+mod proxy;
+mod same;
+mod servers;
+#[path = "../support/skip.rs"]
+#[allow(dead_code)]
+mod skip;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tilefs::error::Result;
+use tilefs::storage::{CloudOptions, Settings};
+use tilefs::tree::{self, Folder, Node, OpenOptions};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+/// Options for an endpoint that knows nobody.
+fn options(endpoint: &str) -> OpenOptions {
+    let mut settings = Settings::default();
+    settings.set_typed("vfs.s3.endpoint_override", endpoint).unwrap();
+    settings.set_typed("vfs.s3.region", "us-east-1").unwrap();
+    let cloud = CloudOptions { settings, anonymous: true, io_timeout: Duration::from_secs(20), disk_cache: None };
+    OpenOptions { at: Some(u64::MAX), threads: 2, cloud, ..OpenOptions::default() }
+}
+
+fn open(uri: &str, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
+    tree::open(Path::new(uri), options)
+}
+
+fn read(root: &dyn Folder, path: &str) -> Result<Vec<u8>> {
+    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+    match root.lookup(first)? {
+        Some(Node::File(found)) => {
+            let content = found.open()?;
+            let mut bytes = vec![0; content.len() as usize];
+            content.read_at(0, &mut bytes)?;
+            Ok(bytes)
+        }
+        Some(Node::Folder(folder)) => read(&*folder, rest),
+        None => panic!("there is no {path}"),
+    }
+}
+
+/// The paths of all files below a folder.
+fn files(folder: &dyn Folder, path: &str, found: &mut Vec<String>) {
+    for entry in folder.list().unwrap() {
+        let path = if path.is_empty() { entry.name.clone() } else { format!("{path}/{}", entry.name) };
+        match folder.lookup(&entry.name).unwrap() {
+            Some(Node::Folder(inner)) => files(&*inner, &path, found),
+            Some(Node::File(_)) => found.push(path),
+            None => panic!("{path} is listed and not there"),
+        }
+    }
+}
+
+/// The program, with none of this machine's credentials and settings.
+fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tilefs"));
+    for (name, _) in std::env::vars() {
+        if ["AWS_", "GOOGLE_", "AZURE_", "TILEFS_"].iter().any(|start| name.starts_with(start)) {
+            command.env_remove(name);
+        }
+    }
+    // Nobody asks a machine of Amazon's who it is.
+    command.env("HOME", "/nonexistent").env("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1");
+    command
+}
+
+/// Runs the program on an array behind an endpoint, with keys from the environment.
+fn tilefs(endpoint: &str, arguments: &[&str]) -> Output {
+    let mut command = program();
+    command.env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE").env("AWS_SECRET_ACCESS_KEY", SECRET);
+    command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_REGION", "us-east-1");
+    command.args(arguments).output().expect("the program starts")
+}
+
+/// Not to be seen anywhere.
+const SECRET: &str = "hunter2hunter2hunter2";
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,204 @@
+//! What is shown of an array in an object store is what a local copy shows.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tilefs::tree::{self, OpenOptions};
+
+use super::proxy::Proxy;
+use super::servers::{S3, python_with};
+use super::skip::can_mount;
+use super::{SECRET, files, fixtures, open, options, program, read, text, tilefs};
+
+/// Each file of a local array, compared with that of the same array in a store.
+#[track_caller]
+pub fn assert_same(local: &Path, uri: &str, options: &OpenOptions) -> usize {
+    let here = tree::open(local, options).unwrap();
+    let there = open(uri, options).unwrap_or_else(|error| panic!("{uri}: {error}"));
+    let (mut paths, mut others) = (Vec::new(), Vec::new());
+    files(&*here, "", &mut paths);
+    files(&*there, "", &mut others);
+    assert_eq!(paths, others, "{uri}");
+    for path in &paths {
+        let (due, got) = (read(&*here, path), read(&*there, path));
+        match (due, got) {
+            // The place where it is stored is told in some.
+            (Ok(due), Ok(got)) => {
+                let (due, got) = (text(&due).replace(&local.display().to_string(), uri), text(&got));
+                assert!(due == got, "{uri} {path}");
+            }
+            (Err(_), Err(_)) => {}
+            (due, got) => panic!("{uri} {path}: {:?} {:?}", due.map(drop), got.map(drop)),
+        }
+    }
+    paths.len()
+}
+
+#[test]
+fn arrays_and_groups_are_as_local_copies() {
+    let Some(server) = S3::get() else { return };
+    server.make_bucket("same");
+    let names = [
+        "demo",
+        "arrays/dense/consolidated",
+        "arrays/dense/big_tile",
+        "arrays/dense/enumerations",
+        "arrays/dense/evolution",
+        "arrays/dense/labels",
+        "arrays/dense/metadata",
+        "arrays/dense/no_fragment",
+        "arrays/dense/nullable",
+        "arrays/dense/odd_names",
+        "arrays/dense/overlap",
+        "arrays/dense/var",
+        "arrays/filestore",
+        "arrays/sparse/consolidated_vacuumed",
+        "arrays/sparse/deletes",
+        "arrays/sparse/dim_text",
+        "arrays/sparse/hilbert",
+        "arrays/sparse/overlap",
+        "arrays/sparse/types",
+    ];
+    let mut compared = 0;
+    for name in names {
+        let local = fixtures().join(name);
+        server.put_folder(&local, &format!("same/fixtures/{name}"));
+        compared += assert_same(&local, &format!("s3://same/fixtures/{name}"), &options(&server.url()));
+    }
+    assert!(compared > 500, "{compared}");
+    // All groups of the fixtures, whose members are named by relative paths.
+    let groups = fixtures().join("arrays/groups");
+    for entry in fs::read_dir(&groups).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        server.put_folder(&entry.path(), &format!("same/groups/{name}"));
+        assert_same(&entry.path(), &format!("s3://same/groups/{name}"), &options(&server.url()));
+    }
+}
+
+#[test]
+fn the_commands_print_what_they_print_of_a_local_copy() {
+    let Some(server) = S3::get() else { return };
+    server.make_bucket("commands");
+    let local = fixtures().join("demo");
+    server.put_folder(&local, "commands/a/demo");
+    let (local, uri) = (local.to_str().unwrap(), "s3://commands/a/demo");
+    for arguments in [
+        &["info", "ARRAY"][..],
+        &["info", "ARRAY", "--json"],
+        &["ls", "-R", "ARRAY"],
+        &["ls", "-l", "ARRAY", "slice/0..9,0..9"],
+        &["cat", "ARRAY", "temp.f32", "slice/45,120/temp.f32"],
+        &["cat", "ARRAY", "README.txt"],
+        &["verify", "ARRAY"],
+    ] {
+        let with = |place: &str| -> Vec<String> {
+            arguments.iter().map(|&one| if one == "ARRAY" { place.to_owned() } else { one.to_owned() }).collect()
+        };
+        let due = program().args(with(local)).output().unwrap();
+        let with_uri = with(uri);
+        let got = tilefs(&server.url(), &with_uri.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(got.status.success(), "{arguments:?}: {}", text(&got.stderr));
+        assert_eq!(text(&got.stdout), text(&due.stdout).replace(local, uri), "{arguments:?}");
+        assert_eq!(text(&got.stderr), "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_mount_shows_what_a_local_copy_shows() {
+    let Some(server) = S3::get() else { return };
+    if !can_mount() {
+        return;
+    }
+    server.make_bucket("mounted");
+    let local = fixtures().join("demo");
+    server.put_folder(&local, "mounted/demo");
+    let folder = tempfile::tempdir().unwrap();
+    let (mountpoint, log) = (folder.path().join("mnt"), folder.path().join("log"));
+    fs::create_dir(&mountpoint).unwrap();
+    let place = mountpoint.to_str().unwrap();
+    let log_file = format!("--log-file={}", log.display());
+    let output = tilefs(&server.url(), &["mount", "s3://mounted/demo", place, "--log-level=debug", &log_file]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let here = tree::open(&local, &OpenOptions::default()).unwrap();
+    let due = read(&*here, "temp.f32").unwrap();
+    let got = fs::read(mountpoint.join("temp.f32"));
+    let table = fs::read_to_string("/proc/self/mounts").unwrap();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let arguments: Vec<String> =
+        processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok()).map(|line| text(&line)).collect();
+    let unmounted = program().args(["umount", place]).output().unwrap();
+    assert!(unmounted.status.success(), "{}", text(&unmounted.stderr));
+    assert!(got.unwrap() == due);
+    assert!(table.lines().any(|line| line.starts_with("s3://mounted/demo ") && line.contains(place)), "{table}");
+    // Nowhere is the key to be seen.
+    let log = fs::read_to_string(log).unwrap();
+    assert!(log.contains("s3://mounted/demo") && !log.contains(SECRET) && !table.contains(SECRET), "{log}");
+    assert!(arguments.iter().any(|line| line.contains("s3://mounted/demo")), "{arguments:?}");
+    assert!(!arguments.iter().any(|line| line.contains(SECRET)), "{arguments:?}");
+}
+
+/// Written there by libtiledb, with members in all ways, and what it reads from there.
+const WRITE_AND_READ: &str = r#"
+import sys, numpy as np, tiledb
+endpoint, out = sys.argv[1:]
+config = tiledb.Config({
+    "vfs.s3.endpoint_override": endpoint.split("//")[1], "vfs.s3.scheme": "http", "vfs.s3.region": "us-east-1",
+    "vfs.s3.use_virtual_addressing": "false", "vfs.s3.aws_access_key_id": "AKIDEXAMPLE",
+    "vfs.s3.aws_secret_access_key": "hunter2hunter2hunter2"})
+ctx = tiledb.Ctx(config)
+vfs = tiledb.VFS(ctx=ctx)
+for bucket in ["written", "elsewhere"]:
+    vfs.create_bucket(f"s3://{bucket}")
+def dense(uri, factor):
+    dom = tiledb.Domain(tiledb.Dim("y", (0, 99), 30, np.int32, ctx=ctx), tiledb.Dim("x", (0, 79), 40, np.int32, ctx=ctx), ctx=ctx)
+    attr = tiledb.Attr("v", dtype=np.float64, filters=tiledb.FilterList([tiledb.ZstdFilter()], ctx=ctx), ctx=ctx)
+    tiledb.Array.create(uri, tiledb.ArraySchema(dom, attrs=[attr], ctx=ctx), ctx=ctx)
+    with tiledb.open(uri, "w", ctx=ctx) as a:
+        a[:] = np.arange(8000.0).reshape(100, 80) * factor
+    with tiledb.open(uri, "w", ctx=ctx) as a:
+        a[20:40, 10:50] = -np.ones((20, 40))
+tiledb.group_create("s3://written/group", ctx=ctx)
+tiledb.group_create("s3://written/group/inner", ctx=ctx)
+dense("s3://written/group/relative", 1.0)
+dense("s3://elsewhere/deep/absolute", 2.0)
+dense("s3://written/group/inner/nested", 3.0)
+with tiledb.Group("s3://written/group", "w", ctx=ctx) as g:
+    g.add("relative", name="relative", relative=True)
+    g.add("s3://elsewhere/deep/absolute", name="absolute", relative=False)
+    g.add("inner", name="inner", relative=True)
+    g.meta["note"] = "hello"
+with tiledb.Group("s3://written/group/inner", "w", ctx=ctx) as g:
+    g.add("s3://written/group/inner/nested", name="nested", relative=False)
+for name, uri in [("relative", "s3://written/group/relative"), ("absolute", "s3://elsewhere/deep/absolute"),
+                  ("inner/nested", "s3://written/group/inner/nested")]:
+    with tiledb.open(uri, ctx=ctx) as a:
+        a[:].astype("<f8").tofile(f"{out}/{name.replace('/', '-')}")
+config.save(f"{out}/config")
+"#;
+
+#[test]
+fn what_libtiledb_writes_to_a_bucket_is_read_from_there() {
+    let Some(server) = S3::get() else { return };
+    let Some(python) = python_with("tiledb") else { return };
+    let out = tempfile::tempdir().unwrap();
+    let written = Command::new(python).args(["-c", WRITE_AND_READ, &server.url()]).arg(out.path()).output().unwrap();
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    let proxy = Proxy::start(server.address(), Duration::ZERO);
+    let root = open("s3://written/group", &options(&proxy.url())).unwrap();
+    for name in ["relative", "absolute", "inner/nested"] {
+        let due = fs::read(out.path().join(name.replace('/', "-"))).unwrap();
+        assert_eq!(due.len(), 64000);
+        assert!(read(&*root, &format!("{name}/v.f64")).unwrap() == due, "{name}");
+    }
+    assert_eq!(read(&*root, ".group/meta/note.txt").map(|note| text(&note)).unwrap_or_default(), "hello");
+    assert!(proxy.take().iter().all(|asked| asked.method == "GET" && !asked.is_signed));
+    // The file of settings that it saved; the secrets it does not save.
+    let config = out.path().join("config").display().to_string();
+    let mut command = program();
+    command.env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE").env("AWS_SECRET_ACCESS_KEY", SECRET);
+    let output = command.args(["cat", "--config", &config, "s3://written/group", "absolute/v.f64"]).output().unwrap();
+    assert_eq!(text(&output.stderr), "");
+    assert!(output.stdout == fs::read(out.path().join("absolute")).unwrap());
+}
