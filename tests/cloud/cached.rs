@@ -56,7 +56,7 @@ fn what_was_read_once_is_not_fetched_again() {
 const LARGE_TILE: &str = r#"
 import sys, numpy as np, tiledb
 n = 16 << 20
-dom = tiledb.Domain(tiledb.Dim("x", (0, n - 1), n, np.int32))
+dom = tiledb.Domain(tiledb.Dim("x", domain=(0, n - 1), tile=n, dtype=np.int32))
 attr = tiledb.Attr("v", dtype=np.int32, filters=tiledb.FilterList([tiledb.LZ4Filter()]))
 tiledb.Array.create(sys.argv[1], tiledb.ArraySchema(dom, attrs=[attr]))
 with tiledb.open(sys.argv[1], "w") as a:
