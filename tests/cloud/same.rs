@@ -187,7 +187,7 @@ fn what_libtiledb_writes_to_a_bucket_is_read_from_there() {
         assert_eq!(due.len(), 64000);
         assert!(read(&*root, &format!("{name}/v.f64")).unwrap() == due, "{name}");
     }
-    assert_eq!(read(&*root, ".group/meta/note.txt").map(|note| text(&note)).unwrap_or_default(), "hello");
+    assert_eq!(read(&*root, ".group/meta/note").map(|note| text(&note)).unwrap_or_default(), "hello");
     assert!(proxy.take().iter().all(|asked| asked.method == "GET" && !asked.is_signed));
     // The file of settings that it saved; the secrets it does not save.
     let config = out.path().join("config").display().to_string();
