@@ -11,6 +11,9 @@ use super::proxy::Proxy;
 use super::servers::{S3, python_with};
 use super::{files, fixtures, open, options, read, text};
 
+/// What becomes of a file of the cache.
+type Spoil = fn(&[u8]) -> Vec<u8>;
+
 #[test]
 fn what_was_read_once_is_not_fetched_again() {
     let Some(server) = S3::get() else { return };
@@ -33,7 +36,7 @@ fn what_was_read_once_is_not_fetched_again() {
     let again = proxy.take();
     assert!(!again.is_empty() && again.iter().all(|one| one.is_listing()), "{again:#?}");
     // Each file of the cache cut, emptied or overwritten: only slower, never wrong.
-    let spoil: [fn(&[u8]) -> Vec<u8>; 3] = [
+    let spoil: [Spoil; 3] = [
         |bytes| bytes[..bytes.len() / 2].to_vec(),
         |_| Vec::new(),
         |bytes| bytes.iter().enumerate().map(|(at, byte)| if at % 1000 == 999 { !byte } else { *byte }).collect(),
@@ -56,7 +59,7 @@ fn what_was_read_once_is_not_fetched_again() {
 const LARGE_TILE: &str = r#"
 import sys, numpy as np, tiledb
 n = 16 << 20
-dom = tiledb.Domain(tiledb.Dim("x", (0, n - 1), n, np.int32))
+dom = tiledb.Domain(tiledb.Dim("x", domain=(0, n - 1), tile=n, dtype=np.int32))
 attr = tiledb.Attr("v", dtype=np.int32, filters=tiledb.FilterList([tiledb.LZ4Filter()]))
 tiledb.Array.create(sys.argv[1], tiledb.ArraySchema(dom, attrs=[attr]))
 with tiledb.open(sys.argv[1], "w") as a:

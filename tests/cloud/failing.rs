@@ -93,7 +93,7 @@ fn after_its_time_it_is_an_error_that_says_all_and_the_next_read_tries_anew() {
     proxy.fail(usize::MAX, busy(), is_data);
     let begin = Instant::now();
     let error = read(&*root, "temp.f32").unwrap_err();
-    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
     assert!(matches!(error, Error::Io { .. }) && error.is_passing() && error.errno() == libc::EIO, "{error}");
     let line = error.to_string();
     for part in ["s3://lasting/demo/__fragments/", "a0.tdb", "bytes 0..", "503 SlowDown", "tried ", " times in "] {
@@ -144,7 +144,7 @@ fn what_will_not_pass_is_told_at_the_command() {
     let output = tilefs(&format!("http://{}", free_address()), &["info", &uri]);
     let said = text(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("s3://refused cannot be reached"), "{said}");
-    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
 }
 
 #[test]

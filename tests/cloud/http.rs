@@ -1,6 +1,6 @@
 //! As much of HTTP as a test needs: requests and answers with a length.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 
 /// A request or an answer: its first line, its headers, its body.

@@ -32,12 +32,12 @@ for folder in folders:
             else:
                 vfs.touch(target)
 uri = f"{bucket}/written"
-dom = tiledb.Domain(tiledb.Dim("x", (0, 9999), 1000, np.int32, ctx=ctx), ctx=ctx)
+dom = tiledb.Domain(tiledb.Dim("x", domain=(0, 9999), tile=1000, dtype=np.int32, ctx=ctx), ctx=ctx)
 tiledb.Array.create(uri, tiledb.ArraySchema(dom, attrs=[tiledb.Attr("v", dtype=np.float64, ctx=ctx)], ctx=ctx), ctx=ctx)
 with tiledb.open(uri, "w", ctx=ctx) as a:
     a[:] = np.arange(10000.0)
 with tiledb.open(uri, ctx=ctx) as a:
-    a[:].astype("<f8").tofile(out)
+    a[:]["v"].astype("<f8").tofile(out)
 "#;
 
 const FIXTURES: [&str; 3] = ["demo", "arrays/dense/enumerations", "arrays/sparse/overlap"];

@@ -91,10 +91,6 @@ impl Proxy {
         Proxy { address, shared }
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }

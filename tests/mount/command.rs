@@ -247,8 +247,8 @@ fn what_is_not_there_is_explained() {
     let encrypted = demo().join("../arrays/dense/encrypted");
     let line = one_line(&run(&["info".as_ref(), &encrypted]));
     assert!(line.contains("dense/encrypted") && line.contains("--key-file"), "{line}");
-    let cloud = run(&["info".as_ref(), "s3://bucket/array".as_ref()]);
-    assert!(one_line(&cloud).contains("s3:// is not supported"), "{cloud:?}");
+    let cloud = run(&["info".as_ref(), "tiledb://space/array".as_ref()]);
+    assert!(one_line(&cloud).contains("tiledb:// is not supported"), "{cloud:?}");
     let uri = format!("file://{}", demo().display());
     assert!(run(&["cat".as_ref(), uri.as_ref(), "temp.f32".as_ref()]).stdout.len() == 80_000);
 }

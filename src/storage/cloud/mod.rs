@@ -372,10 +372,13 @@ impl ObjectStorage {
             while let Some(part) = body.try_next().await? {
                 self.traffic.add_bytes(part.len() as u64);
                 bytes.extend_from_slice(&part);
+                if bytes.len() as u64 > due {
+                    break;
+                }
             }
             match bytes.len() as u64 {
                 got if got == due => Ok((bytes, length)),
-                got => Err(Ended::Failure(Failure::passing(format!("the answer ended after {got} bytes")))),
+                got => Err(Ended::Failure(Failure::passing(format!("the answer has {got} bytes of {due}")))),
             }
         };
         self.ask(place, &what, read).await.map_err(|error| self.gone(place, error))
