@@ -209,7 +209,7 @@ fn pyarrow_pandas_and_scipy_read_the_tables() {
 #[test]
 fn pyarrow_duckdb_and_polars_read_the_parquet_file() {
     let arrays = ["order_tile_row_cell_row", "consolidated", "dim_times", "nullable", "dim_text", "dim_integers"];
-    let more = ["dups", "enumerations", "empty", "hilbert", "deletes_many", "soma_matrix", "types", "dim_floats"];
+    let more = ["dups", "enumerations", "empty", "hilbert", "deletes_many", "soma_matrix", "dim_floats"];
     let sparse = arrays.iter().chain(&more).map(|name| format!("arrays/sparse/{name}"));
     let dense =
         ["table", "dims_1", "dim_datetime_ms", "dim_int8", "dim_uint64"].map(|name| format!("arrays/dense/{name}"));

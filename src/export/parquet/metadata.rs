@@ -173,6 +173,10 @@ impl Chunk {
                 }
                 if let Some(statistics) = &self.statistics {
                     facts.structure(12, |fields| {
+                        // Where it is not said that there are none, some readers make no use of bounds.
+                        if !column.is_optional {
+                            fields.i64(3, 0);
+                        }
                         fields.bytes(5, &statistics.greatest);
                         fields.bytes(6, &statistics.least);
                         // Bounds, which need not be values.

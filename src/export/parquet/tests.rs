@@ -180,11 +180,12 @@ fn bounds_are_those_of_stored_values() {
         let length = u32::from_le_bytes(whole[whole.len() - 8..][..4].try_into().unwrap()) as usize;
         whole[whole.len() - 8 - length..].to_vec()
     };
-    // Fields 5 and 6 of a struct, binary, greatest first, and two of "false".
+    // Fields 5 and 6 of a struct, binary, greatest first, and two of "false"; before them field 3, of no null, or not.
     let has = |footer: &[u8], least: &[u8], greatest: &[u8]| {
         let length = |value: &[u8]| value.len() as u8;
-        let wanted = [&[0x58, length(greatest)], greatest, &[0x18, length(least)], least, &[0x12, 0x12]].concat();
-        footer.windows(wanted.len()).any(|part| part == wanted)
+        let rest = [&[length(greatest)][..], greatest, &[0x18, length(least)], least, &[0x12, 0x12]].concat();
+        let heads: [&[u8]; 2] = [&[0x58], &[0x36, 0, 0x28]];
+        heads.iter().map(|head| [head, &rest[..]].concat()).any(|wanted| footer.windows(wanted.len()).any(|part| part == wanted))
     };
     let small = footer(Datatype::Int8, &[0xfb], &[7]);
     assert!(has(&small, &[0xfb, 0xff, 0xff, 0xff], &[7, 0, 0, 0]));
