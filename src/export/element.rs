@@ -35,6 +35,8 @@ pub(crate) fn by_elements(
             produce(number, Output::Into(now))?;
             (rest, number) = (later, number + whole as u64);
         } else {
+            let no_memory = |_| Error::unsupported(format!("{width} bytes for one value: not enough memory"));
+            cut.try_reserve_exact(width.saturating_sub(cut.len())).map_err(no_memory)?;
             cut.resize(width, 0);
             produce(number, Output::Into(&mut cut))?;
             let seen = &cut[into as usize..];

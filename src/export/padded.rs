@@ -38,7 +38,7 @@ fn backwards() -> Error {
     Error::damaged("offsets of values that go backwards")
 }
 
-/// The values, each as long as the longest. Memory of a read: some MiB, or two rows if those are longer.
+/// The values, each as long as the longest. Memory of a read: some MiB.
 pub struct Padded {
     values: Arc<dyn Content>,
     offsets: Arc<dyn Content>,
@@ -78,6 +78,25 @@ impl Padded {
         }
         Ok(())
     }
+
+    /// Parts of rows, each row by itself: what offsets claim to be one value may be longer than memory.
+    fn long_rows(&self, offset: u64, mut rest: Output<'_>) -> Result<()> {
+        let (mut row, mut within) = (offset / self.width, offset % self.width);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(self.width - within);
+            let (start, end) = (read_offset(&self.offsets, row)?, read_offset(&self.offsets, row + 1)?);
+            let length = end.checked_sub(start).filter(|&length| length <= self.width && end <= self.values.len());
+            let (text, mut padding) = now.split_at(length.ok_or_else(backwards)?.saturating_sub(within));
+            if !text.is_empty() {
+                self.values.read(start + within, text)?;
+            }
+            if let Some(padding) = padding.wanted() {
+                padding.fill(0);
+            }
+            (rest, row, within) = (later, row + 1, 0);
+        }
+        Ok(())
+    }
 }
 
 impl Content for Padded {
@@ -87,6 +106,9 @@ impl Content for Padded {
 
     fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
         check_range(self.len(), offset, out.len())?;
+        if self.width > BLOCK {
+            return self.long_rows(offset, out);
+        }
         by_elements(self.width as usize, (BLOCK / self.width) as usize, offset, out, |row, out| self.rows(row, out))
     }
 }
@@ -132,6 +154,51 @@ mod tests {
         let whole = read_all(&padded);
         for (row, value) in whole.chunks(999).zip(&values) {
             assert!(row.starts_with(value) && row[value.len()..].iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn long_values_are_read_in_parts() {
+        let long = BLOCK as usize + 5;
+        let values: Vec<Vec<u8>> = [long, 3, 0, long - 70].iter().map(|length| vec![7; *length]).collect();
+        let expected: Vec<u8> =
+            values.iter().flat_map(|value| [value.clone(), vec![0; long - value.len()]].concat()).collect();
+        let padded = Padded::new(Arc::new(values.concat()), offsets(&values), long as u64);
+        assert!(read_all(&padded) == expected);
+        for (start, end) in [(0, 9), (long - 4, long + 9), (2 * long - 1, 3 * long + 1), (4 * long - 71, 4 * long)] {
+            let mut part = vec![1; end - start];
+            padded.read_at(start as u64, &mut part).unwrap();
+            assert_eq!(part, expected[start..end], "{start}");
+        }
+        assert_reads_ahead(|sources| {
+            let offsets = sources.index(offsets(&values));
+            Arc::new(Padded::new(sources.values(Arc::new(values.concat())), offsets, long as u64))
+        });
+    }
+
+    /// So many zeros.
+    struct Zeros(u64);
+
+    impl Content for Zeros {
+        fn len(&self) -> u64 {
+            self.0
+        }
+
+        fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
+            check_range(self.0, offset, out.len())?;
+            out.wanted().into_iter().for_each(|out| out.fill(0));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_value_that_claims_to_be_longer_than_memory_takes_none() {
+        let claimed = (1 << 59) + 5;
+        let ends: Vec<u8> = [0, claimed, claimed + 1].iter().flat_map(|end: &u64| end.to_le_bytes()).collect();
+        let padded = Padded::new(Arc::new(Zeros(claimed + 1)), Arc::new(ends), claimed);
+        for offset in [0, 7, claimed - 100, claimed, 2 * claimed - 4096] {
+            padded.read_at(offset, &mut [1; 4096]).unwrap();
+            padded.read(offset, Output::Ahead(4096)).unwrap();
         }
     }
 

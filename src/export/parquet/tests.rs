@@ -185,7 +185,10 @@ fn bounds_are_those_of_stored_values() {
         let length = |value: &[u8]| value.len() as u8;
         let rest = [&[length(greatest)][..], greatest, &[0x18, length(least)], least, &[0x12, 0x12]].concat();
         let heads: [&[u8]; 2] = [&[0x58], &[0x36, 0, 0x28]];
-        heads.iter().map(|head| [head, &rest[..]].concat()).any(|wanted| footer.windows(wanted.len()).any(|part| part == wanted))
+        heads
+            .iter()
+            .map(|head| [head, &rest[..]].concat())
+            .any(|wanted| footer.windows(wanted.len()).any(|part| part == wanted))
     };
     let small = footer(Datatype::Int8, &[0xfb], &[7]);
     assert!(has(&small, &[0xfb, 0xff, 0xff, 0xff], &[7, 0, 0, 0]));

@@ -227,7 +227,8 @@ impl LengthsAndBytes {
         self.offsets.read_at(8 * rows.start, &mut bytes)?;
         offsets.clear();
         offsets.extend(bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)));
-        let within = |offset: Option<&u64>| offset.is_some_and(|offset| (self.bytes.start..=self.bytes.end).contains(offset));
+        let within =
+            |offset: Option<&u64>| offset.is_some_and(|offset| (self.bytes.start..=self.bytes.end).contains(offset));
         if !offsets.is_sorted() || !within(offsets.first()) || !within(offsets.last()) {
             return Err(Error::damaged("offsets of values that do not begin at 0, or fall"));
         }
@@ -342,7 +343,8 @@ impl LengthsAndBytes {
                 // Those that are wanted whole.
                 while number < batch_end {
                     if marks[number] != 0 {
-                        let value = &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
+                        let value =
+                            &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
                         let Some(room) = out.get_mut(filled..filled + LENGTH as usize + value.len()) else { break };
                         let (prefix, room) = room.split_at_mut(LENGTH as usize);
                         prefix.copy_from_slice(&(value.len() as u32).to_le_bytes());
@@ -460,8 +462,7 @@ mod tests {
             let present = (every > 0).then(|| Present::count(Arc::new(marks.clone())).unwrap());
             let start: usize = texts[..rows.start as usize].concat().len();
             let bytes = start as u64..(start + here.concat().len()) as u64;
-            let content =
-                LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, present).unwrap();
+            let content = LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, present).unwrap();
             let expected: Vec<u8> = here
                 .iter()
                 .zip(&marks)
