@@ -117,6 +117,7 @@ impl Builder {
         let name = self.names.give(&field.name);
         let mut attributes = said_of(field, &name);
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| field.nullable));
+        let missing = missing.filter(|_| !field.is_bytes() && kind.cell_size().is_some());
         let missing = missing.and_then(|value| Some((value, kind.fill_value_attribute(value)?)));
         if let Some((_, value)) = &missing {
             attributes.insert("_FillValue".to_owned(), value.clone());
@@ -234,7 +235,7 @@ impl Builder {
         let (mut shape, mut lengths, mut dimensions) = (column.shape().to_vec(), chunk.clone(), axes.to_vec());
         if let Some(values) = kind.values {
             shape.push(values);
-            lengths.push(values);
+            lengths.push(values.max(1));
             dimensions.push(self.names.give(&format!("{name}_values")));
         }
         let rank = chunk.len();
