@@ -314,10 +314,14 @@ impl ArrayFolder {
             let read = |offset: u64| {
                 let expected = tiles.saturating_mul(size.unwrap_or(8) as u64);
                 let payload = self.section(fragment, offset, expected).in_field("tile extremes")?;
-                TileExtremes::parse(&payload, tiles, size).in_field("tile extremes").in_file(FRAGMENT_METADATA).at(offset)
+                TileExtremes::parse(&payload, tiles, size)
+                    .in_field("tile extremes")
+                    .in_file(FRAGMENT_METADATA)
+                    .at(offset)
             };
             let bounds = read(record.tile_minima)?.zip(read(record.tile_maxima)?);
-            let weight = bounds.as_ref().map_or(size_of::<TileBounds>(), |(least, most)| least.memory() + most.memory());
+            let weight =
+                bounds.as_ref().map_or(size_of::<TileBounds>(), |(least, most)| least.memory() + most.memory());
             Ok((bounds, weight))
         })
     }

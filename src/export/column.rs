@@ -195,7 +195,16 @@ impl Column {
 
     /// A column whose cells have a size each.
     pub fn variable(field: Field, shape: Vec<u64>, values: Arc<dyn Content>, offsets: Arc<dyn Content>) -> Self {
-        Column { field, shape, values, offsets: Some(offsets), validity: None, longest: None, bounds: None, summaries: None }
+        Column {
+            field,
+            shape,
+            values,
+            offsets: Some(offsets),
+            validity: None,
+            longest: None,
+            bounds: None,
+            summaries: None,
+        }
     }
 
     /// The same column, nullable.

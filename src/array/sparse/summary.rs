@@ -52,9 +52,7 @@ impl RowSummary {
             }
             match self.field {
                 FieldOfRows::Dimension(dimension) => self.add_box(&mut bounds, dimension, fragment, tile),
-                FieldOfRows::Attribute(attribute) => {
-                    bounds.add_tile(self.view.array(), attribute, fragment, tile)
-                }
+                FieldOfRows::Attribute(attribute) => bounds.add_tile(self.view.array(), attribute, fragment, tile),
             }
         })?;
         bounds.finish()

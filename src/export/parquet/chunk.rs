@@ -130,9 +130,10 @@ impl ParquetColumn {
         parts.push(Arc::new(Repeat::zeros(gap.ok_or_else(|| Error::internal("a chunk larger than its room"))?)));
         parts.extend(dictionary);
         parts.push(Arc::new(header));
-        let marks = self.present.as_ref().map(|present| -> Arc<dyn Content> {
-            Arc::new(Slice::new(present.clone(), of.rows.start, of.count()))
-        });
+        let marks = self
+            .present
+            .as_ref()
+            .map(|present| -> Arc<dyn Content> { Arc::new(Slice::new(present.clone(), of.rows.start, of.count())) });
         let present = marks.map(Present::count).transpose().in_field(self.field.name())?;
         let values = self.values(of, present.clone())?;
         if let Some(present) = present {
@@ -155,8 +156,7 @@ impl ParquetColumn {
         if let Layout::Bytes = self.layout {
             let offsets = self.offsets.clone();
             let offsets = offsets.ok_or_else(|| Error::internal("values of variable length without offsets"))?;
-            let values =
-                LengthsAndBytes::new(self.values.clone(), offsets, of.rows.clone(), of.bytes.clone(), present);
+            let values = LengthsAndBytes::new(self.values.clone(), offsets, of.rows.clone(), of.bytes.clone(), present);
             return Ok(Arc::new(values.in_field(self.field.name())?));
         }
         let rows: Arc<dyn Content> =

@@ -262,7 +262,8 @@ impl Stored {
             conversion: None,
             arrow,
         };
-        let logical = |logical, stored: Stored| Stored { leaf: Leaf { logical: Some(logical), ..stored.leaf }, ..stored };
+        let logical =
+            |logical, stored: Stored| Stored { leaf: Leaf { logical: Some(logical), ..stored.leaf }, ..stored };
         let converted = |conversion, stored| Stored { conversion: Some(conversion), ..stored };
         let integer = |bits, is_signed, physical, size, arrow| {
             logical(Logical::Integer { bits, is_signed }, plain(physical, size, arrow))

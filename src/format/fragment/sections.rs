@@ -145,7 +145,8 @@ impl TileExtremes {
             return self.fixed.chunks_exact(size).nth(tile);
         }
         let offsets = self.fixed.as_chunks().0;
-        let offset = |tile: usize| offsets.get(tile).and_then(|offset| usize::try_from(u64::from_le_bytes(*offset)).ok());
+        let offset =
+            |tile: usize| offsets.get(tile).and_then(|offset| usize::try_from(u64::from_le_bytes(*offset)).ok());
         self.var.get(offset(tile)?..offset(tile + 1).unwrap_or(self.var.len()))
     }
 
