@@ -85,6 +85,7 @@ fn selections_of_nothing_are_files_without_cells() {
         assert!(read_everything(&slice) > 8, "{array}");
         assert_eq!(bytes(&slice, "text/cells.tsv").iter().filter(|&&byte| byte == b'\n').count(), 1, "{array}");
         bytes(&slice, "arrow/cells.arrow");
+        bytes(&slice, "parquet/cells.parquet");
     }
     read_everything(&fixture("arrays/sparse/empty"));
     read_everything(&fixture("arrays/dense/no_fragment"));

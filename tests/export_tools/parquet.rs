@@ -231,21 +231,24 @@ spark = SparkSession.builder.master('local[1]').config('spark.ui.enabled', False
     'spark.driver.bindAddress', '127.0.0.1').config('spark.sql.parquet.inferTimestampNTZ.enabled', True).config(
     'spark.sql.legacy.parquet.nanosAsLong', True).getOrCreate()
 spark.sparkContext.setLogLevel('ERROR')
-frame = spark.read.parquet('cells.parquet')
+# Some rows of each row group: they come one by one.
+rows = [i for i in range(n) if i % 100000 < 500]
+frame = spark.read.parquet('cells.parquet').where('(count + 5) % 100000 < 500').coalesce(1)
+names = [name for name in plain if name != 'long']
+counts = {name: f"unix_date({name})" for name in dates}
+counts.update({name: f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {name})" for name in list(stamps)[:5]})
 for vectorized in 'true', 'false':
     spark.conf.set('spark.sql.parquet.enableVectorizedReader', vectorized)
-    for name, values in plain.items():
-        got = [row[0] for row in frame.select(name).coalesce(1).collect()]
-        got = [bytes(value) if isinstance(value, bytearray) else value for value in got]
-        if name == 'long':
-            got = [int(value) for value in got]
-        assert got == values, (vectorized, name, got[:20], values[:20])
-    for name, values in list(dates.items()) + list(stamps.items())[:5]:
-        counts = f"unix_date({name})" if name in dates else f"timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', {name})"
-        got = [row[0] for row in frame.selectExpr(counts).coalesce(1).collect()]
-        wanted = values.astype('M8[D]' if name in dates else 'M8[us]').view('i8').tolist()
-        wanted = [None if np.isnat(value) else count for value, count in zip(values, wanted)]
-        assert got == wanted, (vectorized, name, got[:20], wanted[:20])
+    got = frame.selectExpr(*names, 'cast(long as string)', *counts.values()).collect()
+    for column, name in enumerate([*names, 'long']):
+        values = [bytes(row[column]) if isinstance(row[column], bytearray) else row[column] for row in got]
+        wanted = [str(plain[name][i]) if name == 'long' else plain[name][i] for i in rows]
+        assert values == wanted, (vectorized, name, values[:20], wanted[:20])
+    for column, name in enumerate(counts, len(names) + 1):
+        values = {**dates, **stamps}[name][rows]
+        numbers = values.astype('M8[D]' if name in dates else 'M8[us]').view('i8').tolist()
+        wanted = [None if np.isnat(value) else number for value, number in zip(values, numbers)]
+        assert [row[column] for row in got] == wanted, (vectorized, name)
 assert spark.read.parquet('none.parquet').count() == 0
 spark.stop()
 "#;

@@ -266,6 +266,34 @@ fn base64(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::export::testing::read_all;
+    use crate::export::{Column, Field};
+    use crate::format::datatype::Datatype;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn texts_of_any_length_have_their_place(
+            texts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 1..600),
+            rows_of_group in 1u64..300,
+        ) {
+            let mut offsets = vec![0u64];
+            texts.iter().for_each(|text| offsets.push(offsets[offsets.len() - 1] + text.len() as u64));
+            let offsets: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+            let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
+            let count = texts.len() as u64;
+            let column = Column::variable(field, vec![count], Arc::new(texts.concat()), Arc::new(offsets));
+            let groups = RowGroups::new(count, rows_of_group, None);
+            let file = File::new(vec![ParquetColumn::new(&column).unwrap()], groups).unwrap();
+            let (whole, places) = (read_all(&file), file.places().unwrap());
+            for (rows, end) in file.groups.iter().zip(&places.starts[1..]) {
+                let here = &texts[rows.start as usize..rows.end as usize];
+                let page: Vec<u8> =
+                    here.iter().flat_map(|text| [&(text.len() as u32).to_le_bytes()[..], text].concat()).collect();
+                prop_assert!(whole[..*end as usize].ends_with(&page));
+            }
+        }
+    }
 
     /// The examples of RFC 4648.
     #[test]

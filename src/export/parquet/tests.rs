@@ -1,8 +1,6 @@
 //! What readers cannot see: ranges, reading ahead, sizes, places, damage. The programs that read the files are in
 //! tests/export_tools.
 
-use proptest::prelude::*;
-
 use super::*;
 use crate::export::column::{Labels, Summaries, Summary};
 use crate::export::compose::Repeat;
@@ -202,26 +200,5 @@ fn bounds_are_those_of_stored_values() {
     let too_large = footer(Datatype::DateTimeDay, &0i64.to_le_bytes(), &i64::MAX.to_le_bytes());
     for without in [not_a_time, nan, too_large] {
         assert!(!without.windows(2).any(|part| part == [0x12, 0x12]));
-    }
-}
-
-proptest! {
-    #[test]
-    fn texts_of_any_length_have_their_place(
-        texts_of_rows in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 1..600),
-        rows_of_group in 1u64..300,
-    ) {
-        let column = texts("a", &texts_of_rows);
-        let whole = read_all(&file_of(&[column], rows_of_group));
-        let groups = RowGroups::new(texts_of_rows.len() as u64, rows_of_group, None);
-        let mut at = 0;
-        for rows in groups.iter() {
-            let here = &texts_of_rows[rows.start as usize..rows.end as usize];
-            let page: Vec<u8> =
-                here.iter().flat_map(|text| [&(text.len() as u32).to_le_bytes()[..], text].concat()).collect();
-            let found = whole[at..].windows(page.len()).position(|part| part == page);
-            prop_assert!(found.is_some_and(|found| found < 64), "{:?}", found);
-            at += found.unwrap() + page.len();
-        }
     }
 }

@@ -286,7 +286,6 @@ impl LengthsAndBytes {
         let mut scratch = Vec::new();
         let mut place = start;
         let mut number = 0;
-        let mut ahead: Option<Range<u64>> = None;
         while number < marks.len() && !out.is_empty() {
             let length = offsets[number + 1] - offsets[number];
             if marks[number] == 0 {
@@ -296,23 +295,6 @@ impl LengthsAndBytes {
             if place + LENGTH + length <= *at {
                 place += LENGTH + length;
                 number += 1;
-                continue;
-            }
-            if out.wanted().is_none() {
-                let (now, later) = out.split_at(place + LENGTH + length - *at);
-                let from = at.saturating_sub(place + LENGTH);
-                let to = (*at + now.len()).saturating_sub(place + LENGTH);
-                let bytes = offsets[number] + from..offsets[number] + to;
-                match &mut ahead {
-                    Some(known) if known.end == bytes.start => known.end = bytes.end,
-                    known => {
-                        if let Some(known) = known.replace(bytes) {
-                            self.values.read(known.start, Output::Ahead(known.end - known.start))?;
-                        }
-                    }
-                }
-                *at += now.len();
-                (out, place, number) = (later, place + LENGTH + length, number + 1);
                 continue;
             }
             if length > TEXT_BATCH {
@@ -332,10 +314,22 @@ impl LengthsAndBytes {
                 (out, place, number) = (later, place + LENGTH + length, number + 1);
                 continue;
             }
-            let batch_end = (number + 1..marks.len())
-                .find(|&end| offsets[end + 1] - offsets[number] > TEXT_BATCH)
-                .unwrap_or(marks.len());
-            let first = offsets[number];
+            // Whole values, those of which a part is wanted, and what of nulls lies between.
+            let (first, wanted_end) = (offsets[number], *at + out.len());
+            let (mut batch_end, mut batch_place) = (number, place);
+            while batch_end < marks.len() && batch_place < wanted_end && offsets[batch_end + 1] - first <= TEXT_BATCH {
+                if marks[batch_end] != 0 {
+                    batch_place += LENGTH + offsets[batch_end + 1] - offsets[batch_end];
+                }
+                batch_end += 1;
+            }
+            if out.wanted().is_none() {
+                self.values.read(first, Output::Ahead(offsets[batch_end] - first))?;
+                let (now, later) = out.split_at(batch_place - *at);
+                *at += now.len();
+                (out, place, number) = (later, batch_place, batch_end);
+                continue;
+            }
             scratch.resize((offsets[batch_end] - first) as usize, 0);
             self.values.read_at(first, &mut scratch)?;
             let mut filled = 0;
@@ -375,9 +369,6 @@ impl LengthsAndBytes {
                 }
                 number += 1;
             }
-        }
-        if let Some(known) = ahead {
-            self.values.read(known.start, Output::Ahead(known.end - known.start))?;
         }
         Ok(out)
     }
