@@ -184,8 +184,8 @@ pub struct Framed {
 }
 
 impl Framed {
-    /// `of` has as many cells as `shape` says, each as long as `fill`.
-    pub fn new(of: Arc<dyn Content>, shape: &[u64], frame: &[u64], fill: Vec<u8>) -> Arc<dyn Content> {
+    /// `of` in a frame, if that is larger. It has as many cells as `shape` says, each as long as `fill`.
+    pub fn within(of: Arc<dyn Content>, shape: &[u64], frame: &[u64], fill: Vec<u8>) -> Arc<dyn Content> {
         if shape == frame {
             return of;
         }
@@ -302,7 +302,7 @@ mod tests {
                 }
                 expected.extend(if is_own { own.next().unwrap().to_vec() } else { vec![0; size] });
             }
-            let framed = Framed::new(Arc::new(of), &shape, &frame, vec![0; size]);
+            let framed = Framed::within(Arc::new(of), &shape, &frame, vec![0; size]);
             prop_assert_eq!(read_all(&*framed), expected);
             assert_random_access(&*framed);
         }
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn the_cells_of_the_box_are_read_ahead() {
         assert_reads_ahead(|sources| {
-            Framed::new(sources.values(Arc::new(vec![1; 3 * 50 * 70])), &[50, 70], &[64, 80], vec![0; 3])
+            Framed::within(sources.values(Arc::new(vec![1; 3 * 50 * 70])), &[50, 70], &[64, 80], vec![0; 3])
         });
     }
 }

@@ -173,7 +173,7 @@ impl Tiles {
         let column = self.cells.column(&cells)?;
         let size = column.field.cell_size().unwrap_or(1) as usize;
         let fill = if column.field.fill.len() == size { column.field.fill } else { vec![0; size] };
-        let tile = Framed::new(column.values, &column.shape, &frame, fill);
+        let tile = Framed::within(column.values, &column.shape, &frame, fill);
         kept().put(number, tile.clone());
         Ok(tile)
     }

@@ -100,7 +100,7 @@ impl ZarrType {
     pub fn chunk(&self, column: Column, chunk: &[u64]) -> Result<Arc<dyn Content>> {
         match (&self.layout, column.offsets) {
             (Layout::Fixed { fill }, _) => {
-                Ok(Framed::new(self.encoded(column.values), &column.shape, chunk, fill.clone()))
+                Ok(Framed::within(self.encoded(column.values), &column.shape, chunk, fill.clone()))
             }
             (Layout::Variable, Some(offsets)) => {
                 Ok(Arc::new(Interleaved::new(column.values, offsets, &column.shape, chunk)?))

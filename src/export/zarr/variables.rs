@@ -155,7 +155,7 @@ impl Builder {
                 to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0));
                 Ok(())
             });
-            Ok(Framed::new(Arc::new(booleans), &column.shape, &lengths, vec![0]))
+            Ok(Framed::within(Arc::new(booleans), &column.shape, &lengths, vec![0]))
         };
         let array = Array {
             shape: column.shape().to_vec(),
