@@ -178,7 +178,11 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(ObjectKind, 
     if let Some(reason) = storage.absence(path) {
         return Err(no_array(path, reason));
     }
-    let listing = FolderListing::read(storage, path)?;
+    let listing = FolderListing::read(storage, path).map_err(|error| match error {
+        // A bucket, or a folder that was taken away just now.
+        Error::Missing { reason, .. } => no_array(path, reason),
+        error => error,
+    })?;
     let entries = listing.top();
     if let Some(kind) = ObjectKind::of_entries(entries) {
         return Ok((kind, listing));
