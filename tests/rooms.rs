@@ -243,6 +243,19 @@ fn what_a_room_may_use_is_below_it_and_there() {
     }
 }
 
+/// A file is named by the end of its path, as the text goes on from the one before.
+#[test]
+fn the_files_that_the_architecture_names_are_there() {
+    let (text, sources) = (architecture(), sources());
+    let named: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")).collect();
+    let is_there = |name: &str| {
+        sources.keys().any(|path| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join(name).is_file()
+    };
+    let gone: Vec<&str> = named.iter().copied().filter(|name| !is_there(name)).collect();
+    assert!(named.len() > 20 && gone.is_empty(), "{} named, not there: {gone:?}", named.len());
+}
+
 #[test]
 fn threads_start_in_one_place() {
     let starts = |source: &str| {
