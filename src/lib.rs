@@ -14,7 +14,7 @@
 //! * [`storage`]: where the stored bytes are
 //! * [`error`]: what can go wrong, and where
 //!
-//! [`threads`] and [`address_space`] are for those who start threads and choose budgets.
+//! [`threads`], [`address_space`] and [`memory`] are for those who start threads, choose budgets, and make room.
 
 #![cfg_attr(
     not(test),
@@ -29,6 +29,7 @@ pub mod export;
 pub mod filter;
 pub mod format;
 pub mod fuse;
+pub mod memory;
 pub mod read;
 pub mod read_ahead;
 pub mod storage;

@@ -10,6 +10,7 @@ use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
 use crate::format::generic_tile::GenericTileHeader;
 use crate::format::tile::ChunkHeader;
+use crate::memory;
 use crate::storage::{Storage, StoreKey};
 
 /// A structure may decode to this many bytes, however few are stored ...
@@ -167,9 +168,8 @@ fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Resul
         let mut all = Vec::new();
         Chunks::walk(&header, tile.window(), |place, window| {
             let size = place.header.original as usize;
-            all.try_reserve(size).map_err(|_| Error::unsupported("not enough memory"))?;
             let start = all.len();
-            all.resize(start + size, 0);
+            memory::resize(&mut all, start.saturating_add(size), "metadata")?;
             let stored = window.get(place.offset, place.header.payload_size() as usize)?;
             let _permit = context.fetcher.permit();
             place.decode(stored, &decoder, &mut all[start..])

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::content::{Content, check_range};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::read::Output;
 
 /// Cuts a read of bytes into reads of whole elements of `width` bytes, at least 1, from the element whose number
@@ -35,9 +36,7 @@ pub(crate) fn by_elements(
             produce(number, Output::Into(now))?;
             (rest, number) = (later, number + whole as u64);
         } else {
-            let no_memory = |_| Error::unsupported(format!("{width} bytes for one value: not enough memory"));
-            cut.try_reserve_exact(width.saturating_sub(cut.len())).map_err(no_memory)?;
-            cut.resize(width, 0);
+            memory::resize(&mut cut, width, "one value")?;
             produce(number, Output::Into(&mut cut))?;
             let seen = &cut[into as usize..];
             let (now, later) = rest.split_at_mut(seen.len().min(rest.len()));

@@ -1,7 +1,7 @@
 //! The disk cache, and what is fetched at all.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use tilefs::tree::{self, OpenOptions};
 
 use super::proxy::Proxy;
 use super::servers::{S3, python_with};
-use super::{files, fixtures, open, options, read, text};
+use super::skip::skipped;
+use super::{files, fixtures, open, options, program, read, text};
 
 /// What becomes of a file of the cache.
 type Spoil = fn(&[u8]) -> Vec<u8>;
@@ -53,6 +54,68 @@ fn what_was_read_once_is_not_fetched_again() {
     let name = schema.file_name().into_string().unwrap();
     server.put(&format!("kept/demo/__schema/{name}"), b"no schema");
     assert!(open("s3://kept/demo", &reached).is_err());
+}
+
+/// Several processes on one folder, some of which are killed as they write: what is kept is right all the same.
+#[test]
+fn processes_share_a_cache_and_may_die() {
+    let Some(server) = S3::get() else { return };
+    server.make_bucket("several");
+    server.put_folder(&fixtures().join("demo"), "several/demo");
+    let proxy = Proxy::start(server.address(), Duration::from_millis(5));
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache").display().to_string();
+    let due = read(&*open(fixtures().join("demo").to_str().unwrap(), &OpenOptions::default()).unwrap(), "temp.f32");
+    let due = due.unwrap();
+    let start = || {
+        let mut command = program();
+        command.env("AWS_ENDPOINT_URL", proxy.url());
+        command.args(["cat", "--anonymous", "--disk-cache", &cache, "s3://several/demo", "temp.f32"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    for round in 0..8 {
+        let mut killed: Vec<_> = (0..3).map(|_| start()).collect();
+        let whole: Vec<_> = (0..2).map(|_| start()).collect();
+        thread::sleep(Duration::from_millis(10 * round));
+        for one in &mut killed {
+            one.kill().unwrap();
+            one.wait().unwrap();
+        }
+        for one in whole {
+            let output = one.wait_with_output().unwrap();
+            assert!(output.status.success() && output.stdout == due, "{}", text(&output.stderr));
+        }
+        // Every second time they begin anew.
+        if round % 2 == 1 {
+            fs::remove_dir_all(&cache).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_a_warning() {
+    let Some(server) = S3::get() else { return };
+    server.make_bucket("full");
+    server.put_folder(&fixtures().join("arrays/dense/big_tile"), "full/array");
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["-t", "tmpfs", "-o", "size=16k", "tmpfs"];
+    if !Command::new("mount").args(small).arg(folder.path()).status().is_ok_and(|status| status.success()) {
+        return skipped("no small disk can be mounted");
+    }
+    let run = |cached: bool| {
+        let mut command = program();
+        command.env("AWS_ENDPOINT_URL", server.url()).args(["cat", "--anonymous"]);
+        if cached {
+            command.arg("--disk-cache").arg(folder.path().join("cache"));
+        }
+        command.args(["s3://full/array", "row.f32"]).output().unwrap()
+    };
+    fs::write(folder.path().join("ballast"), vec![0; 12 << 10]).unwrap();
+    let (without, with) = (run(false), run(true));
+    assert!(Command::new("umount").arg(folder.path()).status().unwrap().success());
+    let said = text(&with.stderr);
+    assert!(with.status.success() && with.stdout == without.stdout, "{said}");
+    assert!(said.contains("disk cache"), "{said}");
 }
 
 /// One tile of 64 MiB in chunks.

@@ -205,7 +205,10 @@ fn credentials_are_found_where_other_tools_have_them() {
     let config = format!(
         "[default]\nendpoint_url = {0}\nregion = eu-west-1\n[profile process]\nendpoint_url = {0}\ncredential_process = \
          {process}\n[profile sso]\nendpoint_url = {0}\nsso_session = home\nsso_account_id = 12\nsso_role_name = \
-         reader\n[sso-session home]\nsso_region = eu-north-1\nsso_start_url = https://home.example/start\n",
+         reader\n[sso-session home]\nsso_region = eu-north-1\nsso_start_url = https://home.example/start\n[profile \
+         role]\nendpoint_url = {0}\nrole_arn = arn:aws:iam::123456789012:role/reader\nexternal_id = \
+         us\nsource_profile = default\n[profile circle]\nrole_arn = a\nsource_profile = round\n[profile round]\n\
+         role_arn = b\nsource_profile = circle\n",
         proxy.url()
     );
     write(&home.join(".aws/config"), &config, 0o600);
@@ -225,6 +228,15 @@ fn credentials_are_found_where_other_tools_have_them() {
     assert!(proxy.take().iter().all(|asked| asked.is_signed));
     assert_eq!(run(&[("AWS_PROFILE", "process")], &[]), (true, String::new()));
     assert!(proxy.take().iter().all(|asked| asked.is_signed));
+    // The token service, which gives keys that end for a role.
+    let service = server.url();
+    assert_eq!(run(&[("AWS_PROFILE", "role"), ("AWS_ENDPOINT_URL_STS", &service)], &[]), (true, String::new()));
+    assert!(proxy.take().iter().all(|asked| asked.is_signed && asked.has_token));
+    let nowhere = format!("http://{}", free_address());
+    let (is_done, said) = run(&[("AWS_PROFILE", "role"), ("AWS_ENDPOINT_URL_STS", &nowhere)], &[]);
+    assert!(!is_done && said.contains("the token service"), "{said}");
+    let (is_done, said) = run(&[("AWS_PROFILE", "circle")], &[]);
+    assert!(!is_done && said.contains("leads nowhere"), "{said}");
     let (is_done, said) = run(&[("AWS_PROFILE", "nobody")], &[]);
     assert!(!is_done && said.contains("AWS_PROFILE is nobody"), "{said}");
     // The portal, which gives the keys of a role for a token.
@@ -260,4 +272,37 @@ fn credentials_are_found_where_other_tools_have_them() {
     let typed = format!("vfs.s3.aws_secret_access_key={SECRET}");
     let (is_done, said) = run(&[], &["-o", &typed]);
     assert!(!is_done && said.contains("is a secret"), "{said}");
+}
+
+/// Keys that end are fetched again before they do, and when the store says that they have.
+#[test]
+fn credentials_that_end_are_renewed() {
+    let Some(server) = S3::get() else { return };
+    let (proxy, uri) = demo(server, "ending", Duration::ZERO);
+    let folder = tempfile::tempdir().unwrap();
+    let (calls, script) = (folder.path().join("calls"), folder.path().join("keys.sh"));
+    let run = |expiration: &str| {
+        fs::write(&calls, "").unwrap();
+        let json = format!(
+            r#"{{"Version":1,"AccessKeyId":"AKIDENDS","SecretAccessKey":"{SECRET}","SessionToken":"t","Expiration":"{expiration}"}}"#
+        );
+        fs::write(&script, format!("echo called >> {}\necho '{json}'\n", calls.display())).unwrap();
+        let config = format!(
+            "[default]\nendpoint_url = {}\nregion = us-east-1\ncredential_process = sh {}\n",
+            proxy.url(),
+            script.display()
+        );
+        fs::write(folder.path().join("config"), config).unwrap();
+        let mut command = program();
+        command.env("AWS_CONFIG_FILE", folder.path().join("config")).args(["cat", &uri, "temp.f32"]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        fs::read_to_string(&calls).unwrap().lines().count()
+    };
+    assert_eq!(run("2999-01-31T12:00:00Z"), 1, "good for all requests");
+    let requests = proxy.take().len();
+    assert_eq!(run("2001-01-31T12:00:00Z"), requests, "good for none but the next");
+    proxy.take();
+    proxy.fail(1, Fault::Status(400, "ExpiredToken", Vec::new()), |asked| asked.is_signed);
+    assert_eq!(run("2999-01-31T12:00:00Z"), 2, "the store says that they are over");
 }

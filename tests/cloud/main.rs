@@ -3,21 +3,23 @@
 #![cfg(feature = "cloud")]
 
 mod cached;
+mod corpus;
 mod failing;
 mod http;
 mod others;
 mod proxy;
 mod same;
 mod servers;
-#[path = "../support/skip.rs"]
-#[allow(dead_code)]
-mod skip;
+#[path = "../support/mod.rs"]
+mod support;
+mod ways;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
+use support::skip;
 use tilefs::error::Result;
 use tilefs::storage::{CloudOptions, Settings};
 use tilefs::tree::{self, Folder, Node, OpenOptions};

@@ -32,6 +32,8 @@ pub struct Asked {
     pub range: Option<String>,
     pub if_match: Option<String>,
     pub is_signed: bool,
+    /// It has the token of keys that end.
+    pub has_token: bool,
     /// The number of requests in the longest chain that ends with this one, each made when the one before was answered.
     pub step: usize,
     /// Bytes of the answer's body.
@@ -91,6 +93,10 @@ impl Proxy {
         Proxy { address, shared }
     }
 
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -145,7 +151,7 @@ impl Shared {
                     return self.wait_for_the_end();
                 }
                 Some(Fault::Status(status, code, ref headers)) => refusal(status, code, headers),
-                Some(Fault::Cut | Fault::Hang) | None => request.send(self.server)?,
+                Some(Fault::Cut | Fault::Hang) | None => self.origin_form(request).send(self.server)?,
             };
             let mut head = answer.clone();
             head.set("Connection", "keep-alive");
@@ -167,6 +173,16 @@ impl Shared {
         Ok(())
     }
 
+    /// A request to a proxy names the server; the server is asked for the path alone.
+    fn origin_form(&self, mut request: Message) -> Message {
+        let path = request.second().strip_prefix("http://").and_then(|rest| rest.find('/').map(|at| &rest[at..]));
+        if let Some(path) = path {
+            request.start = format!("{} {path} HTTP/1.1", request.method());
+            request.set("Host", &self.server.to_string());
+        }
+        request
+    }
+
     fn wait_for_the_end(&self) -> io::Result<()> {
         let over = self.over.0.lock().unwrap();
         let _over = self.over.1.wait_while(over, |over| !*over).unwrap();
@@ -183,6 +199,7 @@ impl Shared {
             range: header("Range").or_else(|| header("x-ms-range")),
             if_match: header("If-Match"),
             is_signed: header("Authorization").is_some(),
+            has_token: header("x-amz-security-token").is_some(),
             step,
             bytes: 0,
         };

@@ -20,7 +20,7 @@ const MOTO: &str = "
 import os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
 from moto.server import main
-main(['-H', '127.0.0.1', '-p', sys.argv[1]])
+main(['-H', '127.0.0.1', '-p', *sys.argv[1:]])
 ";
 
 /// A server of S3.
@@ -48,18 +48,23 @@ impl S3 {
     /// The one server of this test program; skips aloud where it cannot be had.
     pub fn get() -> Option<&'static S3> {
         static SERVER: OnceLock<Option<S3>> = OnceLock::new();
-        let server = SERVER.get_or_init(S3::start).as_ref();
+        let server = SERVER.get_or_init(|| S3::start(&[])).as_ref();
         if server.is_none() {
             skipped("there is no server of S3 (the Python packages moto, flask and flask-cors)");
         }
         server
     }
 
-    fn start() -> Option<S3> {
+    /// One of its own that speaks TLS, with a certificate and its key.
+    pub fn with_tls(certificate: &Path, key: &Path) -> Option<S3> {
+        S3::start(&["-s", "-c", &certificate.display().to_string(), "-k", &key.display().to_string()])
+    }
+
+    fn start(arguments: &[&str]) -> Option<S3> {
         let python = python_with("moto.server, flask_cors")?;
         let address = free_address();
         let mut command = Command::new(python);
-        command.args(["-c", MOTO, &address.port().to_string()]).stdin(Stdio::piped());
+        command.args(["-c", MOTO, &address.port().to_string()]).args(arguments).stdin(Stdio::piped());
         let mut process = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().ok()?;
         // What it says of each request, to nobody.
         let mut said = process.stderr.take()?;

@@ -12,6 +12,7 @@ use crate::array::fragment::FieldFile;
 use crate::array::open_files::OpenFiles;
 use crate::array::tiles::{TileReader, TileUnit};
 use crate::error::{Error, Locate, Result};
+use crate::memory;
 use crate::read::{Batches, Decoding, Output};
 
 /// Rows of a column, all of one size. Reads are independent of each other and may run at once.
@@ -117,7 +118,8 @@ impl FixedColumn {
             if let Rows::Run { .. } = rows {
                 return self.copy(&plan, &mut batches, out);
             }
-            cells.resize(plan.cells as usize * self.cell_size, 0);
+            let bytes = (plan.cells as usize).saturating_mul(self.cell_size);
+            memory::resize(&mut cells, bytes, "the cells of several fragments")?;
             self.copy(&plan, &mut batches, &mut cells)?;
             match rows {
                 Rows::Interleaved(interleaved) => interleave(interleaved, &cells, self.cell_size, out),

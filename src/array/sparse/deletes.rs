@@ -18,6 +18,7 @@ use crate::error::{Error, Locate, Result};
 use crate::format::condition::{Combination, Condition, Operator, ValueCondition};
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::fragment::Field;
+use crate::memory;
 
 /// One delete commit.
 #[derive(Debug, Clone)]
@@ -207,7 +208,7 @@ fn or(known: &mut [bool], result: &[bool]) {
 }
 
 fn fixed_cells(file: &FixedFile, cells: TileCells, size: usize) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; cells.count as usize * size];
+    let mut bytes = memory::zeros(cells.count, size, "what a delete condition looks at")?;
     file.read(cells, &mut bytes)?;
     Ok(bytes)
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, Locate, Result};
 use crate::format::fragment::{Field, FieldFiles};
 use crate::format::pipeline::Filter;
 use crate::format::scalar::Scalar;
+use crate::memory;
 use crate::read::Batches;
 use crate::storage::StoreKey;
 
@@ -30,8 +31,7 @@ pub fn coordinates_of_tile(array: &Array, fragment: usize, tile: u64, cells: u64
         }
         let size = dimension.datatype.size();
         let file = FixedFile::of_dimension(array, fragment, number)?;
-        let length = usize::try_from(cells).ok().and_then(|cells| cells.checked_mul(size));
-        let mut bytes = vec![0; length.ok_or_else(|| Error::damaged("more cells in a tile than memory has bytes"))?];
+        let mut bytes = memory::zeros(cells, size, "the coordinates of a tile")?;
         file.read(all, &mut bytes)?;
         axes.push(bytes.chunks_exact(size).map(|one| Scalar::parse(dimension.datatype, one)).collect::<Result<_>>()?);
     }
@@ -167,7 +167,7 @@ impl FixedFile {
             }
             FixedFile::Zipped { tiles, cell_size, dimension, dimensions, interleaved: true } => {
                 let whole = cell_size * dimensions;
-                let mut zipped = vec![0; cells.count as usize * whole];
+                let mut zipped = memory::zeros(cells.count, whole, "coordinates")?;
                 read(tiles, self.tile_size(cells)?, self.start(cells), &mut zipped)?;
                 let from = dimension * cell_size;
                 for (out, cell) in out.chunks_exact_mut(*cell_size).zip(zipped.chunks_exact(whole)) {
@@ -314,10 +314,7 @@ impl VarFile {
         }
         // Before there is room made: whether the tile has so many bytes, of which so far only a number was read.
         self.value_units(cells, from..to, &mut Vec::new())?;
-        let too_many =
-            |_| Error::unsupported(format!("{length} bytes of values in {} cells: not enough memory", cells.count));
-        column.bytes.try_reserve(length).map_err(too_many)?;
-        column.bytes.resize(before + length, 0);
+        memory::resize(&mut column.bytes, before.saturating_add(length), "the values of a tile")?;
         reader.copy(from, &mut column.bytes[before..])?;
         if column.offsets.is_empty() {
             column.offsets.push(0);

@@ -1,6 +1,7 @@
 //! Puts cells into another order than they are stored in, with a bounded amount of memory: sorted in parts, which are
 //! then merged.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::build::MAP_SHARE;
@@ -11,7 +12,8 @@ use super::rows::{Address, RowMap, Rows, SCATTERED_ROWS, ScatteredSegment, Segme
 use super::store::{Blob, Store};
 use super::var_column::VarColumn;
 use super::view::SparseView;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::memory;
 use crate::threads::{self, for_all};
 
 /// The part of the cache's budget that sorting may take beside it while it goes on, half of it for what is being
@@ -39,11 +41,10 @@ pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
         let first = (share * number as u64).min(rows);
         let mut writer = RunWriter::new(&sorted, part_bytes(query.budget()));
         let (mut batch, mut record) = (RowBatch::default(), Record::default());
-        let mut row = first;
+        let (mut row, most_text) = (first, part_bytes(query.budget()) as u64);
         let end = (first + share).min(rows);
         while row < end {
-            let count = ROWS_AT_ONCE.min(end - row);
-            batch.read(view, &columns, &plan, row, count)?;
+            let count = batch.read(view, &columns, &plan, row..end, most_text)?;
             for cell in 0..count as usize {
                 record.key.clear();
                 let key = &batch.keys[cell * plan.words()..(cell + 1) * plan.words()];
@@ -105,11 +106,29 @@ struct RowBatch {
 }
 
 impl RowBatch {
-    fn read(&mut self, view: &SparseView, from: &RowColumns, plan: &KeyPlan, first: u64, count: u64) -> Result<()> {
+    /// Reads the first of some rows, as many as have no more than `most_text` bytes of text along a dimension, or one.
+    fn read(
+        &mut self,
+        view: &SparseView,
+        from: &RowColumns,
+        plan: &KeyPlan,
+        rows: Range<u64>,
+        most_text: u64,
+    ) -> Result<u64> {
         self.columns.resize_with(plan.axes.len(), AxisColumn::default);
+        let (first, mut count) = (rows.start, ROWS_AT_ONCE.min(rows.end - rows.start));
+        for (column, dimension) in self.columns.iter_mut().zip(&from.dimensions) {
+            column.clear();
+            if let Dimension::Text(text) = dimension {
+                column.offsets.resize(count as usize + 1, 0);
+                text.offsets(first, &mut column.offsets)?;
+                let start = column.offsets[0];
+                let fit = column.offsets.partition_point(|offset| offset.saturating_sub(start) <= most_text);
+                count = (fit as u64).saturating_sub(1).max(1);
+            }
+        }
         for (number, dimension) in from.dimensions.iter().enumerate() {
             let column = &mut self.columns[number];
-            column.clear();
             match dimension {
                 Dimension::Fixed(fixed) => {
                     self.bytes.resize(count as usize * fixed.cell_size(), 0);
@@ -117,13 +136,10 @@ impl RowBatch {
                     plan.axes[number].positions(&self.bytes, &mut column.positions)?;
                 }
                 Dimension::Text(text) => {
-                    column.offsets.resize(count as usize + 1, 0);
-                    text.offsets(first, &mut column.offsets)?;
+                    column.offsets.truncate(count as usize + 1);
                     let start = column.offsets[0];
-                    let length = column.offsets[count as usize] - start;
-                    let length =
-                        usize::try_from(length).map_err(|_| Error::unsupported("strings larger than memory"))?;
-                    column.bytes.resize(length, 0);
+                    let length = usize::try_from(column.offsets[count as usize] - start).unwrap_or(usize::MAX);
+                    memory::resize(&mut column.bytes, length, "the text of coordinates")?;
                     text.read(start, &mut column.bytes)?;
                     column.offsets.iter_mut().for_each(|offset| *offset -= start);
                 }
@@ -131,7 +147,8 @@ impl RowBatch {
         }
         plan.keys(&self.columns, count as usize, &mut self.keys);
         self.addresses.clear();
-        view.map()?.for_each(first, count, |rows| add_addresses(&rows, &mut self.addresses))
+        view.map()?.for_each(first, count, |rows| add_addresses(&rows, &mut self.addresses))?;
+        Ok(count)
     }
 }
 

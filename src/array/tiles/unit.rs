@@ -10,6 +10,7 @@ use crate::cache::{Buffer, Buffers};
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, Scratch, StoredOrder};
 use crate::format::tile::ChunkHeader;
+use crate::memory;
 use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
 
 /// A persisted chunk may be larger than what it decodes to, by the framing of each filter; more than
@@ -240,12 +241,11 @@ impl Tiles {
 
 /// Room for the start of each of `cells` strings, set to 0.
 fn room_for_offsets(cells: u64) -> Result<Vec<u64>> {
-    let mut offsets = Vec::new();
-    let too_many = || Error::unsupported(format!("{cells} strings that can only be decoded together"));
-    let cells = usize::try_from(cells).map_err(|_| too_many())?;
+    let (mut offsets, what) = (Vec::new(), "strings that can only be decoded together");
+    let cells = usize::try_from(cells).unwrap_or(usize::MAX);
     // One more is wanted in the end.
-    offsets.try_reserve_exact(cells.saturating_add(1)).map_err(|_| too_many())?;
-    offsets.resize(cells, 0);
+    memory::resize(&mut offsets, cells.saturating_add(1), what)?;
+    offsets.truncate(cells);
     Ok(offsets)
 }
 

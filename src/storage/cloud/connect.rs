@@ -15,6 +15,7 @@ use object_store::{
     StaticCredentialProvider,
 };
 
+use super::credentials::is_sendable;
 use super::profile::Profile;
 use super::traffic::{CountingConnector, Traffic};
 use crate::error::{Error, Result};
@@ -31,7 +32,7 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 const STALLS: u32 = 4;
 
 /// Of S3's buckets where nothing says which.
-const USUAL_REGION: &str = "us-east-1";
+pub(super) const USUAL_REGION: &str = "us-east-1";
 
 /// What a client of a bucket can do.
 pub trait Client: ObjectStore + PaginatedListStore {}
@@ -88,6 +89,12 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         };
     } else if !is_anonymous && !has_keys(&builder) {
         builder = profile.sign(builder)?;
+    }
+    let sent = [AmazonS3ConfigKey::AccessKeyId, AmazonS3ConfigKey::SecretAccessKey, AmazonS3ConfigKey::Token];
+    if sent.iter().filter_map(|key| builder.get_config_value(key)).any(|value| !is_sendable(&value)) {
+        return Err(Error::key(format!(
+            "the keys for {bucket} have characters that no key has, such as an end of line"
+        )));
     }
     let said = region
         .or(settings.text("vfs.s3.region"))

@@ -13,10 +13,10 @@ use futures_util::future::join_all;
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult};
-use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout_at};
 
 mod connect;
+mod credentials;
 mod disk_cache;
 mod failure;
 mod pins;
@@ -24,6 +24,7 @@ mod profile;
 mod runtime;
 mod scatter;
 mod traffic;
+mod window;
 
 use super::ranges::{Coalescing, ReadRange, coalesce, split};
 use super::settings::CloudOptions;
@@ -37,8 +38,9 @@ use pins::{Pin, Pins};
 use runtime::IoThread;
 use scatter::Scatter;
 use traffic::{Attempt, Traffic};
+use window::{Outcome, Window};
 
-/// Requests under way at a time, where the settings say nothing.
+/// The most requests under way at a time, where the settings say nothing.
 const REQUESTS: u64 = 64;
 
 /// No request is for more bytes: larger ranges are several, which are answered at once.
@@ -52,6 +54,9 @@ const BYTES_PER_MS: u64 = 32 << 10;
 
 /// The first wait before a request is made again, and the longest. Each is twice the one before, less a part by chance.
 const WAITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// What stores answer (HTTP) that want fewer requests.
+const BUSY: [u16; 2] = [429, 503];
 
 /// Attempts to reach a bucket that has never answered, which is more likely a mistake than a passing failure.
 const ATTEMPTS_TO_REACH: u32 = 4;
@@ -73,8 +78,7 @@ pub struct ObjectStorage {
     traffic: Arc<Traffic>,
     buckets: Mutex<HashMap<BucketName, Arc<Bucket>>>,
     pins: Pins,
-    permits: Semaphore,
-    requests_at_once: usize,
+    window: Window,
     disk_cache: Option<DiskCache>,
 }
 
@@ -118,7 +122,7 @@ impl ObjectStorage {
         let settings = &options.settings;
         let said = ["vfs.s3.max_parallel_ops", "vfs.gcs.max_parallel_ops", "vfs.azure.max_parallel_ops"];
         let said = said.iter().filter_map(|name| settings.number(name)).max();
-        let requests_at_once = said.unwrap_or(REQUESTS).clamp(1, 1024) as usize;
+        let most = said.unwrap_or(REQUESTS).clamp(1, 1024) as usize;
         let disk_cache = match &options.disk_cache {
             Some((folder, most)) => Some(DiskCache::open(folder, *most)?),
             None => None,
@@ -128,8 +132,7 @@ impl ObjectStorage {
             traffic: Arc::default(),
             buckets: Mutex::default(),
             pins: Pins::default(),
-            permits: Semaphore::new(requests_at_once),
-            requests_at_once,
+            window: Window::new(most),
             disk_cache,
             options,
         })
@@ -171,7 +174,7 @@ impl ObjectStorage {
         mut attempt: impl AsyncFnMut(&dyn Client, Attempt) -> std::result::Result<T, Ended>,
     ) -> Result<T> {
         let begin = Instant::now();
-        let deadline = begin + self.options.io_timeout;
+        let mut deadline = None;
         let (mut attempts, mut wait) = (0, WAITS.0);
         let (mut was_renewed, mut has_moved) = (false, false);
         let bucket = &*place.bucket;
@@ -181,21 +184,28 @@ impl ObjectStorage {
             attempts += 1;
             let connection = self.connection(bucket).in_file(&place.key)?;
             let answer = Attempt::default();
-            let outcome = {
-                let _permit = self.permits.acquire().await;
-                timeout_at(deadline.into(), attempt(&*connection.client, answer.clone())).await
-            };
+            let under_way = self.window.enter().await;
+            // Its own time: not that of those before it.
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.options.io_timeout);
+            let outcome = timeout_at(deadline.into(), attempt(&*connection.client, answer.clone())).await;
             let answer = answer.answer();
             if answer.status.is_some() {
                 bucket.has_answered.store(true, Ordering::Relaxed);
             }
-            let failure = match outcome {
-                Ok(Ok(result)) => return Ok(result),
+            let (failure, heavy) = match outcome {
+                Ok(Ok(result)) => {
+                    under_way.end(Outcome::Answered);
+                    return Ok(result);
+                }
                 Ok(Err(Ended::Error(error))) => return Err(error.in_file(&place.key)),
-                Ok(Err(Ended::Failure(failure))) => failure,
-                Ok(Err(Ended::Store(error))) => Failure::of(&error, answer),
-                Err(_) => Failure::passing("no answer in time"),
+                Ok(Err(Ended::Failure(failure))) => (failure, false),
+                Ok(Err(Ended::Store(error))) => {
+                    let is_busy = answer.status.is_some_and(|status| BUSY.contains(&status));
+                    (Failure::of(&error, answer), is_busy)
+                }
+                Err(_) => (Failure::passing("no answer in time"), true),
             };
+            under_way.end(if heavy { Outcome::Spare } else { Outcome::Other });
             let has_answered = bucket.has_answered.load(Ordering::Relaxed);
             let most_attempts = match &failure.kind {
                 Kind::Passing => u32::MAX,
@@ -502,7 +512,7 @@ impl Storage for ObjectStorage {
     }
 
     fn requests_at_once(&self) -> usize {
-        self.requests_at_once
+        self.window.most()
     }
 
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {

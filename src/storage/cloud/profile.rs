@@ -5,29 +5,27 @@ use std::env;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use object_store::CredentialProvider;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::super::secret::{is_open_to_others, read_private, warn_of_mode};
-use super::connect::escaped;
+use super::connect::{USUAL_REGION, escaped};
+use super::credentials::{self, Credentials, Role};
 use crate::error::{Error, Result};
 
 /// A file of profiles has some kilobytes; more than this is something else.
 const MOST_FILE: usize = 4 << 20;
 
-/// Credentials that expire so soon are fetched anew.
-const LEAST_LIFE: TimeDelta = TimeDelta::minutes(5);
-
-/// How long the portal of a single sign-on may take.
-const PORTAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// So many profiles take a role by the one before them; more go in a circle.
+const MOST_SOURCES: usize = 8;
 
 type Section = BTreeMap<String, String>;
 
@@ -37,6 +35,8 @@ pub struct Profile {
     name: String,
     settings: Section,
     sso_session: Section,
+    /// The profile that `source_profile` names: who takes the role.
+    source: Option<Box<Profile>>,
     /// `~/.aws`.
     folder: PathBuf,
 }
@@ -74,21 +74,41 @@ impl Profile {
 
     /// The profile of that name in the texts of the two files.
     fn of_texts(name: &str, config: &str, credentials: &str, folder: &Path) -> Option<Self> {
-        let mut config = sections(config);
+        Profile::of_sections(name, &sections(config), &sections(credentials), folder, MOST_SOURCES)
+    }
+
+    fn of_sections(
+        name: &str,
+        config: &BTreeMap<String, Section>,
+        credentials: &BTreeMap<String, Section>,
+        folder: &Path,
+        most_sources: usize,
+    ) -> Option<Self> {
         let in_config = match name {
             // With and without the word before it, which counts more.
-            "default" => config.remove("profile default").or_else(|| config.remove("default")),
-            name => config.remove(&format!("profile {name}")),
+            "default" => config.get("profile default").or_else(|| config.get("default")),
+            name => config.get(&format!("profile {name}")),
         };
-        let in_credentials = sections(credentials).remove(name);
+        let in_credentials = credentials.get(name);
         if in_config.is_none() && in_credentials.is_none() {
             return None;
         }
-        let mut settings = in_config.unwrap_or_default();
-        settings.extend(in_credentials.unwrap_or_default());
-        let session = settings.get("sso_session").and_then(|session| config.remove(&format!("sso-session {session}")));
+        let mut settings = in_config.cloned().unwrap_or_default();
+        settings.extend(in_credentials.cloned().unwrap_or_default());
+        let session = settings.get("sso_session").and_then(|session| config.get(&format!("sso-session {session}")));
+        let source = match (settings.get("source_profile"), most_sources.checked_sub(1)) {
+            // One that names itself takes the role by its own keys.
+            (Some(source), _) if source == name => {
+                let own = settings.iter().filter(|(setting, _)| !["source_profile", "role_arn"].contains(&&***setting));
+                let settings = own.map(|(setting, value)| (setting.clone(), value.clone())).collect();
+                Some(Profile { name: name.to_owned(), settings, ..Profile::default() })
+            }
+            (Some(source), Some(rest)) => Profile::of_sections(source, config, credentials, folder, rest),
+            _ => None,
+        };
         let (name, folder) = (name.to_owned(), folder.to_owned());
-        Some(Profile { name, settings, sso_session: session.unwrap_or_default(), folder })
+        let sso_session = session.cloned().unwrap_or_default();
+        Some(Profile { name, settings, sso_session, source: source.map(Box::new), folder })
     }
 
     /// A setting of it.
@@ -103,42 +123,76 @@ impl Profile {
     /// [`Error::Key`] for a profile that says half of it, or what we do not have.
     pub fn sign(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder> {
         let failed = |what: &str| Error::key(format!("the AWS profile {} {what}", self.name));
-        if let Some(id) = self.text("aws_access_key_id") {
-            let secret = self
-                .text("aws_secret_access_key")
-                .ok_or_else(|| failed("has a key id and no aws_secret_access_key"))?;
-            let builder = builder.with_access_key_id(id).with_secret_access_key(secret);
-            return Ok(match self.text("aws_session_token") {
-                Some(token) => builder.with_token(token),
-                None => builder,
-            });
-        }
-        if let (Some(file), Some(role)) = (self.text("web_identity_token_file"), self.text("role_arn")) {
+        let (file, role) = (self.text("web_identity_token_file"), self.text("role_arn"));
+        if let (Some(file), Some(role)) = (file, &role) {
             return Ok(builder
                 .with_config(AmazonS3ConfigKey::WebIdentityTokenFile, file)
                 .with_config(AmazonS3ConfigKey::RoleArn, role));
         }
-        if self.text("credential_process").is_some() || self.text("sso_account_id").is_some() {
-            return Ok(builder.with_credentials(Arc::new(Renewed { profile: self.clone(), kept: Mutex::default() })));
+        if role.is_some() && self.source.is_none() {
+            return Err(failed(&self.no_source()));
         }
-        if self.text("role_arn").is_some() {
+        if role.is_some() && self.text("mfa_serial").is_some() {
             return Err(failed(
-                "takes a role by source_profile or credential_source, which tilefs does not; give it \
-                 credential_process = aws configure export-credentials --profile NAME",
+                "takes a role with a code that somebody types (mfa_serial); give it credential_process = aws \
+                 configure export-credentials --profile NAME",
             ));
+        }
+        if role.is_none() && self.text("aws_access_key_id").is_some() && self.text("aws_secret_access_key").is_none() {
+            return Err(failed("has a key id and no aws_secret_access_key"));
+        }
+        let gives = ["role_arn", "aws_access_key_id", "credential_process", "sso_account_id"];
+        if gives.iter().any(|name| self.text(name).is_some()) {
+            let renewed = Renewed { profile: self.clone(), kept: Mutex::default() };
+            return Ok(builder.with_credentials(Arc::new(renewed)));
         }
         Ok(builder)
     }
 
-    /// Credentials that this profile has somebody else give, and when they expire.
-    async fn fetch(&self) -> std::result::Result<Temporary, String> {
-        if let Some(command) = self.text("credential_process") {
-            return of_process(&command);
+    /// Why there is nobody to take its role.
+    fn no_source(&self) -> String {
+        match self.text("source_profile") {
+            Some(source) => format!("takes its role by source_profile = {source}, which leads nowhere"),
+            None => "takes a role by credential_source, which tilefs does not; give it credential_process = aws \
+                     configure export-credentials --profile NAME"
+                .to_owned(),
         }
+    }
+
+    /// The credentials that this profile has, or has somebody else give.
+    fn fetch(&self) -> Pin<Box<dyn Future<Output = std::result::Result<Credentials, String>> + Send + '_>> {
+        Box::pin(async {
+            if let Some(name) = self.text("role_arn") {
+                let source = self.source.as_ref();
+                let source = source.ok_or_else(|| format!("the AWS profile {} {}", self.name, self.no_source()))?;
+                let taker = source.fetch().await?;
+                let (external_id, session) = (self.text("external_id"), self.text("role_session_name"));
+                let region = self.text("region").or_else(|| source.text("region"));
+                let role = Role {
+                    name: &name,
+                    external_id: external_id.as_deref(),
+                    session: session.as_deref(),
+                    region: region.as_deref().unwrap_or(USUAL_REGION),
+                };
+                return role.assume(&taker).await;
+            }
+            if let (Some(id), Some(secret)) = (self.text("aws_access_key_id"), self.text("aws_secret_access_key")) {
+                return Credentials::new(id, secret, self.text("aws_session_token"), None)
+                    .ok_or(format!("the keys of the AWS profile {} have characters that no key has", self.name));
+            }
+            if let Some(command) = self.text("credential_process") {
+                return of_process(&command);
+            }
+            self.sign_on().await
+        })
+    }
+
+    /// The credentials of a role, for the token of a single sign-on.
+    async fn sign_on(&self) -> std::result::Result<Credentials, String> {
         let of_session = |name: &str| self.sso_session.get(name).cloned().or_else(|| self.text(name));
         let need = |name: &str| of_session(name).ok_or(format!("the AWS profile {} has no {name}", self.name));
-        let (region, start) = (need("sso_region")?, need("sso_start_url")?);
         let (account, role) = (need("sso_account_id")?, need("sso_role_name")?);
+        let (region, start) = (need("sso_region")?, need("sso_start_url")?);
         let token = cached_token(&self.folder.join("sso/cache"), &start).ok_or(format!(
             "single sign-on of the AWS profile {} is over, or has not begun; run `aws sso login --profile {}`",
             self.name, self.name
@@ -147,17 +201,10 @@ impl Profile {
     }
 }
 
-/// Credentials that end.
-#[derive(Clone)]
-struct Temporary {
-    credential: Arc<AwsCredential>,
-    expires: Option<DateTime<Utc>>,
-}
-
 /// Fetches credentials when they are needed, and again before they end.
 struct Renewed {
     profile: Profile,
-    kept: Mutex<Option<Temporary>>,
+    kept: Mutex<Option<Credentials>>,
 }
 
 impl fmt::Debug for Renewed {
@@ -173,8 +220,7 @@ impl CredentialProvider for Renewed {
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
         // Those who ask meanwhile wait for the same.
         let mut kept = self.kept.lock().await;
-        let is_good = |one: &&Temporary| one.expires.is_none_or(|end| end - Utc::now() > LEAST_LIFE);
-        if let Some(good) = kept.as_ref().filter(is_good) {
+        if let Some(good) = kept.as_ref().filter(|kept| kept.are_good()) {
             return Ok(good.credential.clone());
         }
         let fetched = self
@@ -187,7 +233,7 @@ impl CredentialProvider for Renewed {
 }
 
 /// Runs the command of a profile, which prints credentials as JSON.
-fn of_process(command: &str) -> std::result::Result<Temporary, String> {
+fn of_process(command: &str) -> std::result::Result<Credentials, String> {
     let output = Command::new("/bin/sh").arg("-c").arg(command).output();
     let output = output.map_err(|error| format!("credential_process cannot be run: {error}"))?;
     if !output.status.success() {
@@ -196,18 +242,10 @@ fn of_process(command: &str) -> std::result::Result<Temporary, String> {
         return Err(format!("credential_process failed ({}): {line}", output.status));
     }
     let value: Value = serde_json::from_slice(&output.stdout).map_err(|_| "credential_process printed no JSON")?;
-    of_json(&value, ["AccessKeyId", "SecretAccessKey", "SessionToken"], |value| {
-        let end = value.get("Expiration")?.as_str()?;
-        Some(DateTime::parse_from_rfc3339(end).ok()?.to_utc())
-    })
-    .ok_or("credential_process printed no AccessKeyId and SecretAccessKey".to_owned())
-}
-
-fn of_json(value: &Value, names: [&str; 3], end: impl Fn(&Value) -> Option<DateTime<Utc>>) -> Option<Temporary> {
-    let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
-    let [id, secret, token] = names;
-    let credential = AwsCredential { key_id: text(id)?, secret_key: text(secret)?, token: text(token) };
-    Some(Temporary { credential: Arc::new(credential), expires: end(value) })
+    let end = value.get("Expiration").and_then(Value::as_str);
+    let end = end.and_then(|end| Some(DateTime::parse_from_rfc3339(end).ok()?.to_utc()));
+    Credentials::of_json(&value, ["AccessKeyId", "SecretAccessKey", "SessionToken"], end)
+        .ok_or("credential_process printed no AccessKeyId and SecretAccessKey".to_owned())
 }
 
 /// The token of a single sign-on that the AWS command line left, if it is still good.
@@ -229,7 +267,7 @@ async fn of_single_sign_on(
     account: &str,
     role: &str,
     token: &str,
-) -> std::result::Result<Temporary, String> {
+) -> std::result::Result<Credentials, String> {
     let portal =
         env::var("AWS_ENDPOINT_URL_SSO").unwrap_or_else(|_| format!("https://portal.sso.{region}.amazonaws.com"));
     let url = format!(
@@ -239,7 +277,7 @@ async fn of_single_sign_on(
         escaped(role)
     );
     let failed = |error: reqwest::Error| format!("the portal of the single sign-on: {}", error.without_url());
-    let client = reqwest::Client::builder().timeout(PORTAL_TIMEOUT).build().map_err(failed)?;
+    let client = credentials::client().map_err(failed)?;
     let response = client.get(url).header("x-amz-sso_bearer_token", token).send().await.map_err(failed)?;
     let status = response.status();
     let body = response.bytes().await.map_err(failed)?;
@@ -252,10 +290,9 @@ async fn of_single_sign_on(
     }
     let value: Value = serde_json::from_slice(&body).map_err(|_| "the portal of the single sign-on sent no JSON")?;
     let role = value.get("roleCredentials").unwrap_or(&Value::Null);
-    of_json(role, ["accessKeyId", "secretAccessKey", "sessionToken"], |value| {
-        DateTime::from_timestamp_millis(value.get("expiration")?.as_i64()?)
-    })
-    .ok_or("the portal of the single sign-on sent no credentials".to_owned())
+    let end = role.get("expiration").and_then(Value::as_i64).and_then(DateTime::from_timestamp_millis);
+    Credentials::of_json(role, ["accessKeyId", "secretAccessKey", "sessionToken"], end)
+        .ok_or("the portal of the single sign-on sent no credentials".to_owned())
 }
 
 /// The text of a file of profiles; empty where there is none. Warns where others may read keys in it.
@@ -326,7 +363,14 @@ mod tests {
         };
         assert_eq!(sign("[default]\nregion = a\n"), None);
         assert!(sign("[default]\naws_access_key_id = a\n").unwrap().contains("no aws_secret_access_key"));
-        assert!(sign("[default]\nrole_arn = a\nsource_profile = b\n").unwrap().contains("credential_process"));
+        assert!(sign("[default]\nrole_arn = a\n").unwrap().contains("credential_process"));
+        assert!(sign("[default]\nrole_arn = a\nsource_profile = b\n").unwrap().contains("which leads nowhere"));
+        let keys = "aws_access_key_id = a\naws_secret_access_key = b\n";
+        assert_eq!(sign(&format!("[default]\nrole_arn = a\nsource_profile = b\n[profile b]\n{keys}")), None);
+        assert_eq!(sign(&format!("[default]\nrole_arn = a\nsource_profile = default\n{keys}")), None);
+        let circle =
+            "[default]\nrole_arn = a\nsource_profile = b\n[profile b]\nrole_arn = b\nsource_profile = default\n";
+        assert_eq!(sign(circle), None, "it ends, and is told when credentials are wanted");
     }
 
     #[test]

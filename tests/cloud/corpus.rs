@@ -1,0 +1,66 @@
+//! All arrays and groups of the corpus, through a server of S3.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tempfile::NamedTempFile;
+
+use super::same::assert_same;
+use super::servers::S3;
+use super::support::corpora::corpus;
+use super::support::manifest::{Object, load};
+use super::support::parallel;
+use super::{open, options};
+use tilefs::tree::{self, OpenOptions};
+
+/// The options with the key of the object, if it has one.
+fn with_key(object: &Object, options: OpenOptions) -> (OpenOptions, Option<NamedTempFile>) {
+    let file = object.key.as_ref().map(|key| {
+        let mut file = NamedTempFile::new().unwrap();
+        file.write_all(key.as_bytes()).unwrap();
+        file
+    });
+    let key_file = file.as_ref().map(|file| file.path().to_owned());
+    (OpenOptions { key_file, ..options }, file)
+}
+
+#[test]
+fn the_corpus_is_as_a_local_copy() {
+    let (Some(server), Some(corpus)) = (S3::get(), corpus()) else { return };
+    let mut objects = load(&corpus.join("manifest.json"), "");
+    objects.extend(load(&corpus.join("manifest_real.json"), ""));
+    // Groups have members beside them: what is two folders below the corpus is put together. A bucket for each, as the
+    // server lists by looking at all that a bucket has.
+    let case_of = |object: &Object| {
+        let path = object.place.strip_prefix(&corpus).expect("it is in the corpus");
+        path.iter().take(if path.starts_with("real") { 2 } else { 3 }).collect::<PathBuf>()
+    };
+    let cases: Vec<_> = objects.iter().map(case_of).collect::<BTreeSet<_>>().into_iter().collect();
+    let bucket_of = |case: &Path| format!("case{}", cases.binary_search(&case.to_owned()).expect("it is a case"));
+    // Its own name is in its texts.
+    let place_of = |case: &Path| format!("{}/{}", bucket_of(case), case.file_name().unwrap_or_default().display());
+    parallel::map(&cases, |case| {
+        server.make_bucket(&bucket_of(case));
+        server.put_folder(&corpus.join(case), &place_of(case));
+    });
+    let (same, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    parallel::map(&objects, |object| {
+        let (options, _key) = with_key(object, options(&server.url()));
+        let case = case_of(object);
+        let inner = object.place.strip_prefix(corpus.join(case)).expect("it is in its case").display().to_string();
+        let uri = format!("s3://{}/{inner}", place_of(&case)).trim_end_matches('/').to_owned();
+        match tree::open(&object.place, &options) {
+            Ok(_) => same.fetch_add(assert_same(&object.place, &uri, &options), Ordering::Relaxed),
+            Err(due) => {
+                let got = open(&uri, &options).map(drop).expect_err(&object.name);
+                assert_eq!(std::mem::discriminant(&due), std::mem::discriminant(&got), "{uri}: {due}, {got}");
+                refused.fetch_add(1, Ordering::Relaxed)
+            }
+        };
+    });
+    let (same, refused) = (same.into_inner(), refused.into_inner());
+    println!("{} objects, {same} files as in local copies, {refused} refused as these are", objects.len());
+    assert!(objects.len() > 1500 && same > 20 * objects.len() && refused * 10 < objects.len());
+}
