@@ -20,7 +20,7 @@ for section in "$@"; do
     esac
 done
 
-cargo build --release --quiet --bins --example toy --example slow_link --manifest-path "$here/Cargo.toml"
+cargo build --release --quiet --bins --examples --manifest-path "$here/Cargo.toml"
 built=$(cargo metadata --format-version 1 --no-deps --manifest-path "$here/Cargo.toml" |
     sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release
 TILEFS=$(realpath "${TILEFS:-$built/tilefs}")
@@ -35,11 +35,5 @@ if [ ! -x "$venv/bin/python" ]; then
     grep -E '^(tiledb|numpy)==' "$here/scripts/requirements.txt" > "$venv/requirements.txt"
     "$venv/bin/python" -m pip install --quiet -r "$venv/requirements.txt"
 fi
-case " $* " in
-    *" cloud "*)
-        # The server of S3, in the versions that the tests have.
-        "$venv/bin/python" -m pip install --quiet moto flask flask-cors -c "$here/scripts/requirements.txt" ;;
-esac
-
 cd "$here/scripts"
 exec "$venv/bin/python" -m bench "$@"

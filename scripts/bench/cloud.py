@@ -2,16 +2,13 @@
 
 import contextlib
 import hashlib
-import http.client
 import os
 import random
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import tiledb
 
@@ -21,15 +18,6 @@ from .open import with_fragments
 
 MILLISECONDS, MEGABYTES = 20, 200
 READS, THREADS, READ = 1_000, 16, 4096
-
-# Ends with its standard input.
-SERVER = """
-import os, sys, threading
-threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
-from moto.server import main
-main(["-H", "127.0.0.1", "-p", sys.argv[1]])
-"""
-
 
 @contextlib.contextmanager
 def process(*command):
@@ -41,40 +29,22 @@ def process(*command):
         running.wait()
 
 
+def example(name):
+    return os.path.join(os.path.dirname(TILEFS), "examples", name)
+
+
 @contextlib.contextmanager
-def server():
-    """The port of a server of S3."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with process(os.environ.get("TILEFS_BENCH_MOTO", sys.executable), "-c", SERVER, str(port)):
-        for _ in range(600):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                yield port
-                return
-            time.sleep(0.1)
-        sys.exit("bench: the server does not start (the Python packages moto, flask and flask-cors)")
+def server(folder):
+    """The port of a server of S3 whose buckets are the folders in a folder (examples/bucket.rs)."""
+    with process(example("bucket"), folder) as running:
+        yield int(running.stdout.readline())
 
 
 @contextlib.contextmanager
 def link(port):
     """The port of a slow link to another port."""
-    program = os.path.join(os.path.dirname(TILEFS), "examples/slow_link")
-    with process(program, str(port), str(MILLISECONDS), str(MEGABYTES)) as running:
+    with process(example("slow_link"), str(port), str(MILLISECONDS), str(MEGABYTES)) as running:
         yield int(running.stdout.readline())
-
-
-def put(port, place, data=b""):
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    # So that those who sign nothing may read it.
-    connection.request("PUT", "/" + place, body=data, headers={"x-amz-acl": "public-read"})
-    assert connection.getresponse().status == 200, place
-
-
-def upload(port, folder, place):
-    for path, _, names in os.walk(folder):
-        for name in names:
-            with open(os.path.join(path, name), "rb") as file:
-                put(port, f"{place}/{os.path.relpath(file.name, folder)}", file.read())
 
 
 def settings(port):
@@ -85,15 +55,15 @@ def settings(port):
 
 
 def run():
-    with server() as direct, link(direct) as port, tempfile.TemporaryDirectory() as folder:
-        put(direct, "bench")
+    with tempfile.TemporaryDirectory() as folder, server(folder) as direct, link(direct) as port:
+        os.mkdir(f"{folder}/bench")
         config = f"{folder}/config"
         with open(config, "w") as file:
             file.writelines(f"{name} {value}\n" for name, value in settings(port).items())
         options = ["--config", config]
         image, small, many = raster("zstd"), with_fragments(1), with_fragments(1_000)
         for name, path in [("image", image), ("small", small), ("many", many)]:
-            upload(direct, path, f"bench/{name}")
+            os.symlink(path, f"{folder}/bench/{name}")
         rows = [
             whole(options, port, image), first(options, port, "small"), first(options, port, "many"),
             scattered(options, port), kept(options, folder, image),
