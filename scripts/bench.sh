@@ -1,7 +1,8 @@
 #!/bin/sh
 # Measures tilefs beside libtiledb, alternating between the two in one run, and prints a table per section.
 #
-# usage: scripts/bench.sh [SECTION...]        dense open sparse paths cloud versions; the first four by default
+# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats cloud versions; the first four by
+#                                           default
 #
 #   TILEFS_BENCH_DIR   where the data are made and kept (default target/bench); they take a few GB
 #   TILEFS_BENCH_RUNS  how often each side is timed (default 5)
@@ -15,8 +16,8 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | cloud | versions) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, cloud and versions" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | cloud | versions) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, cloud and versions" >&2; exit 2 ;;
     esac
 done
 
@@ -35,5 +36,11 @@ if [ ! -x "$venv/bin/python" ]; then
     grep -E '^(tiledb|numpy)==' "$here/scripts/requirements.txt" > "$venv/requirements.txt"
     "$venv/bin/python" -m pip install --quiet -r "$venv/requirements.txt"
 fi
+case " $* " in
+    *" formats "*)
+        # What opens them, in the versions that the tests have.
+        "$venv/bin/python" -m pip install --quiet xarray zarr dask -c "$here/scripts/requirements.txt" ;;
+esac
+
 cd "$here/scripts"
 exec "$venv/bin/python" -m bench "$@"
