@@ -37,6 +37,8 @@ pub enum Kind {
     OtherRegion(Option<String>),
     NoBucket,
     NoObject,
+    /// Names that the client of object stores does not take: those with control characters, and empty parts.
+    Unnameable,
     /// It is another object than the one that was listed.
     Changed,
     /// The object ends before what was asked for.
@@ -125,6 +127,10 @@ impl Failure {
                 bucket.bucket
             )),
             Kind::NoObject => Error::missing("there is no such object"),
+            Kind::Unnameable => Error::unsupported(format!(
+                "a name with characters that cannot be asked for in an object store ({summary}); a local copy can be \
+                 read"
+            )),
             Kind::Changed => {
                 io(io::ErrorKind::Other, format!("{what}: changed since the mount, it is another object now")).lasting()
             }
@@ -146,7 +152,7 @@ fn how_to_sign(provider: Provider) -> &'static str {
 fn kind_of(error: &object_store::Error, answer: &Answer) -> Kind {
     let code = answer.code.as_deref().unwrap_or_default();
     if let object_store::Error::InvalidPath { .. } = error {
-        return Kind::Refused;
+        return Kind::Unnameable;
     }
     let Some(status) = answer.status else {
         return match (answer.was_sent, http_kind(error)) {
@@ -206,6 +212,13 @@ mod tests {
         let code = (!code.is_empty()).then(|| code.to_owned());
         let region = Some("eu-west-1".to_owned());
         kind_of(&error, &Answer { status: Some(status), code, region, was_sent: true })
+    }
+
+    #[test]
+    fn names_that_cannot_be_asked_for_are_told() {
+        let error = object_store::Error::from(object_store::path::Path::parse("a/tab\tname").unwrap_err());
+        let answer = Answer { status: Some(200), was_sent: true, ..Answer::default() };
+        assert_eq!(kind_of(&error, &answer), Kind::Unnameable);
     }
 
     #[test]
