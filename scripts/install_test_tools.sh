@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the programs that tests/export_tools opens our files with, and libtiledb's Python package, which arrays
-# without recorded values are compared with. Python packages go into .venv at the root of the repository in the
-# versions of scripts/requirements.txt, programs come from apt when this runs as root on a Debian system. What cannot
-# be installed is skipped aloud, here and by the tests.
+# Installs the programs that tests/export_tools opens our files with and tests/mount reads mounts with, and libtiledb's
+# Python package, which arrays without recorded values are compared with. Python packages go into .venv at the root of
+# the repository in the versions of scripts/requirements.txt, programs come from apt when this runs as root on a Debian
+# system. What cannot be installed is skipped aloud, here and by the tests.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -54,6 +54,13 @@ want sqlite3 sqlite3
 ! command -v Rscript >/dev/null 2>&1 || Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/dev/null ||
     packages="$packages r-cran-data.table"
 want mandoc mandoc
+want rsync rsync
+want smbclient smbclient
+if [ ! -d /run/systemd/system ]; then
+    want /usr/sbin/smbd samba
+elif [ ! -x /usr/sbin/smbd ]; then
+    echo "SKIPPED: samba, whose package would start a server here; install it if it may" >&2
+fi
 if [ -n "$packages" ]; then
     if can_apt; then
         apt-get update -qq

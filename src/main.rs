@@ -6,6 +6,11 @@ use std::process::ExitCode;
 
 mod cli;
 
+/// That of musl has one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     cli::run(std::env::args_os().collect())
 }

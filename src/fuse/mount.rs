@@ -172,7 +172,7 @@ impl Mount {
     /// # Errors
     /// [`Error::Mount`], in one line with what to do; nothing is left mounted then.
     pub fn new(root: Arc<dyn Folder>, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
-        let path = mountpoint::check(mountpoint, &options.source)?;
+        let path = mountpoint::prepare(mountpoint, &options.source)?;
         let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
         let threads = threads_for(options).map_err(fail)?;
         let device = attach::attach(&path, &source_name(&options.source), options.access, &options.selinux_labels)

@@ -1,10 +1,11 @@
-//! Is this a place to mount on? If not, say why and what to do.
+//! Is this a place to mount on, or can it be made one? If not, say why and what to do.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::detach::{self, Detach};
 use super::mount_table;
 use super::sys::{self, Answer};
 use crate::error::{Error, Result};
@@ -16,21 +17,27 @@ const MOST_LINKS: usize = 40;
 /// What has not answered by then does not.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The mount point as an absolute path without links, if one can mount there. `source` is what will be mounted.
+/// The mount point as an absolute path without links, if one can mount there. `source` is what will be mounted. A mount
+/// of ours whose process has died is taken away first.
 ///
 /// # Errors
 /// [`Error::Mount`] where it is missing, no folder, not empty, mounted already, or overlaps the source.
-pub fn check(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
+pub fn prepare(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
     let refuse = |reason: String| Err(Error::Mount { mountpoint: mountpoint.display().to_string(), reason });
     let path = match absolute(mountpoint) {
         Ok(path) => path,
         Err(error) => return refuse(unusable(&error, mountpoint)),
     };
     // Before anything touches the folder itself: where a server died, every touch is an error.
-    if let Some(mounted) = mount_table::at(&path) {
+    while let Some(mounted) = mount_table::at(&path) {
         let command = unmount_command(mounted.is_tilefs(), &path);
         return refuse(match sys::ask(&path, PATIENCE) {
             Ok(Answer::Refused(libc::ENOTCONN | libc::ECONNABORTED)) => {
+                // Who still has a file of it open gets errors with it and without it.
+                if mounted.is_tilefs() && detach::unmount(&path, Detach::Lazily).is_ok() {
+                    log::info!("a mount whose process had died was taken away from {}", path.display());
+                    continue;
+                }
                 format!("a mount whose process has died is still here; clean it up with `{command}`")
             }
             Ok(Answer::Silence) => {
@@ -118,7 +125,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn reason(mountpoint: &Path, source: &Path) -> String {
-        match check(mountpoint, source) {
+        match prepare(mountpoint, source) {
             Err(Error::Mount { reason, .. }) => reason,
             other => panic!("{other:?}"),
         }
@@ -145,7 +152,7 @@ mod tests {
         assert!(reason(Path::new("/proc"), &array).contains("of type proc is mounted here already"));
         let empty = fs::canonicalize(at("empty")).unwrap();
         for good in ["empty", "link", "empty/.", "array/../empty"] {
-            assert_eq!(check(&at(good), &array).unwrap(), empty);
+            assert_eq!(prepare(&at(good), &array).unwrap(), empty);
         }
     }
 

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::manifest::{Expected, Object, load};
 use crate::skip::can_mount;
-use crate::tools::{has, imagemagick, python_file, run};
+use crate::tools::{has, imagemagick, python_file, python_with, run};
 
 /// An array of the fixtures, mounted; unmounted when dropped.
 pub struct Mounted {
@@ -179,6 +179,28 @@ fn zarr_xarray_and_dask_open_the_zarr_group() {
         "zarr_files.py",
         &arrays.iter().map(String::as_str).collect::<Vec<_>>(),
     );
+}
+
+/// The example of the README: a cluster of processes, which takes its time to start.
+#[test]
+fn the_workers_of_a_dask_cluster_each_mount_the_array() {
+    let needs = "numpy, dask, distributed";
+    let Some(python) = python_with(needs).filter(|_| can_mount()) else { return };
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/dask_cluster.py");
+    let program = format!("TILEFS={}", env!("CARGO_BIN_EXE_tilefs"));
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = format!("TMPDIR={}", folder.path().display());
+    for (array, attribute) in [("demo", "cell"), ("arrays/dense/dims_3", "v")] {
+        let array = fixtures().join(array).display().to_string();
+        let arguments = [program.as_str(), &temporary, &python, &example.display().to_string(), &array, attribute];
+        let printed = run(folder.path(), "env", &arguments);
+        assert!(
+            printed.contains(" of 2 workers that had it mounted\n") && printed.ends_with("NumPy says the same\n"),
+            "{printed}"
+        );
+    }
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!table.contains(&temporary["TMPDIR=".len()..]), "each worker unmounts");
 }
 
 #[test]

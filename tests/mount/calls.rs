@@ -92,3 +92,34 @@ pub fn read_terminal(mut master: &File) -> String {
     }
     String::from_utf8(drawn).unwrap()
 }
+
+/// A call that moves bytes from one file to another in the kernel.
+pub type Move = fn(&File, usize, &File, usize) -> io::Result<usize>;
+
+/// Moves bytes from a place in a file to where another one is written next, in the kernel; gives how many.
+pub fn sendfile(from: &File, offset: usize, to: &File, length: usize) -> io::Result<usize> {
+    let mut offset = offset as libc::off_t;
+    // SAFETY: both files are open, and the offset is a place to write to.
+    let moved = unsafe { libc::sendfile(to.as_raw_fd(), from.as_raw_fd(), &raw mut offset, length) };
+    usize::try_from(moved).map_err(|_| io::Error::last_os_error())
+}
+
+/// The same, by the call for copies within one file system and between some.
+pub fn copy_file_range(from: &File, offset: usize, to: &File, length: usize) -> io::Result<usize> {
+    let (mut offset, end) = (offset as libc::loff_t, std::ptr::null_mut());
+    // SAFETY: both files are open, and the offset is a place to write to.
+    let moved = unsafe { libc::copy_file_range(from.as_raw_fd(), &raw mut offset, to.as_raw_fd(), end, length, 0) };
+    usize::try_from(moved).map_err(|_| io::Error::last_os_error())
+}
+
+/// The same, by way of a pipe.
+pub fn splice(from: &File, offset: usize, to: &File, length: usize) -> io::Result<usize> {
+    let (out_of, into) = io::pipe()?;
+    let (mut offset, here) = (offset as libc::loff_t, std::ptr::null_mut());
+    // SAFETY: file and pipe are open, and the offset is a place to write to.
+    let moved = unsafe { libc::splice(from.as_raw_fd(), &raw mut offset, into.as_raw_fd(), here, length, 0) };
+    let moved = usize::try_from(moved).map_err(|_| io::Error::last_os_error())?;
+    drop(into);
+    // As much as the pipe took is in it.
+    io::copy(&mut &out_of, &mut &*to).map(|_| moved)
+}

@@ -168,10 +168,19 @@ impl Daemon {
         processes_with_argument(self.place()).contains(&self.process)
     }
 
-    /// Ends it as systemd would; it has 5 s.
-    pub fn ends_by_sigterm(self) {
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// The folder beside the mount point that goes with it.
+    pub fn beside(&self) -> PathBuf {
+        self.place.beside()
+    }
+
+    /// Ends it by a signal, as systemd would by `-TERM`; it has 5 s.
+    pub fn ends_by_signal(self, name: &str) {
         let start = Instant::now();
-        signal(self.process, "-TERM");
+        signal(self.process, name);
         eventually("the daemon ends", || !self.is_alive());
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
         assert!(!is_mounted(self.place()));
@@ -266,6 +275,16 @@ pub fn processes_with_argument(argument: &Path) -> Vec<u32> {
 
 pub fn signal(process: u32, signal: &str) {
     assert!(Command::new("kill").args([signal, &process.to_string()]).status().unwrap().success());
+}
+
+/// Whether a program can be run; says aloud where not.
+pub fn program_is_there(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
+    let is_there = found.is_ok_and(|found| found.status.success());
+    if !is_there {
+        skipped(&format!("{program} is not installed"));
+    }
+    is_there
 }
 
 /// What a program printed to standard error.

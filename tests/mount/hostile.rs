@@ -85,7 +85,7 @@ fn what_is_no_file_is_an_error_at_once() {
         }
     }
     assert!(cat(&daemon.path("cell.i32")).status.success(), "the rest is still there");
-    daemon.ends_by_sigterm();
+    daemon.ends_by_signal("-TERM");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn sigterm_ends_a_daemon_whose_threads_hang() {
         .collect();
     thread::sleep(Duration::from_millis(300));
     assert!(readers.len() == 40 && daemon.is_alive());
-    daemon.ends_by_sigterm();
+    daemon.ends_by_signal("-TERM");
     signal(server.0.id(), "-CONT");
 }
 
@@ -152,7 +152,7 @@ fn a_group_that_leads_back_into_its_mount_is_an_error_there() {
         assert!(log.contains(reason), "{log}");
         let whole = Command::new(env!("CARGO_BIN_EXE_tilefs")).arg("cat").arg(demo()).arg("temp.f32").output().unwrap();
         assert!(cat(&daemon.path("sound/temp.f32")).stdout == whole.stdout && !whole.stdout.is_empty());
-        daemon.ends_by_sigterm();
+        daemon.ends_by_signal("-TERM");
     }
 }
 
@@ -208,7 +208,7 @@ fn few_descriptors_are_enough() {
     let place = Place::new();
     let group = many_arrays(&place.beside(), ARRAYS);
     let expected = tilefs(&["cat".as_ref(), demo().as_ref(), "temp.f32".as_ref()]).stdout;
-    for limit in ["67", "24"] {
+    for limit in ["64", "24"] {
         let script = "ulimit -n $0; exec \"$@\"";
         let mut limited = Command::new("sh");
         limited.args(["-c", script, limit, env!("CARGO_BIN_EXE_tilefs"), "mount"]).arg(&group).arg(place.path());

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -11,47 +12,66 @@ use std::time::Duration;
 
 use crate::calls;
 use crate::harness::{
-    Daemon, Place, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_root, one_line,
-    processes_with_argument, skipped, tilefs,
+    Daemon, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_root,
+    mount_lines, one_line, processes_with_argument, signal, skipped, tilefs,
 };
-use crate::manifest::{Expected, Object, load};
-
-fn object(name: &str) -> Object {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/manifest.json");
-    load(&manifest, "").into_iter().find(|object| object.place.ends_with(name)).unwrap()
-}
-
-/// What libtiledb read of a field.
-fn expected(object: &Object, name: &str) -> Vec<u8> {
-    let full = object.reads.iter().find(|read| read.name == "full").unwrap();
-    let field = full.fields.iter().flatten().find(|field| field.name == name).unwrap();
-    match &field.values {
-        Expected::File(file) => fs::read(file).unwrap(),
-        Expected::Sha256(_) => panic!("of {name} only the digest is known"),
-    }
-}
-
-/// The raw file of the first attribute, and what must be in it.
-fn first_attribute(object: &Object) -> (String, Vec<u8>) {
-    let name = &object.schema.as_ref().unwrap().attrs[0].name;
-    let output = tilefs(&["ls".as_ref(), object.place.as_os_str()]);
-    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
-    let is_raw = |file: &&str| {
-        let end = file.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix('.'));
-        end.is_some_and(|end| matches!(end.as_bytes(), [b'i' | b'u' | b'f', b'0'..=b'9', ..] | b"bytes"))
-    };
-    (listed.lines().find(is_raw).unwrap().to_owned(), expected(object, name))
-}
+use crate::manifest::{Expected, Object};
+use crate::recorded::{expected, first_attribute, object};
 
 #[test]
-fn sigterm_ends_the_daemon_and_the_mount() {
-    let _watchdog = Watchdog::start("sigterm_ends_the_daemon_and_the_mount");
+fn sigterm_and_sigint_end_the_daemon_and_the_mount() {
+    let _watchdog = Watchdog::start("sigterm_and_sigint_end_the_daemon_and_the_mount");
     if !can_mount() {
         return;
     }
-    let daemon = Daemon::start(Place::new(), &demo(), &[]);
-    assert!(!fs::read(daemon.path("temp.f32")).unwrap().is_empty());
-    daemon.ends_by_sigterm();
+    for name in ["-TERM", "-INT"] {
+        let daemon = Daemon::start(Place::new(), &demo(), &[]);
+        assert!(!fs::read(daemon.path("temp.f32")).unwrap().is_empty());
+        daemon.ends_by_signal(name);
+    }
+}
+
+#[test]
+fn readers_of_a_killed_daemon_get_errors_and_the_next_mount_takes_its_place() {
+    let _watchdog = Watchdog::start("readers_of_a_killed_daemon_get_errors_and_the_next_mount_takes_its_place");
+    if !can_mount() {
+        return;
+    }
+    const READERS: usize = 64;
+    let object = object("demo");
+    let (file, values) = first_attribute(&object);
+    // Not out of the kernel's cache, which outlives the daemon for those who have the file open.
+    let daemon = Daemon::start(Place::new(), &object.place, &["--cache-size", "1M", "--direct-io"]);
+    let (path, mountpoint, process) = (daemon.path(&file), daemon.place().to_owned(), daemon.process());
+    let script = r#"while cmp -s -- "$0" "$1"; do echo; done"#;
+    let plain = daemon.beside().join("values");
+    fs::write(&plain, &values).unwrap();
+    let mut readers: Vec<Server> = (0..READERS)
+        .map(|_| {
+            let mut reader = Command::new("sh");
+            reader.args(["-c".as_ref(), OsStr::new(script), plain.as_ref(), path.as_ref()]);
+            Server(reader.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+        })
+        .collect();
+    for reader in &mut readers {
+        let mut once = [0];
+        reader.0.stdout.as_mut().unwrap().read_exact(&mut once).expect("each has compared once");
+        // Who cannot write does not read on.
+        let mut output = reader.0.stdout.take().unwrap();
+        thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    }
+    signal(process, "-KILL");
+    for reader in &mut readers {
+        eventually("every reader ends", || reader.0.try_wait().unwrap().is_some());
+    }
+    eventually("the daemon is gone", || !daemon.is_alive());
+    assert!(is_mounted(&mountpoint) && fs::read(&path).is_err());
+
+    let output = tilefs(&["mount".as_ref(), object.place.as_os_str(), mountpoint.as_ref()]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(mount_lines(&mountpoint).len(), 1);
+    assert!(fs::read(&path).unwrap() == values);
+    assert!(tilefs(&["umount".as_ref(), mountpoint.as_ref()]).status.success());
 }
 
 #[test]
@@ -168,7 +188,7 @@ fn sixty_four_readers_get_the_values_of_libtiledb() {
                 });
             }
         });
-        daemon.ends_by_sigterm();
+        daemon.ends_by_signal("-TERM");
     }
 }
 

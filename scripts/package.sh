@@ -1,0 +1,82 @@
+#!/bin/sh
+# Makes packages of this version in target/package, and says how large they are.
+#
+# usage: scripts/package.sh deb|musl|all
+#
+#   deb     tilefs_VERSION-1_ARCHITECTURE.deb for Debian and Ubuntu, for the C library of this machine and newer ones
+#   musl    tilefs-VERSION-MACHINE-linux-musl.tar.gz: one file that needs no library, with man pages and completions;
+#           and the folder image, of which packaging/Dockerfile makes an image
+set -eu
+cd "$(dirname "$0")/.."
+
+fail() {
+    echo "package.sh: $*" >&2
+    exit 1
+}
+
+made=target/package
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+# The day of the version, not of the packaging: the same source gives the same files.
+day=$(git log -1 --format=%ct 2>/dev/null || date +%s)
+built=$(cargo metadata --format-version 1 --no-deps --offline 2>/dev/null | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+
+# Completions for three shells, which the program itself writes.
+completions() {
+    mkdir -p "$2"
+    "$1" completions bash > "$2/tilefs.bash"
+    "$1" completions zsh > "$2/_tilefs"
+    "$1" completions fish > "$2/tilefs.fish"
+}
+
+make_deb() {
+    command -v cargo-deb >/dev/null 2>&1 || fail "cargo-deb is missing; install it with: cargo install --locked cargo-deb"
+    cargo build --release --locked --bin tilefs
+    # What Cargo.toml's [package.metadata.deb] names.
+    stage=$made/deb
+    rm -rf "$stage"
+    mkdir -p "$stage/bin" "$stage/sbin"
+    completions "$built/release/tilefs" "$stage/completions"
+    cp "$built/release/tilefs" "$stage/bin/"
+    # By this name mount(8) finds the program of the type, and man the page of the name.
+    ln -s ../bin/tilefs "$stage/sbin/mount.fuse.tilefs"
+    echo ".so man1/tilefs.1" > "$stage/mount.fuse.tilefs.8"
+    maintainer=$(sed -n 's/^maintainer = "\(.*\)"$/\1/p' Cargo.toml)
+    {
+        printf 'tilefs (%s-1) unstable; urgency=medium\n\n' "$version"
+        printf '  * Release %s; /usr/share/doc/tilefs/changelog.gz says what is new.\n\n' "$version"
+        printf ' -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -u -R -d "@$day")"
+    } > "$stage/changelog"
+    gzip -9nc CHANGELOG.md > "$stage/changelog.gz"
+    cargo deb --locked --no-build --strip --quiet --output "$made/"
+    ls -l "$made"/tilefs_"$version"-1_*.deb
+}
+
+make_musl() {
+    machine=$(uname -m)
+    target=$machine-unknown-linux-musl
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] ||
+        fail "Rust's library for musl is missing; install it with: rustup target add $target"
+    command -v musl-gcc >/dev/null 2>&1 || fail "musl-gcc is missing; install it with: sudo apt-get install musl-tools"
+    cargo build --release --locked --bin tilefs --target "$target"
+    name=tilefs-$version-$machine-linux-musl
+    rm -rf "${made:?}/$name" "$made/image"
+    mkdir -p "$made/$name/man"
+    strip -o "$made/$name/tilefs" "$built/$target/release/tilefs"
+    completions "$made/$name/tilefs" "$made/$name/completions"
+    cp man/tilefs.1 man/tilefs-paths.7 "$made/$name/man/"
+    cp LICENSE README.md CHANGELOG.md packaging/tilefs@.service "$made/$name/"
+    tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$day" -C "$made" -cf - "$name" |
+        gzip -9n > "$made/$name.tar.gz"
+    mkdir -p "$made/image"
+    cp "$made/$name/tilefs" "$made/image/"
+    rm -r "${made:?}/$name"
+    ls -l "$made/image/tilefs" "$made/$name.tar.gz"
+}
+
+mkdir -p "$made"
+case ${1:-} in
+    deb) make_deb ;;
+    musl) make_musl ;;
+    all) make_deb; make_musl ;;
+    *) fail "say which package: deb, musl or all" ;;
+esac

@@ -1,0 +1,135 @@
+#!/bin/bash
+# Installs the packages that scripts/package.sh made, mounts the sample array with them, and compares its values. Works
+# on copies of this machine's files, which are gone in the end: the .deb in an overlay over them, the static program in
+# a folder where nothing else is. Needs root.
+#
+# usage: scripts/test_packages.sh [deb|musl]...      what is there if not given
+# shellcheck disable=SC2016 # what runs elsewhere is expanded there
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+made=$PWD/target/package
+array=$PWD/tests/fixtures/demo
+values=$PWD/tests/fixtures/expected/demo/full
+most=$((12 << 20))
+
+fail() {
+    echo "test_packages.sh: $*" >&2
+    exit 1
+}
+
+skipped() {
+    echo "SKIPPED: $*" >&2
+}
+
+# The values below a mount point, beside what libtiledb read.
+compare() {
+    cmp "$1/temp.f32" "$values/00_temp.bin"
+    cmp "$1/cell.i32" "$values/01_cell.bin"
+    cmp -n 800 "$1/slice/0,0..199/temp.f32" "$values/00_temp.bin"
+}
+
+# In a mount namespace, and what is mounted here goes with it.
+test_deb() {
+    package=$(ls "$made"/tilefs_*.deb)
+    [ "$(wc -l <<<"$package")" = 1 ] || fail "more than one .deb is in $made"
+    if command -v lintian >/dev/null; then
+        lintian --allow-root --fail-on error --tag-display-limit 0 "$package" ||
+            fail "lintian finds errors in $package"
+    else
+        skipped "lintian is missing"
+    fi
+    work=$(mktemp -d)
+    mount -t tmpfs none "$work"
+    mkdir "$work/upper" "$work/work" "$work/root"
+    mount -t overlay overlay -o "lowerdir=/,upperdir=$work/upper,workdir=$work/work" "$work/root" ||
+        { skipped "the .deb, this kernel makes no overlay"; return; }
+    for folder in dev proc sys; do mount --rbind /$folder "$work/root/$folder"; done
+    mkdir -p "$work/root/run/test/mnt" "$work/root/run/test/dpkg"
+    cp -r "$package" "$array" "$work/root/run/test/"
+    if ! chroot "$work/root" /bin/sh -c 'command -v fusermount3 >/dev/null'; then
+        chroot "$work/root" apt-get install -y -qq --no-install-recommends fuse3 >/dev/null
+    fi
+    rm -f "$work/root/sbin/mount.fuse.tilefs"
+    chroot "$work/root" dpkg -i "/run/test/$(basename "$package")"
+    inside() { chroot "$work/root" /bin/sh -ec "cd /run/test; $1"; }
+    inside 'dpkg -s tilefs | grep -q "^Depends: .*fuse3"'
+    inside 'tilefs --version; test -x /usr/bin/tilefs'
+    inside 'zcat /usr/share/man/man1/tilefs.1.gz | cmp - '"$PWD"'/man/tilefs.1'
+    inside 'test -e /usr/share/man/man7/tilefs-paths.7.gz; ! command -v man >/dev/null || man -w tilefs tilefs-paths mount.fuse.tilefs'
+    inside 'bash -c ". /usr/share/bash-completion/completions/tilefs; complete -p tilefs"'
+
+    # As a command, by mount(8), and by fstab.
+    inside 'tilefs mount demo mnt'
+    compare "$work/root/run/test/mnt"
+    inside 'tilefs umount mnt; mount -t fuse.tilefs /run/test/demo /run/test/mnt -o ro,allow_other,nofail'
+    compare "$work/root/run/test/mnt"
+    inside 'umount mnt; echo "/run/test/demo /run/test/mnt fuse.tilefs ro,noauto,x-systemd.automount,_netdev 0 0" > fstab; mount -T fstab /run/test/mnt'
+    compare "$work/root/run/test/mnt"
+    inside 'umount mnt'
+    # As an ordinary user, by fusermount3, with a device as udev makes it.
+    mknod -m 666 "$work/fuse" c 10 229
+    if mount --bind "$work/fuse" "$work/root/dev/fuse"; then
+        inside 'mkdir home; mv demo home/; mkdir home/mnt; chown -R nobody home; cd home
+            setpriv --reuid=65534 --regid=65534 --clear-groups tilefs mount demo mnt
+            setpriv --reuid=65534 --regid=65534 --clear-groups cmp mnt/temp.f32 '"$values/00_temp.bin"'
+            setpriv --reuid=65534 --regid=65534 --clear-groups tilefs umount mnt; cd ..; mv home/demo .'
+    else
+        skipped "an ordinary user with the .deb, who cannot be given /dev/fuse"
+    fi
+    # As a service: systemd is not run here, but takes the unit.
+    if command -v systemd-analyze >/dev/null; then
+        inside 'mkdir -p /etc/tilefs; echo ARRAY=/run/test/demo > /etc/tilefs/demo.conf
+            said=$(systemd-analyze verify tilefs@demo.service 2>&1 | grep "tilefs@" || true); test -z "$said" || { echo "$said" >&2; exit 1; }'
+    else
+        skipped "systemd-analyze is missing"
+    fi
+    inside 'dpkg -L tilefs > files; dpkg -r tilefs; while read -r file; do test -d "$file" || ! test -e "$file"; done < files'
+    echo "the .deb: installed, mounted, removed"
+}
+
+test_musl() {
+    archive=$(ls "$made"/tilefs-*-linux-musl.tar.gz)
+    [ "$(wc -l <<<"$archive")" = 1 ] || fail "more than one tar.gz is in $made"
+    root=$(mktemp -d)
+    mount -t tmpfs none "$root"
+    tar -C "$root" --strip-components=1 -xzf "$archive"
+    for file in tilefs man/tilefs.1 man/tilefs-paths.7 completions/tilefs.bash completions/_tilefs completions/tilefs.fish LICENSE; do
+        [ -s "$root/$file" ] || fail "$archive has no $file"
+    done
+    cmp "$root/tilefs" "$made/image/tilefs"
+    size=$(stat -c %s "$root/tilefs")
+    [ "$size" -lt $most ] || fail "the static program has $size bytes, more than $most"
+    ! readelf --program-headers "$root/tilefs" | grep -q INTERP || fail "the static program asks for a loader"
+    # A machine with nothing but the program, its device and an array.
+    mkdir "$root/dev" "$root/proc" "$root/array" "$root/mnt" "$root/tmp"
+    touch "$root/dev/fuse" "$root/dev/null"
+    for device in fuse null; do mount --bind "/dev/$device" "$root/dev/$device"; done
+    mount -t proc proc "$root/proc"
+    mount --bind "$array" "$root/array"
+    chroot "$root" /tilefs mount /array /mnt
+    compare "$root/mnt"
+    chroot "$root" /tilefs umount /mnt
+    chroot "$root" /tilefs verify /array > /dev/null
+    echo "the static program: $size bytes, mounted where there is nothing else"
+}
+
+[ "$(id -u)" = 0 ] || { skipped "packages, only root can try them"; exit 0; }
+[ -w /dev/fuse ] || { skipped "packages, /dev/fuse cannot be opened"; exit 0; }
+if [ "${1:-}" = inside ]; then
+    "test_$2"
+    exit
+fi
+kinds=("$@")
+if [ $# = 0 ]; then
+    for kind in deb musl; do
+        if ls "$made"/tilefs[_-]*"$kind"* >/dev/null 2>&1; then
+            kinds+=("$kind")
+        else
+            skipped "there is no package; make it with scripts/package.sh $kind"
+        fi
+    done
+fi
+for kind in ${kinds[@]+"${kinds[@]}"}; do
+    unshare --mount --propagation private "$0" inside "$kind"
+done

@@ -1,0 +1,148 @@
+//! Machines that lack something a program may count on: folders for temporary files and shared memory, space for a
+//! log. Each is a mount namespace of its own, in which a line of shell does what a user would.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use crate::harness::{Place, Watchdog, can_mount, copy_of_demo, demo, errors, is_root, skipped, tilefs};
+use crate::recorded::object;
+
+/// What ends every script: the values are those that were read elsewhere.
+const MOUNT_AND_COMPARE: &str = r#"
+"$TILEFS" mount "$ARRAY" "$PLACE/mnt" --cache-size 1M
+cmp "$PLACE/values" "$PLACE/mnt/temp.f32"
+cmp "$PLACE/table" "$PLACE/mnt/text/temp.txt"
+"$TILEFS" umount "$PLACE/mnt"
+"#;
+
+/// Whether namespaces can be made here; says aloud where not.
+fn can_take_things_away() -> bool {
+    if !can_mount() {
+        return false;
+    }
+    let unshared = is_root() && Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|s| s.success());
+    if !unshared {
+        skipped("only root can make a mount namespace, with unshare");
+    }
+    unshared
+}
+
+/// Runs a script in a mount namespace of its own: `$TILEFS` is the program, `$ARRAY` the sample array, `$PLACE` a
+/// folder with `mnt` and two of its files.
+fn run(place: &Place, script: &str) -> Output {
+    let beside = place.beside();
+    let array = demo();
+    for (name, file) in [("values", "temp.f32"), ("table", "text/temp.txt")] {
+        fs::write(beside.join(name), tilefs(&["cat".as_ref(), array.as_ref(), file.as_ref()]).stdout).unwrap();
+    }
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--propagation", "private", "sh", "-ec", script]).current_dir("/");
+    unshare.env("TILEFS", env!("CARGO_BIN_EXE_tilefs")).env("ARRAY", array).env("PLACE", beside).env_remove("TMPDIR");
+    unshare.output().unwrap()
+}
+
+#[test]
+fn nothing_needs_shared_memory() {
+    let _watchdog = Watchdog::start("nothing_needs_shared_memory");
+    if !can_take_things_away() {
+        return;
+    }
+    // A /dev with nothing but these.
+    let without = r#"
+        mkdir "$PLACE/dev"
+        mount -t tmpfs none "$PLACE/dev"
+        for device in null zero urandom fuse; do
+            touch "$PLACE/dev/$device"
+            mount --bind "/dev/$device" "$PLACE/dev/$device"
+        done
+        mount --move "$PLACE/dev" /dev
+        test ! -e /dev/shm
+    "#;
+    let place = Place::new();
+    let output = run(&place, &[without, MOUNT_AND_COMPARE].concat());
+    assert!(output.status.success(), "{}", errors(&output));
+}
+
+#[test]
+fn dense_arrays_need_no_folder_for_temporary_files() {
+    let _watchdog = Watchdog::start("dense_arrays_need_no_folder_for_temporary_files");
+    if !can_take_things_away() {
+        return;
+    }
+    // The mount point may lie there: what is there stays, and cannot be written.
+    let read_only = r#"
+        for folder in /tmp /var/tmp; do
+            mount --bind $folder $folder
+            mount -o remount,bind,ro $folder
+            ! touch $folder/x 2>/dev/null
+        done
+    "#;
+    let place = Place::new();
+    let output = run(&place, &[read_only, MOUNT_AND_COMPARE].concat());
+    assert!(output.status.success(), "{}", errors(&output));
+}
+
+/// Rows of a sparse array that do not fit in memory go to a temporary file.
+#[test]
+fn rows_that_find_no_folder_for_temporary_files_are_an_error_that_names_it() {
+    let _watchdog = Watchdog::start("rows_that_find_no_folder_for_temporary_files_are_an_error_that_names_it");
+    if !can_take_things_away() {
+        return;
+    }
+    let place = Place::new();
+    let sparse = object("sparse/overlap").place;
+    let whole = tilefs(&["cat".as_ref(), sparse.as_os_str(), "by-row/text/cells.tsv".as_ref()]).stdout;
+    fs::write(place.beside().join("rows"), &whole).unwrap();
+    let script = format!(
+        r#"
+        mount -t tmpfs -o ro none /var/tmp
+        export TMPDIR=/var/tmp
+        "$TILEFS" cat '{}' by-row/text/cells.tsv --cache-size 4K > "$PLACE/read" 2> "$PLACE/said" || test -s "$PLACE/said"
+        test -s "$PLACE/said" || cmp "$PLACE/rows" "$PLACE/read"
+        cat "$PLACE/said"
+        "#,
+        sparse.display()
+    );
+    let output = run(&place, &script);
+    assert!(output.status.success(), "{}", errors(&output));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.is_empty() || (said.lines().count() == 1 && said.contains("/var/tmp")), "{said}");
+}
+
+#[test]
+fn a_full_disk_for_the_log_costs_no_reader_anything() {
+    let _watchdog = Watchdog::start("a_full_disk_for_the_log_costs_no_reader_anything");
+    if !can_take_things_away() {
+        return;
+    }
+    let place = Place::new();
+    let damaged = copy_of_demo(&place);
+    let fragment = fs::read_dir(damaged.join("__fragments")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let data = fragment.join("a0.tdb");
+    let length = fs::metadata(&data).unwrap().len();
+    fs::write(&data, vec![0xff; length as usize]).unwrap();
+    let script = r#"
+        mkdir "$PLACE/disk"
+        mount -t tmpfs -o size=4k none "$PLACE/disk"
+        touch "$PLACE/disk/log"
+        ! head -c 8192 /dev/zero > "$PLACE/disk/full" 2>/dev/null
+        "$TILEFS" mount "$PLACE/demo" "$PLACE/mnt" --log-file "$PLACE/disk/log"
+        for round in 1 2 3; do
+            ! cat "$PLACE/mnt/temp.f32" > /dev/null 2>&1
+            cat "$PLACE/mnt/cell.i32" > "$PLACE/cells"
+            cmp "$PLACE/cells" "$PLACE/expected"
+        done
+        test ! -s "$PLACE/disk/log"
+        "$TILEFS" umount "$PLACE/mnt"
+        umount "$PLACE/disk"
+        mount -t tmpfs -o nr_inodes=1 none "$PLACE/disk"
+        ! "$TILEFS" mount "$PLACE/demo" "$PLACE/mnt" --log-file "$PLACE/disk/log"
+    "#;
+    let expected = tilefs(&["cat".as_ref(), demo().as_ref(), "cell.i32".as_ref()]).stdout;
+    fs::write(place.beside().join("expected"), expected).unwrap();
+    let output = run(&place, script);
+    assert!(output.status.success(), "{}", errors(&output));
+    let said = errors(&output);
+    let line = said.lines().last().unwrap();
+    assert!(line.starts_with("tilefs: ") && line.contains("disk/log") && line.contains("No space left"), "{said}");
+}
