@@ -14,7 +14,7 @@
 //! * [`storage`]: where the stored bytes are
 //! * [`error`]: what can go wrong, and where
 //!
-//! [`threads`] and [`address_space`] are for those who start threads and choose budgets.
+//! [`threads`] and [`address_space`] are for those who start threads and choose budgets, [`statistics`] for those who count.
 
 #![cfg_attr(
     not(test),
@@ -31,6 +31,7 @@ pub mod format;
 pub mod fuse;
 pub mod read;
 pub mod read_ahead;
+pub mod statistics;
 pub mod storage;
 pub mod threads;
 pub mod tree;

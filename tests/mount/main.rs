@@ -24,4 +24,5 @@ mod manners;
 mod names;
 mod reading;
 mod real;
+mod statistics;
 mod user;
