@@ -243,6 +243,22 @@ impl Error {
         }
     }
 
+    /// The kinds of errors that what is stored and where it is stored can cause, and [`Error::kind`] of all others.
+    pub const KINDS: [&str; 7] = ["damaged", "unsupported", "missing", "not_read", "key", "internal", "other"];
+
+    /// Of which of [`Error::KINDS`] it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Damaged { .. } => "damaged",
+            Error::Unsupported { .. } => "unsupported",
+            Error::Missing { .. } => "missing",
+            Error::Io { .. } => "not_read",
+            Error::Key { .. } => "key",
+            Error::Internal { .. } => "internal",
+            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Mount { .. } => "other",
+        }
+    }
+
     /// The errno a file system call that needs this answers with.
     pub fn errno(&self) -> i32 {
         match self {

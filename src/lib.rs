@@ -14,7 +14,8 @@
 //! * [`storage`]: where the stored bytes are
 //! * [`error`]: what can go wrong, and where
 //!
-//! [`threads`], [`address_space`] and [`memory`] are for those who start threads, choose budgets, and make room.
+//! [`threads`], [`address_space`] and [`memory`] are for those who start threads, choose budgets, and make room,
+//! [`statistics`] for those who count.
 
 #![cfg_attr(
     not(test),
@@ -32,6 +33,7 @@ pub mod fuse;
 pub mod memory;
 pub mod read;
 pub mod read_ahead;
+pub mod statistics;
 pub mod storage;
 pub mod threads;
 pub mod tree;

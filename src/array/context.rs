@@ -4,10 +4,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cache::Cache;
+use crate::cache::{self, Cache};
 use crate::error::{Error, Result};
 use crate::filter::Key;
 use crate::read::Fetcher;
+use crate::statistics::{Statistic, Value};
 use crate::storage::Storage;
 
 /// Indexes may take this part of the budget.
@@ -33,6 +34,25 @@ impl Context {
     /// The bytes that all that is kept may take.
     pub fn budget(&self) -> usize {
         self.fetcher.cache().budget() + self.indexes.cache.budget()
+    }
+
+    /// What the caches have done, and what was decoded.
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let caches = [("decoded", self.fetcher.cache().statistics()), ("indexes", self.indexes.cache.statistics())];
+        let of_both = |name, help, value: fn(&cache::Statistics) -> Value| {
+            caches.map(|(cache, counts)| Statistic::new(name, help, value(&counts)).of("cache", cache))
+        };
+        let mut statistics: Vec<Statistic> = [
+            of_both("cache_hits", "Look-ups that found a value", |counts| Value::Total(counts.hits)),
+            of_both("cache_misses", "Look-ups after which it had to be made", |counts| Value::Total(counts.misses)),
+            of_both("cache_evictions", "Values that made room for others", |counts| Value::Total(counts.evictions)),
+            of_both("cache_bytes", "Memory that is held", |counts| Value::Now(counts.used as u64)),
+        ]
+        .concat();
+        let budget = Value::Now(self.budget() as u64);
+        statistics.push(Statistic::new("cache_budget_bytes", "Memory that both may hold together", budget));
+        statistics.extend(self.fetcher.statistics());
+        statistics
     }
 }
 

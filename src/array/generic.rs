@@ -171,7 +171,8 @@ fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Resul
             let start = all.len();
             memory::resize(&mut all, start.saturating_add(size), "metadata")?;
             let stored = window.get(place.offset, place.header.payload_size() as usize)?;
-            let _permit = context.fetcher.permit();
+            let permit = context.fetcher.permit();
+            permit.count(stored.len(), size as u64);
             place.decode(stored, &decoder, &mut all[start..])
         })?;
         return Ok(all);
@@ -211,7 +212,8 @@ fn check_claim(header: &GenericTileHeader, expected: u64) -> Result<()> {
 }
 
 fn decode_stored(context: &Context, header: &GenericTileHeader, stored: &[u8]) -> Result<Vec<u8>> {
-    let _permit = context.fetcher.permit();
+    let permit = context.fetcher.permit();
+    permit.count(stored.len(), header.tile_size);
     decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, stored, context.key.as_deref())
 }
 
@@ -380,7 +382,8 @@ impl GenericTile {
     }
 
     fn decode(&self, place: &ChunkPlace, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let _permit = self.context.fetcher.permit();
+        let permit = self.context.fetcher.permit();
+        permit.count(stored.len(), out.len() as u64);
         place.decode(stored, &self.decoder, out)
     }
 }

@@ -8,7 +8,7 @@ use tilefs::error::Error;
 use tilefs::read_ahead::MAX_WINDOW;
 use tilefs::storage::is_object_uri;
 use tilefs::tree::grammar::By;
-use tilefs::tree::{self, Folder, Node, OpenOptions, Stored};
+use tilefs::tree::{self, Folder, MountedTree, Node, OpenOptions, Stored};
 
 /// Threads that read ahead where requests are waits.
 const FAR_READ_AHEAD_WORKERS: usize = 32;
@@ -37,12 +37,22 @@ pub fn read_ahead_window(array: &Path, options: &OpenOptions) -> u64 {
 
 /// The root of the tree of an array or a group.
 pub fn open(array: &Path, options: &OpenOptions) -> Result<Arc<dyn Folder>, Failure> {
+    Ok(tree::root(open_checked(array, options)?, options)?)
+}
+
+/// The tree of an array or a group, to be mounted.
+pub fn open_tree(array: &Path, options: &OpenOptions) -> Result<MountedTree, Failure> {
+    Ok(MountedTree::new(open_checked(array, options)?, options)?)
+}
+
+/// An array or a group that has the slices which the options name.
+fn open_checked(array: &Path, options: &OpenOptions) -> Result<Stored, Failure> {
     let stored = tree::open_stored(array, options)?;
     match &stored {
         Stored::Array(array) => tree::array::check_slices(array, options)?,
         Stored::Group(group) => tree::array::check_slices_below(group, options)?,
     }
-    Ok(tree::root(stored, options)?)
+    Ok(stored)
 }
 
 /// What a path in the tree leads to; an empty path is the root.

@@ -141,7 +141,7 @@ impl Mount {
         let is_shared = self.allow_other || rustix::process::geteuid().is_root();
         options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
         pool::start(options.threads, true)?;
-        let root = array::open(&self.array, &options)?;
+        let tree = array::open_tree(&self.array, &options)?;
         let mut mounting = MountOptions::new(self.source()?);
         mounting.access = match (self.allow_other, self.allow_root) {
             (true, _) => Access::Everyone,
@@ -160,7 +160,7 @@ impl Mount {
         mounting.read_ahead_workers = array::read_ahead_workers(&self.array, &options);
         mounting.read_ahead_window = array::read_ahead_window(&self.array, &options);
         signals.wait();
-        let mount = fuse::Mount::new(root, self.mountpoint(), &mounting)?;
+        let mount = fuse::Mount::new(tree, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());
         if background::is_server() && !self.is_foreground() {
             if background::report_success().is_err() {

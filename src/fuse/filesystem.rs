@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use fuser::{
@@ -21,15 +21,18 @@ use fuser::{
     ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
 
+use super::counts::{Counts, RequestKind};
 use super::error_log::{ErrorLog, reason_of_panic};
 use super::handles::Handles;
 use super::inodes::{Inode, Inodes};
 use super::mount::Ownership;
+use super::own_files::{OwnFolder, RootWithOwn};
 use super::requests::Requests;
 use super::sys;
 use crate::error::Error;
 use crate::read_ahead::{ReadAhead, Reader};
-use crate::tree::{EntryKind, Node};
+use crate::statistics::{Statistic, Value};
+use crate::tree::{EntryKind, Node, Tree};
 
 /// How long the kernel may rely on names and attributes without asking again.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
@@ -54,14 +57,16 @@ pub struct TreeFilesystem {
 }
 
 /// What answers the requests, whichever thread it does.
-struct Server {
-    inodes: Arc<Inodes>,
+pub struct Server {
+    tree: Arc<dyn Tree>,
+    inodes: Inodes,
     /// Told whenever the kernel remembers more names than it should.
     crowded: SyncSender<()>,
     files: Handles<OpenFile>,
     folders: Handles<Vec<Listed>>,
     read_ahead: ReadAhead,
     errors: ErrorLog,
+    counts: Counts,
     ownership: Ownership,
     direct_io: bool,
 }
@@ -86,11 +91,11 @@ thread_local! {
 }
 
 impl TreeFilesystem {
-    /// Serves these names. With `direct_io` the kernel keeps no file contents, and files cannot be mapped on older
+    /// Serves this tree. With `direct_io` the kernel keeps no file contents, and files cannot be mapped on older
     /// kernels. With `only_others` this process itself gets an error for whatever it asks. `crowded` is told of when
     /// [`Inodes::crowd`] has something to say.
     pub fn new(
-        inodes: Arc<Inodes>,
+        tree: Arc<dyn Tree>,
         crowded: SyncSender<()>,
         requests: Arc<Requests>,
         read_ahead: ReadAhead,
@@ -98,17 +103,29 @@ impl TreeFilesystem {
         direct_io: bool,
         only_others: bool,
     ) -> Self {
-        let server = Arc::new(Server {
-            inodes,
-            crowded,
-            files: Handles::new(),
-            folders: Handles::new(),
-            read_ahead,
-            errors: ErrorLog::default(),
-            ownership,
-            direct_io,
+        let server = Arc::new_cyclic(|server: &Weak<Server>| {
+            let server = server.clone();
+            let own = OwnFolder::new(move || server.upgrade().map_or(Vec::new(), |server| server.statistics()));
+            let root = RootWithOwn::new(tree.root(), Arc::new(own));
+            Server {
+                tree,
+                inodes: Inodes::new(Arc::new(root)),
+                crowded,
+                files: Handles::new(),
+                folders: Handles::new(),
+                read_ahead,
+                errors: ErrorLog::default(),
+                counts: Counts::default(),
+                ownership,
+                direct_io,
+            }
         });
         TreeFilesystem { server, requests, only_others }
+    }
+
+    /// What answers the requests.
+    pub fn server(&self) -> &Arc<Server> {
+        &self.server
     }
 
     /// Has a request answered that may have to look at stored files, which can take long or never end.
@@ -127,6 +144,27 @@ impl TreeFilesystem {
 }
 
 impl Server {
+    /// The names that the kernel remembers.
+    pub fn inodes(&self) -> &Inodes {
+        &self.inodes
+    }
+
+    /// What was counted up to now, here and below.
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let now = |name, help, count: usize| Statistic::new(name, help, Value::Now(count as u64));
+        let (names, bytes) = self.inodes.remembered();
+        let mut statistics = self.counts.statistics();
+        statistics.extend([
+            now("open_files", "Files that are open", self.files.count()),
+            now("open_folders", "Folders that are being listed", self.folders.count()),
+            now("names", "Names that the kernel remembers", names),
+            now("names_bytes", "Memory that these take here, about", bytes),
+        ]);
+        statistics.extend(self.read_ahead.statistics());
+        statistics.extend(self.tree.statistics());
+        statistics
+    }
+
     /// Does what a request needs. Errors and panics become an errno, and a line in the log.
     fn attempt<T>(
         &self,
@@ -141,12 +179,14 @@ impl Server {
                 if errno == libc::ENOENT {
                     log::debug!("{}: {error}", doing());
                 } else {
+                    self.counts.error(error.kind());
                     self.errors.report(&doing(), &error.to_string());
                 }
                 Err(Errno::from_i32(errno))
             }
             Err(panic) => {
                 let reason = reason_of_panic(&*panic);
+                self.counts.error(Error::internal(reason).kind());
                 self.errors.report(&doing(), &format!("internal error, please report it: {reason}"));
                 Err(Errno::EIO)
             }
@@ -240,7 +280,8 @@ impl Server {
         Ok(listed)
     }
 
-    fn open_file(&self, number: INodeNo, flags: OpenFlags) -> std::result::Result<u64, Failure> {
+    /// Gives the handle, and whether the kernel may keep what is read from it.
+    fn open_file(&self, number: INodeNo, flags: OpenFlags) -> std::result::Result<(u64, bool), Failure> {
         if flags.acc_mode() != OpenAccMode::O_RDONLY || flags.0 & libc::O_TRUNC != 0 {
             return Err(Failure::Errno(Errno::EROFS));
         }
@@ -255,7 +296,9 @@ impl Server {
             // attributes, and opens it then.
             return Err(Failure::Errno(Errno::ESTALE));
         }
-        Ok(self.files.open(Arc::new(OpenFile { _node: node.clone(), reader: Arc::new(Reader::new(content)) })))
+        let may_keep = !self.direct_io && !file.is_live();
+        let handle = OpenFile { _node: node.clone(), reader: Arc::new(Reader::new(content)) };
+        Ok((self.files.open(Arc::new(handle)), may_keep))
     }
 
     /// Fills `reply` with what there is of a range; gives how much that is.
@@ -278,6 +321,7 @@ impl Server {
             reply.resize(wanted, 0);
         }
         content.read_at(offset, &mut reply[..wanted])?;
+        self.counts.read(wanted);
         Ok(wanted)
     }
 
@@ -346,6 +390,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.server.counts.request(RequestKind::Lookup);
         let name = name.to_owned();
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("look-up of {}/{}", server.path_of(parent), name.display());
@@ -357,6 +402,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
+        self.server.counts.request(RequestKind::Forget);
         let doing = || format!("forgetting of inode {}", number.0);
         // The kernel expects no answer.
         let _ = self.server.attempt(doing, || {
@@ -366,6 +412,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+        self.server.counts.request(RequestKind::GetAttributes);
         let server = &self.server;
         let doing = || format!("attributes of {}", server.path_of(number));
         match server.attempt(doing, || Ok(server.attributes(&*server.inode(number)?))) {
@@ -375,12 +422,12 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        self.server.counts.request(RequestKind::Open);
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("open of {}", server.path_of(number));
             match server.attempt(doing, || server.open_file(number, flags)) {
-                Ok(handle) => {
-                    let direct = server.direct_io;
-                    let caching = if direct { FopenFlags::FOPEN_DIRECT_IO } else { FopenFlags::FOPEN_KEEP_CACHE };
+                Ok((handle, may_keep)) => {
+                    let caching = if may_keep { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::FOPEN_DIRECT_IO };
                     reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH);
                 }
                 Err(errno) => reply.error(errno),
@@ -399,6 +446,7 @@ impl Filesystem for TreeFilesystem {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        self.server.counts.request(RequestKind::Read);
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("read of {} at {offset}", server.path_of(number));
             REPLY.with_borrow_mut(|buffer| {
@@ -420,6 +468,7 @@ impl Filesystem for TreeFilesystem {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        self.server.counts.request(RequestKind::Release);
         let server = &self.server;
         let doing = || format!("close of {}", server.path_of(number));
         // The kernel passes no error of a release on.
@@ -441,6 +490,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        self.server.counts.request(RequestKind::OpenFolder);
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("list of {}", server.path_of(number));
             match server.attempt(doing, || Ok(server.folders.open(Arc::new(server.list(number)?)))) {
@@ -453,6 +503,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn readdir(&self, _request: &Request, number: INodeNo, handle: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        self.server.counts.request(RequestKind::ReadFolder);
         let server = &self.server;
         let doing = || format!("list of {}", server.path_of(number));
         let listed = server.attempt(doing, || server.folders.get(handle.0).ok_or(Failure::Errno(Errno::EBADF)));
@@ -471,16 +522,19 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
+        self.server.counts.request(RequestKind::ReleaseFolder);
         self.server.folders.close(handle.0);
         reply.ok();
     }
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
+        self.server.counts.request(RequestKind::FileSystem);
         // No space and no files of its own: `df` leaves such file systems out, and nothing can be written anyway.
         reply.statfs(0, 0, 0, 0, 0, BLOCK_SIZE, MAX_NAME as u32, BLOCK_SIZE);
     }
 
     fn getxattr(&self, request: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        self.server.counts.request(RequestKind::ExtendedAttribute);
         // `ls -l` asks every file for access lists and security labels.
         let Some(name) = name.to_str().filter(|name| name.starts_with("user.")) else {
             return reply.error(Errno::NO_XATTR);
@@ -500,6 +554,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        self.server.counts.request(RequestKind::ListExtendedAttributes);
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("extended attributes of {}", server.path_of(number));
             let names = server.attempt(doing, || {
@@ -514,6 +569,7 @@ impl Filesystem for TreeFilesystem {
     }
 
     fn access(&self, _request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        self.server.counts.request(RequestKind::Access);
         let server = &self.server;
         let doing = || format!("access to {}", server.path_of(number));
         let allowed = server.attempt(doing, || {

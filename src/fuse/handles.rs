@@ -27,6 +27,11 @@ impl<T> Handles<T> {
         self.open.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
     }
 
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Closes; gives what the number stood for.
     pub fn close(&self, number: u64) -> Option<Arc<T>> {
         self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&number)
@@ -44,6 +49,7 @@ mod tests {
         assert_eq!(handles.close(first).as_deref(), Some(&"a"));
         let second = handles.open(Arc::new("b"));
         assert_ne!(first, second);
+        assert_eq!(handles.count(), 1);
         assert!(handles.get(first).is_none() && handles.close(first).is_none());
         assert_eq!(handles.get(second).as_deref(), Some(&"b"));
     }

@@ -236,6 +236,13 @@ impl Inodes {
         }
     }
 
+    /// How many names the kernel remembers, and how much memory they take, about.
+    pub fn remembered(&self) -> (usize, usize) {
+        let table = self.lock();
+        // The root has no name.
+        (table.inodes.len() - 1, table.bytes)
+    }
+
     /// Whether the kernel remembers more names than it should.
     pub fn is_crowded(&self) -> bool {
         self.lock().bytes > MOST_BYTES

@@ -10,6 +10,7 @@
 
 mod attach;
 pub mod background;
+mod counts;
 mod detach;
 mod error_log;
 mod filesystem;
@@ -19,6 +20,7 @@ mod mount;
 mod mount_table;
 mod mountpoint;
 mod needs;
+mod own_files;
 mod recent;
 mod requests;
 mod serve;

@@ -4,23 +4,23 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
-use super::filesystem::TreeFilesystem;
-use super::inodes::Inodes;
+use super::filesystem::{Server, TreeFilesystem};
 use super::needs::Needs;
 use super::requests::Requests;
 use super::{mount_table, mountpoint, sys};
 use crate::address_space;
 use crate::error::{Error, Result};
 use crate::read_ahead::{self, ReadAhead};
+use crate::statistics;
 use crate::threads;
-use crate::tree::Folder;
+use crate::tree::Tree;
 
 /// How far the kernel reads ahead, where we may tell it; its default is 128. Enough that a reader seldom waits for a
 /// request: more is no faster, since we read ahead ourselves, and makes random reads of mapped files slower, for which
@@ -100,9 +100,10 @@ impl Ownership {
 /// Has the kernel forget the names that it was told of first, whenever there are too many; until the session ends.
 ///
 /// On a thread of its own: the kernel may wait for requests in the same folder to be answered.
-fn forget_names(inodes: &Inodes, notifier: &Notifier, told: &mpsc::Receiver<()>) {
+fn forget_names(server: &Weak<Server>, notifier: &Notifier, told: &mpsc::Receiver<()>) {
     while told.recv().is_ok() {
-        for (folder, name) in inodes.crowd() {
+        let Some(server) = server.upgrade() else { return };
+        for (folder, name) in server.inodes().crowd() {
             // It may have forgotten the name meanwhile, or be using it.
             let _ = notifier.inval_entry(INodeNo(folder), name.as_ref().as_ref());
         }
@@ -154,6 +155,8 @@ pub struct Mount {
     device: Option<String>,
     session: Arc<SessionEnd>,
     requests: Arc<Requests>,
+    /// What answers, as long as the session lasts.
+    server: OnceLock<Weak<Server>>,
     /// What breaks the connection with the kernel when it is written to, if there is such a file. Opened beforehand: once
     /// the connection has ended, another file may be in its place, but this one does nothing.
     abort: Option<File>,
@@ -171,7 +174,7 @@ impl Mount {
     ///
     /// # Errors
     /// [`Error::Mount`], in one line with what to do; nothing is left mounted then.
-    pub fn new(root: Arc<dyn Folder>, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
+    pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
         let path = mountpoint::prepare(mountpoint, &options.source)?;
         let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
         let threads = threads_for(options).map_err(fail)?;
@@ -185,12 +188,13 @@ impl Mount {
             mountpoint: path,
             session: Arc::default(),
             requests: Arc::new(Requests::new(threads)),
+            server: OnceLock::new(),
         };
         let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
-        let (inodes, requests) = (Arc::new(Inodes::new(root)), Arc::clone(&mount.requests));
+        let requests = Arc::clone(&mount.requests);
         let (crowded, told) = mpsc::sync_channel(1);
         let filesystem = TreeFilesystem::new(
-            Arc::clone(&inodes),
+            Arc::new(tree),
             crowded,
             requests,
             read_ahead,
@@ -198,6 +202,7 @@ impl Mount {
             options.direct_io,
             options.only_others,
         );
+        let server = mount.server.get_or_init(|| Arc::downgrade(filesystem.server())).clone();
         let mut config = Config::default();
         config.n_threads = Some(threads);
         config.acl = match options.access {
@@ -211,7 +216,7 @@ impl Mount {
         let end = Arc::clone(&mount.session);
         let notifier = session.notifier();
         // Without this thread the kernel forgets names when it wants to, and only memory is lost.
-        let _ = threads::start("forget", move || forget_names(&inodes, &notifier, &told));
+        let _ = threads::start("forget", move || forget_names(&server, &notifier, &told));
         let started = threads::start("mount", move || end.set(ended(session.run())));
         if let Err(error) = started {
             mount.session.set(Ok(()));
@@ -269,6 +274,14 @@ impl Mount {
     /// For how long a request has been under way, as [`Requests::oldest`].
     pub(super) fn oldest_request(&self) -> Duration {
         self.requests.oldest()
+    }
+
+    /// Writes to the log what was counted up to now.
+    pub(super) fn log_statistics(&self) {
+        if let Some(server) = self.server.get().and_then(Weak::upgrade) {
+            // Somebody asked for it, and would miss it at a lower level.
+            log::warn!("statistics: {}", statistics::line(&server.statistics()));
+        }
     }
 
     /// Breaks the connection with the kernel: everybody who waits for an answer gets an error, threads of this process

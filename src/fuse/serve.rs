@@ -14,7 +14,13 @@ use crate::error::{Error, Result};
 use crate::threads;
 
 /// What asks a mount to end: `kill`, ctrl-C, a closed terminal.
-const SIGNALS: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+const ENDING: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+
+/// What asks for a line in the log with what was counted.
+const STATISTICS: c_int = libc::SIGUSR1;
+
+/// All of them.
+const SIGNALS: [c_int; 4] = [ENDING[0], ENDING[1], ENDING[2], STATISTICS];
 
 /// How long a mount that was asked to end waits for a request that does not.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -25,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// What a shell adds to the number of the signal that ended a program.
 const ENDED_BY_SIGNAL: i32 = 128;
 
-/// The signals that end a mount, held back from the threads of this process so that [`serve`] can take them.
+/// The signals that a mount takes, held back from the threads of this process so that [`serve`] can take them.
 pub struct Signals {
     events: Receiver<Event>,
     sender: Sender<Event>,
@@ -34,13 +40,15 @@ pub struct Signals {
 }
 
 enum Event {
-    Signal,
+    /// One of [`ENDING`].
+    End,
+    Statistics,
     Ended(Result<()>),
 }
 
 impl Signals {
-    /// Holds the signals back. To be called before any other thread is started. Until [`Signals::wait`] one of them
-    /// ends this process at once, even where it hangs on a disk that does not answer.
+    /// Holds the signals back. To be called before any other thread is started. Until [`Signals::wait`] one of those
+    /// that end a mount ends this process at once, even where it hangs on a disk that does not answer.
     ///
     /// # Errors
     /// [`Error::Usage`] if the system refuses, or lets us have no thread.
@@ -53,7 +61,8 @@ impl Signals {
             while let Ok(signal) = sys::wait_for_signal(&SIGNALS) {
                 // Held while this process ends, so that nothing is mounted meanwhile.
                 let wait = may_wait.lock().unwrap_or_else(PoisonError::into_inner);
-                if !*wait {
+                let event = if signal == STATISTICS { Event::Statistics } else { Event::End };
+                if !*wait && matches!(event, Event::End) {
                     let status = ENDED_BY_SIGNAL + signal;
                     if background::is_server() {
                         background::report_failure(status as u8, "ended by a signal before it was mounted");
@@ -61,7 +70,7 @@ impl Signals {
                     process::exit(status);
                 }
                 drop(wait);
-                if taken.send(Event::Signal).is_err() {
+                if taken.send(event).is_err() {
                     return;
                 }
             }
@@ -98,8 +107,9 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
             Some(_) => events.recv_timeout(LOOK),
         };
         match (event, leaving) {
-            (Ok(Event::Signal), None) => leaving = Some((Instant::now(), take_away(&mount)?)),
-            (Ok(Event::Signal), Some(_)) => {
+            (Ok(Event::Statistics), _) => mount.log_statistics(),
+            (Ok(Event::End), None) => leaving = Some((Instant::now(), take_away(&mount)?)),
+            (Ok(Event::End), Some(_)) => {
                 log::warn!("second signal: leaving at once");
                 return leave(&mount);
             }

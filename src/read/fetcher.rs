@@ -12,6 +12,7 @@ use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise};
 use crate::error::{Error, Locate, Result};
 use crate::filter::Scratch;
+use crate::statistics::Statistic;
 use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
 
 /// A batch is of units of about so many decoded bytes together: what a reader holds on to at a time.
@@ -75,6 +76,11 @@ impl Fetcher {
     /// The right to decode, as soon as one of those who may is done. Whoever has it waits for nothing.
     pub fn permit(&self) -> Permit<'_> {
         self.permits.take()
+    }
+
+    /// How much was decoded.
+    pub fn statistics(&self) -> Vec<Statistic> {
+        self.permits.statistics()
     }
 
     /// The first of `count` consecutive numbers for [`UnitKey::file`] that nobody else has.
@@ -223,9 +229,13 @@ impl Fetcher {
 
     fn decode<U: Unit>(&self, unit: &U, stored: Stored) -> Result<Decoded> {
         match stored {
-            Stored::Decoded(bytes) => Ok(Decoded::of_bytes(bytes)),
+            Stored::Decoded(bytes) => {
+                self.permits.count(bytes.len() as u64, bytes.len() as u64);
+                Ok(Decoded::of_bytes(bytes))
+            }
             Stored::Encoded(bytes) => {
-                let _permit = self.permit();
+                let permit = self.permit();
+                permit.count(bytes.len(), unit.size());
                 SCRATCH.with_borrow_mut(|scratch| unit.decode(&bytes, &self.buffers, scratch))
             }
         }

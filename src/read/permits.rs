@@ -1,22 +1,35 @@
-//! How many threads decode at once.
+//! How many threads decode at once, and how much they have decoded.
 
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::statistics::{Counter, Statistic, Stopwatch, Value};
 
 /// Permits to decode. Whoever has one does not wait for anything, so that each comes back soon.
 pub struct Permits {
     free: Mutex<usize>,
     returned: Condvar,
+    decode_time: Stopwatch,
+    stored_bytes: Counter,
+    decoded_bytes: Counter,
 }
 
 /// A permit, given back when it is dropped.
 pub struct Permit<'a> {
     permits: &'a Permits,
+    since: Instant,
 }
 
 impl Permits {
     /// At least one.
     pub fn new(count: usize) -> Self {
-        Permits { free: Mutex::new(count.max(1)), returned: Condvar::new() }
+        Permits {
+            free: Mutex::new(count.max(1)),
+            returned: Condvar::new(),
+            decode_time: Stopwatch::default(),
+            stored_bytes: Counter::default(),
+            decoded_bytes: Counter::default(),
+        }
     }
 
     /// A permit, as soon as one is free.
@@ -26,12 +39,39 @@ impl Permits {
             free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
         *free -= 1;
-        Permit { permits: self }
+        Permit { permits: self, since: Instant::now() }
+    }
+
+    /// Counts bytes that were decoded, and the stored ones that they came from.
+    pub fn count(&self, stored: u64, decoded: u64) {
+        self.stored_bytes.add(stored);
+        self.decoded_bytes.add(decoded);
+    }
+
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let total = |name, help, counter: &Counter| Statistic::new(name, help, Value::Total(counter.get()));
+        vec![
+            total("stored_bytes", "Bytes of stored tiles and metadata that were decoded", &self.stored_bytes),
+            total("decoded_bytes", "Bytes that these decoded to", &self.decoded_bytes),
+            Statistic::new(
+                "decode_seconds",
+                "Time that all threads together spent decoding",
+                Value::Time(self.decode_time.get()),
+            ),
+        ]
+    }
+}
+
+impl Permit<'_> {
+    /// Counts bytes that are decoded with it, and the stored ones that they come from.
+    pub fn count(&self, stored: usize, decoded: u64) {
+        self.permits.count(stored as u64, decoded);
     }
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
+        self.permits.decode_time.add(self.since.elapsed());
         *self.permits.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.permits.returned.notify_one();
     }
@@ -62,5 +102,6 @@ mod tests {
         });
         assert!((2..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
         assert_eq!(*permits.free.lock().unwrap(), 3);
+        assert!(!permits.decode_time.get().is_zero());
     }
 }

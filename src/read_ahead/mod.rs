@@ -11,6 +11,7 @@
 
 mod pattern;
 mod queue;
+mod unread;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,10 +21,12 @@ use std::time::Duration;
 
 use crate::export::Content;
 use crate::read::Output;
+use crate::statistics::{Counter, Statistic, Value};
 use crate::threads;
 
 use pattern::{PIECE, Pattern, Shape};
-use queue::Queue;
+use queue::{Job, Queue};
+use unread::Unread;
 
 /// The default limit of the windows of all readers together, so that the cache holds what is read ahead until its
 /// reader comes.
@@ -39,6 +42,16 @@ pub struct ReadAhead {
     max_window: u64,
     /// How many readers have a window.
     running: AtomicU64,
+    counts: Arc<Counts>,
+}
+
+/// How many bytes were read ahead.
+#[derive(Default)]
+struct Counts {
+    /// Of files that were then read.
+    used: Counter,
+    /// Of those that were not, as the reader went elsewhere or closed the file.
+    wasted: Counter,
 }
 
 /// The reads of one open file.
@@ -51,6 +64,7 @@ pub struct Reader {
     served: AtomicU64,
     /// Where the last read ended, and began.
     last: Mutex<Range<u64>>,
+    unread: Mutex<Unread>,
 }
 
 impl ReadAhead {
@@ -58,14 +72,14 @@ impl ReadAhead {
     /// readers together are read about `max_window` bytes ahead, each at least 1 MiB; with a `max_window` of less none
     /// ever is.
     pub fn new(workers: usize, max_window: u64) -> Self {
-        let queue = Arc::new(Queue::default());
+        let (queue, counts) = (Arc::new(Queue::default()), Arc::<Counts>::default());
         let mut has_workers = false;
         for number in 0..if max_window < PIECE { 0 } else { workers } {
-            let own = Arc::clone(&queue);
+            let (own, counts) = (Arc::clone(&queue), Arc::clone(&counts));
             let rests = number > 0 && number + 1 == workers;
             own.begin();
             let started = threads::start(format!("read-ahead-{number}"), move || {
-                work(&own, rests);
+                work(&own, &counts, rests);
                 own.end();
             });
             match started {
@@ -74,7 +88,7 @@ impl ReadAhead {
                 Err(_) => queue.end(),
             }
         }
-        ReadAhead { queue, has_workers, max_window, running: AtomicU64::new(0) }
+        ReadAhead { queue, has_workers, max_window, running: AtomicU64::new(0), counts }
     }
 
     /// To be told of each read before it is served.
@@ -92,10 +106,11 @@ impl ReadAhead {
         self.running.fetch_add(u64::from(pattern.is_running()).wrapping_sub(was_running), Ordering::Relaxed);
         drop(pattern);
         reader.served.fetch_add(length, Ordering::Relaxed);
-        *lock(&reader.last) = offset..offset.saturating_add(length);
+        let read = offset..offset.saturating_add(length);
+        *lock(&reader.last) = read.clone();
+        self.counts.used.add(lock(&reader.unread).take(&read));
         if expected.is_anew {
-            reader.generation.fetch_add(1, Ordering::Relaxed);
-            self.queue.drop_all_of(reader);
+            self.forget_all_of(reader);
         }
         if expected.ranges.is_empty() {
             self.queue.look();
@@ -110,8 +125,22 @@ impl ReadAhead {
         self.running.fetch_sub(u64::from(pattern.is_running()), Ordering::Relaxed);
         pattern.end();
         drop(pattern);
+        self.forget_all_of(reader);
+    }
+
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let bytes = |kind, counter: &Counter| {
+            let help = "Bytes that were read ahead, and then read or not";
+            Statistic::new("read_ahead_bytes", help, Value::Total(counter.get())).of("use", kind)
+        };
+        vec![bytes("used", &self.counts.used), bytes("wasted", &self.counts.wasted)]
+    }
+
+    /// The reader expects something else now, or nothing any more.
+    fn forget_all_of(&self, reader: &Arc<Reader>) {
         reader.generation.fetch_add(1, Ordering::Relaxed);
         self.queue.drop_all_of(reader);
+        self.counts.wasted.add(lock(&reader.unread).clear());
     }
 }
 
@@ -130,6 +159,7 @@ impl Reader {
             generation: AtomicU64::new(0),
             served: AtomicU64::new(0),
             last: Mutex::default(),
+            unread: Mutex::default(),
         }
     }
 
@@ -152,12 +182,14 @@ impl Reader {
 }
 
 /// What a worker does; one that `rests` only what is urgent.
-fn work(queue: &Queue, rests: bool) {
+fn work(queue: &Queue, counts: &Counts, rests: bool) {
     while let Some(job) = queue.next(rests) {
         if job.is_wanted() {
-            let Range { start, end } = job.range;
+            let Job { reader, range: Range { start, end }, .. } = job;
+            // From now on: who reads this meanwhile waits for what is begun here.
+            counts.wasted.add(lock(&reader.unread).add(start..end));
             // What goes wrong, even a panic, is met again and told by the read of these bytes.
-            let _ = catch_unwind(AssertUnwindSafe(|| job.reader.content.read(start, Output::Ahead(end - start))));
+            let _ = catch_unwind(AssertUnwindSafe(|| reader.content.read(start, Output::Ahead(end - start))));
         }
     }
 }
@@ -239,6 +271,11 @@ mod tests {
         assert_eq!(ranges.first().map(|range| range.0), Some(2 * block as u64));
         assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0), "{ranges:?}");
         assert_eq!(ranges.last().map(|range| range.0 + range.1), Some(length));
+        // The first worker to come may be later than the reader; nothing else is wasted.
+        read_ahead.close(&reader);
+        let (used, wasted) = (read_ahead.counts.used.get(), read_ahead.counts.wasted.get());
+        assert_eq!(used + wasted, length - 2 * block as u64);
+        assert!(used > wasted, "{used} {wasted}");
     }
 
     #[test]

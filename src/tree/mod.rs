@@ -20,6 +20,7 @@ pub mod lazy;
 pub mod lines;
 pub mod meta;
 mod missing;
+pub mod mounted;
 pub mod names;
 pub mod node;
 pub mod nonempty;
@@ -38,6 +39,7 @@ pub mod time;
 pub mod xattrs;
 mod zarr;
 
-pub use node::{Entry, EntryKind, File, Folder, Node};
+pub use mounted::MountedTree;
+pub use node::{Entry, EntryKind, File, Folder, Node, Tree};
 pub use open::{Stored, local_path, open, open_array, open_stored, open_stored_in, root};
 pub use options::{Extent, Links, OpenOptions};

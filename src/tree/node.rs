@@ -8,9 +8,28 @@ use std::time::SystemTime;
 
 use crate::error::Result;
 use crate::export::{Content, Forward};
+use crate::statistics::Statistic;
 
 /// Bytes of memory that a node takes, about, with its name in its folder and in the descriptions of that.
 pub const NODE: usize = 640;
+
+/// What can be mounted.
+pub trait Tree: Send + Sync {
+    /// The folder around all of it.
+    fn root(&self) -> Arc<dyn Folder>;
+
+    /// What was counted while it was read from.
+    fn statistics(&self) -> Vec<Statistic> {
+        Vec::new()
+    }
+}
+
+/// A tree that is what it is.
+impl Tree for Arc<dyn Folder> {
+    fn root(&self) -> Arc<dyn Folder> {
+        Arc::clone(self)
+    }
+}
 
 /// A folder or a file.
 #[derive(Clone)]
@@ -85,6 +104,11 @@ pub trait File: Send + Sync {
 
     /// The bytes. An opened content never changes.
     fn open(&self) -> Result<Arc<dyn Content>>;
+
+    /// Whether the bytes are others each time it is opened, of the same length.
+    fn is_live(&self) -> bool {
+        false
+    }
 
     /// The same bytes from the first on, where opening takes a pass over all of them; `None` where it does not.
     fn forward(&self) -> Result<Option<Box<dyn Forward>>> {

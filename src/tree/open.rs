@@ -49,6 +49,16 @@ pub enum Stored {
     Group(Group),
 }
 
+impl Stored {
+    /// What all that is opened in it shares.
+    pub fn context(&self) -> &Arc<Context> {
+        match self {
+            Stored::Array(array) => array.context(),
+            Stored::Group(group) => group.context(),
+        }
+    }
+}
+
 /// Opens an array or a group, of this machine or of an object store, as of the options' time.
 ///
 /// # Errors

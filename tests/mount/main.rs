@@ -27,4 +27,5 @@ mod reading;
 mod real;
 mod recorded;
 mod scarce;
+mod statistics;
 mod user;

@@ -1,0 +1,104 @@
+//! How many requests there were, of which kind, and how many of them failed.
+
+use crate::error::Error;
+use crate::statistics::{Counter, Statistic, Value};
+
+/// What the kernel asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    Lookup,
+    Forget,
+    GetAttributes,
+    Open,
+    Read,
+    Release,
+    OpenFolder,
+    ReadFolder,
+    ReleaseFolder,
+    FileSystem,
+    ExtendedAttribute,
+    ListExtendedAttributes,
+    Access,
+}
+
+impl RequestKind {
+    /// All, in the order of their numbers, with the names that the protocol has for them.
+    const ALL: [(RequestKind, &'static str); 13] = [
+        (RequestKind::Lookup, "lookup"),
+        (RequestKind::Forget, "forget"),
+        (RequestKind::GetAttributes, "getattr"),
+        (RequestKind::Open, "open"),
+        (RequestKind::Read, "read"),
+        (RequestKind::Release, "release"),
+        (RequestKind::OpenFolder, "opendir"),
+        (RequestKind::ReadFolder, "readdir"),
+        (RequestKind::ReleaseFolder, "releasedir"),
+        (RequestKind::FileSystem, "statfs"),
+        (RequestKind::ExtendedAttribute, "getxattr"),
+        (RequestKind::ListExtendedAttributes, "listxattr"),
+        (RequestKind::Access, "access"),
+    ];
+}
+
+/// The counts of one mount.
+#[derive(Debug, Default)]
+pub struct Counts {
+    requests: [Counter; RequestKind::ALL.len()],
+    errors: [Counter; Error::KINDS.len()],
+    read: Counter,
+}
+
+impl Counts {
+    /// Counts a request.
+    pub fn request(&self, kind: RequestKind) {
+        if let Some(counter) = self.requests.get(kind as usize) {
+            counter.add(1);
+        }
+    }
+
+    /// Counts an error of one of [`Error::KINDS`].
+    pub fn error(&self, kind: &str) {
+        if let Some(number) = Error::KINDS.iter().position(|known| *known == kind) {
+            self.errors[number].add(1);
+        }
+    }
+
+    /// Counts bytes that were given to who read them.
+    pub fn read(&self, bytes: usize) {
+        self.read.add(bytes as u64);
+    }
+
+    pub fn statistics(&self) -> Vec<Statistic> {
+        let requests = RequestKind::ALL.iter().zip(&self.requests).map(|((_, name), counter)| {
+            Statistic::new("requests", "Requests of the kernel", Value::Total(counter.get())).of("kind", name)
+        });
+        let errors = Error::KINDS.iter().zip(&self.errors).map(|(kind, counter)| {
+            Statistic::new("errors", "Requests that failed", Value::Total(counter.get())).of("kind", kind)
+        });
+        let read = Statistic::new("read_bytes", "Bytes that the kernel was given", Value::Total(self.read.get()));
+        requests.chain([read]).chain(errors).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_own_counter() {
+        let counts = Counts::default();
+        for (number, (kind, _)) in RequestKind::ALL.iter().enumerate() {
+            assert_eq!(*kind as usize, number);
+            (0..=number).for_each(|_| counts.request(*kind));
+        }
+        for (number, kind) in Error::KINDS.iter().enumerate() {
+            (0..=number).for_each(|_| counts.error(kind));
+        }
+        let of = |name: &str| -> Vec<Value> {
+            counts.statistics().iter().filter(|one| one.name == name).map(|one| one.value).collect()
+        };
+        assert_eq!(of("requests"), (1..=13).map(Value::Total).collect::<Vec<_>>());
+        assert_eq!(of("errors"), (1..=7).map(Value::Total).collect::<Vec<_>>());
+        assert!(Error::KINDS.contains(&Error::damaged("").kind()) && Error::KINDS.contains(&Error::usage("").kind()));
+    }
+}
