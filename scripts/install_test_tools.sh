@@ -19,23 +19,48 @@ can_apt() {
 }
 
 python=.venv/bin/python
-if [ ! -x "$python" ] && ! python3 -m venv .venv >/dev/null 2>&1; then
+# Without python3-venv it is begun, but has no pip.
+has_pip() {
+    [ -x "$python" ] && "$python" -m pip --version >/dev/null 2>&1
+}
+make_environment() {
+    python3 -m venv --clear .venv >/dev/null 2>&1 && return
+    rm -rf .venv
+    return 1
+}
+if ! command -v python3 >/dev/null 2>&1; then
+    echo "SKIPPED: Python packages, there is no python3" >&2
+elif ! has_pip && ! make_environment; then
     can_apt && apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null
-    python3 -m venv .venv || echo "SKIPPED: Python packages, python3 makes no virtual environment (package python3-venv)" >&2
+    make_environment || echo "SKIPPED: Python packages, python3 makes no virtual environment (package python3-venv)" >&2
 fi
-if [ -x "$python" ] && [ -n "$(missing_packages)" ]; then
-    pip="$python -m pip install --quiet --disable-pip-version-check"
-    # One by one where they cannot be had together: one that is missing must not keep the others away.
-    $pip -r scripts/requirements.txt 2>/dev/null || for requirement in $(missing_packages); do
-        $pip "$requirement" || echo "SKIPPED: pip cannot install $requirement" >&2
-    done
+if has_pip && [ -n "$(missing_packages)" ]; then
+    pip="$python -m pip install --quiet --disable-pip-version-check --retries 1 --timeout 15"
+    if ! $pip -r scripts/requirements.txt 2>/dev/null; then
+        # One by one where they cannot be had together: one that is missing must not keep the others away. Where not even
+        # the first two can be had, nothing can.
+        failures=0
+        successes=0
+        for requirement in $(missing_packages); do
+            if $pip "$requirement" 2>/dev/null; then
+                successes=$((successes + 1))
+                continue
+            fi
+            failures=$((failures + 1))
+            if [ $failures = 2 ] && [ $successes = 0 ]; then
+                echo "SKIPPED: Python packages, pip reaches no index ($(missing_packages | wc -l) of scripts/requirements.txt are missing)" >&2
+                break
+            fi
+            echo "SKIPPED: pip cannot install $requirement" >&2
+        done
+    fi
 fi
 
 # The server of Azure's blobs is a package of npm.
 azurite=3.37.0
 if [ -d .venv ] && [ ! -x .venv/node_modules/.bin/azurite-blob ]; then
     if command -v npm >/dev/null 2>&1; then
-        npm install --prefix .venv --no-audit --no-fund --silent azurite@$azurite || echo "SKIPPED: npm cannot install azurite" >&2
+        npm install --prefix .venv --no-audit --no-fund --silent --fetch-retries 1 azurite@$azurite || echo "SKIPPED: npm cannot install azurite" >&2
     else
         echo "SKIPPED: azurite, there is no npm" >&2
     fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes packages of this version in target/package, and says how large they are.
+# Makes packages of this version in target/packages, and says how large they are.
 #
 # usage: scripts/package.sh deb|musl|all
 #
@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-made=target/package
+made=target/packages
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # The day of the version, not of the packaging: the same source gives the same files.
 day=$(git log -1 --format=%ct 2>/dev/null || date +%s)

@@ -20,17 +20,14 @@ missing=
 command -v cc >/dev/null 2>&1 || missing="$missing build-essential"
 # Root mounts without it, but some tests mount as an ordinary user.
 command -v fusermount3 >/dev/null 2>&1 || missing="$missing fuse3"
-if [ -n "$missing" ]; then
-    if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-        apt-get update -qq
-        # shellcheck disable=SC2086 # a list of packages
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
-    elif command -v apt-get >/dev/null 2>&1; then
-        fail "the tests need more packages; install them with: sudo apt-get install$missing"
-    else
-        fail "the tests need these packages, as Debian names them:$missing"
-    fi
+if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    # shellcheck disable=SC2086 # a list of packages
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } >/dev/null || true
 fi
+command -v cc >/dev/null 2>&1 || fail "nothing can be built without a C compiler; install it with: sudo apt-get install build-essential"
+here=$(rustc -vV | sed -n 's/^host: //p')
+cargo fetch --locked --quiet --target "$here" 2>/dev/null || cargo fetch --locked --quiet --target "$here" --offline 2>/dev/null ||
+    fail "crates of Cargo.lock are not on this machine and cannot be fetched; run cargo fetch --locked with a network once"
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -40,6 +37,9 @@ trap 'rm -f "$log"' EXIT
         echo "SKIPPED: installing the programs that the files are opened with (TILEFS_TEST_TOOLS=no)"
     else
         scripts/install_test_tools.sh || echo "SKIPPED: the programs that the files are opened with"
+    fi
+    if ! command -v fusermount3 >/dev/null 2>&1; then
+        echo "SKIPPED: what mounts as an ordinary user, fusermount3 is missing (sudo apt-get install fuse3)"
     fi
     if [ ! -e /dev/fuse ]; then
         echo "SKIPPED: what mounts, /dev/fuse is missing (as root, try: modprobe fuse)"

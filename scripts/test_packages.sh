@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-made=$PWD/target/package
+made=$PWD/target/packages
 array=$PWD/tests/fixtures/demo
 values=$PWD/tests/fixtures/expected/demo/full
 most=$((12 << 20))

@@ -16,7 +16,7 @@ fn root() -> &'static Path {
 /// Those that are there; scripts/package.sh makes them, which takes release builds.
 #[test]
 fn packages_install_and_mount() {
-    let made = root().join("target/package");
+    let made = root().join("target/packages");
     let is_made = |end: &str| {
         let mut files = made.read_dir().into_iter().flatten().flatten();
         files.any(|file| file.file_name().to_string_lossy().ends_with(end))
