@@ -101,7 +101,7 @@ impl Query {
 fn execute(array: &Array, sources: &[FragmentSource<'_>], steps: &[Step], store: &Store) -> Merged<Vec<Segment>> {
     let merges = steps.iter().filter_map(|step| if let Step::Merge(task) = step { Some(task) } else { None });
     let merges: Vec<&MergeTask> = merges.collect();
-    let progress = Progress::new(array, merges.iter().map(|task| task.cells()).sum());
+    let progress = Progress::new(array, merges.iter().map(|task| task.cells()).fold(0, u64::saturating_add));
     let merged = for_all(merges.len(), |number| merges[number].run(sources, store, |cells| progress.add(cells)))?;
     progress.finish(store);
     let mut merged = merged.into_iter();

@@ -46,9 +46,10 @@ impl From<Error> for Halt {
 }
 
 impl MergeTask {
-    /// Cells to be gone through.
+    /// Cells to be gone through; as many as can be counted where fragments claim more.
     pub fn cells(&self) -> u64 {
-        self.parts.iter().map(|(_, positions)| positions.end - positions.start).sum()
+        let counts = self.parts.iter().map(|(_, positions)| positions.end - positions.start);
+        counts.fold(0, u64::saturating_add)
     }
 
     /// Merges, telling `progress` about cells gone through.
@@ -154,5 +155,16 @@ impl<P: Fn(u64)> CellStream for FragmentStream<'_, P> {
 
     fn has_versions(&self) -> bool {
         self.stream.source().has_versions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claimed_cells_are_counted_as_far_as_numbers_go() {
+        let task = MergeTask { parts: vec![(0, 0..u64::MAX), (1, 0..9)], compares: true, accepts_disorder: false };
+        assert_eq!(task.cells(), u64::MAX);
     }
 }
