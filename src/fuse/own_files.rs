@@ -67,9 +67,11 @@ impl OwnFolder {
     }
 }
 
+/// Makes a text of what was counted.
+type Written = fn(&[Statistic]) -> String;
+
 /// Its files, and how each is made.
-const FILES: [(&str, fn(&[Statistic]) -> String); 2] =
-    [("stats.json", statistics::json), ("stats.prom", statistics::prometheus)];
+const FILES: [(&str, Written); 2] = [("stats.json", statistics::json), ("stats.prom", statistics::prometheus)];
 
 impl Folder for OwnFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
