@@ -45,6 +45,7 @@ pub use group::{Group, Member};
 pub use member_places::MemberPlace;
 pub use metadata::Metadata;
 pub use object::ObjectKind;
+pub use once::Once;
 use tiles::Tiles;
 pub use undecodable::undecodable_fields;
 pub use window::TimeWindow;

@@ -32,12 +32,38 @@ impl fmt::Display for Unrepresentable {
 /// A file in some format, or why that format cannot hold it. Making one reads no cells.
 pub type FormatResult<T> = Result<T, Unrepresentable>;
 
+/// The name of each column that a format left out, and why.
+pub type LeftOut = Vec<(String, Unrepresentable)>;
+
 /// A file of several columns, and those that the format had to leave out.
 #[derive(Clone)]
 pub struct Exported {
     pub content: Arc<dyn Content>,
-    /// The name of each column left out, and why.
-    pub left_out: Vec<(String, Unrepresentable)>,
+    pub left_out: LeftOut,
+}
+
+/// What a format makes of the columns of a table that it can hold, and why it leaves out the others.
+pub(super) fn held_columns<T>(
+    columns: &[Column],
+    format: &str,
+    make: impl Fn(&Column) -> FormatResult<T>,
+) -> FormatResult<(Vec<T>, LeftOut)> {
+    let rows = columns.first().map_or(0, Column::cells);
+    let (mut held, mut left_out) = (Vec::new(), Vec::new());
+    for column in columns {
+        column.check()?;
+        if column.cells() != rows {
+            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
+        }
+        match make(column) {
+            Ok(made) => held.push(made),
+            Err(reason) => left_out.push((column.field.name.clone(), reason)),
+        }
+    }
+    if held.is_empty() {
+        return Err(Unrepresentable::new(format!("{format} can hold no column of this array")));
+    }
+    Ok((held, left_out))
 }
 
 /// The labels of an enumeration, in the order of their codes.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tilefs::tree::{self, OpenOptions};
 
 use super::proxy::Proxy;
-use super::servers::{S3, python_with};
-use super::skip::skipped;
+use super::servers::S3;
+use super::skip::{python_with, skipped};
 use super::{files, fixtures, open, options, program, read, text};
 
 /// What becomes of a file of the cache.

@@ -9,7 +9,8 @@ use tilefs::error::Error;
 use tilefs::tree::{self, OpenOptions};
 
 use super::proxy::{Asked, Fault, Proxy};
-use super::servers::{S3, free_address, python_with};
+use super::servers::{S3, free_address};
+use super::skip::python_with;
 use super::{SECRET, fixtures, open, options, program, read, text, tilefs};
 
 /// The demo array in a bucket of its own, behind a proxy.

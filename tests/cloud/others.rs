@@ -9,7 +9,8 @@ use tilefs::tree::OpenOptions;
 
 use super::proxy::Proxy;
 use super::same::assert_same;
-use super::servers::{Azure, S3, python_with};
+use super::servers::{Azure, S3};
+use super::skip::python_with;
 use super::{fixtures, open, options, program, read, text};
 
 /// Copies folders to where `tiledb` has them, and reads an array that it writes there.

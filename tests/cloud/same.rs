@@ -8,8 +8,8 @@ use std::time::Duration;
 use tilefs::tree::{self, OpenOptions};
 
 use super::proxy::Proxy;
-use super::servers::{S3, python_with};
-use super::skip::can_mount;
+use super::servers::S3;
+use super::skip::{can_mount, python_with};
 use super::{SECRET, files, fixtures, open, options, program, read, text, tilefs};
 
 /// Each file of a local array, compared with that of the same array in a store.

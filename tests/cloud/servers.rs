@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::http::Message;
-use crate::skip::skipped;
+use crate::skip::{python_with, skipped};
 
 /// How long a server may take to start on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,21 +27,6 @@ main(['-H', '127.0.0.1', '-p', *sys.argv[1:]])
 pub struct S3 {
     address: SocketAddr,
     _process: Child,
-}
-
-/// The interpreter, if it has these packages: `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
-/// Skips aloud where it has not.
-pub fn python_with(needs: &str) -> Option<String> {
-    let interpreter = std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
-        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-        if ours.exists() { ours.display().to_string() } else { "python3".to_owned() }
-    });
-    let import = Command::new(&interpreter).arg("-c").arg(format!("import {needs}")).output();
-    if import.is_ok_and(|output| output.status.success()) {
-        return Some(interpreter);
-    }
-    skipped(&format!("{interpreter} cannot import {needs}"));
-    None
 }
 
 impl S3 {

@@ -14,7 +14,8 @@ use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
 
 use crate::manifest::{Expected, load};
 use crate::mounted::Mounted;
-use crate::tools::{has, python_with};
+use crate::skip::python_with;
+use crate::tools::has;
 
 /// What a line of a shell prints, run in a folder with our program and the Python of the tests first in the path.
 /// `None`, and says why, where its program is missing.

@@ -11,7 +11,8 @@ use tempfile::TempDir;
 
 use crate::manifest::{Expected, Object, load};
 use crate::skip::can_mount;
-use crate::tools::{has, imagemagick, python_file, python_with, run};
+use crate::skip::python_with;
+use crate::tools::{has, imagemagick, python_file, run};
 
 /// An array of the fixtures, mounted; unmounted when dropped.
 pub struct Mounted {

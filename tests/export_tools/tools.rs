@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tilefs::export::{Column, Columns, Content, Field};
 use tilefs::format::datatype::Datatype;
 
-use crate::skip::skipped;
+use crate::skip::{python_with, skipped};
 
 /// Values as the content of a column, little-endian.
 pub fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
@@ -63,20 +63,6 @@ pub fn python_file(directory: &Path, needs: &str, script: &str, arguments: &[&st
     let fixtures = format!("TILEFS_FIXTURES={}", here.join("fixtures").display());
     let command = [fixtures.as_str(), &interpreter, "-B", "-W", "ignore", &script];
     Some(run(directory, "env", &[&command[..], arguments].concat()))
-}
-
-/// The interpreter, if it has these packages: `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
-pub fn python_with(needs: &str) -> Option<String> {
-    let interpreter = std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
-        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-        if ours.exists() { ours.display().to_string() } else { "python3".to_owned() }
-    });
-    let import = Command::new(&interpreter).arg("-c").arg(format!("import {needs}")).output();
-    if import.is_ok_and(|output| output.status.success()) {
-        return Some(interpreter);
-    }
-    skipped(&format!("{interpreter} cannot import {needs}"));
-    None
 }
 
 /// Whether a program is there; skips aloud where not.

@@ -9,6 +9,7 @@
 mod toy;
 
 #[path = "../support/skip.rs"]
+#[allow(dead_code)]
 mod skip;
 
 #[path = "../support/manifest.rs"]

@@ -17,6 +17,7 @@ use crate::harness::{
 };
 use crate::manifest::{Expected, Object};
 use crate::recorded::{expected, first_attribute, object};
+use crate::skip::python_with;
 
 #[test]
 fn sigterm_and_sigint_end_the_daemon_and_the_mount() {
@@ -192,24 +193,10 @@ fn sixty_four_readers_get_the_values_of_libtiledb() {
     }
 }
 
-/// A Python that has libtiledb; says aloud where there is none.
-fn python() -> Option<String> {
-    let interpreter = std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
-        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-        if ours.exists() { ours.display().to_string() } else { "python3".to_owned() }
-    });
-    let import = Command::new(&interpreter).args(["-c", "import tiledb, numpy"]).output();
-    if import.is_ok_and(|output| output.status.success()) {
-        return Some(interpreter);
-    }
-    skipped(&format!("{interpreter} cannot import tiledb"));
-    None
-}
-
 #[test]
 fn a_writer_that_consolidates_and_vacuums_disturbs_no_reader() {
     let _watchdog = Watchdog::start("a_writer_that_consolidates_and_vacuums_disturbs_no_reader");
-    let Some(python) = python().filter(|_| can_mount()) else { return };
+    let Some(python) = python_with("tiledb, numpy").filter(|_| can_mount()) else { return };
     let place = Place::new();
     let array = place.beside().join("array");
     let run = |script: &str| {

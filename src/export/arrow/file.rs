@@ -8,6 +8,7 @@ use arrow_schema::{DataType, Schema};
 use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, Contents, MAGIC};
 use super::types::label_type;
+use crate::array::Once;
 use crate::error::{Error, Result};
 use crate::export::column::{FormatResult, Labels, Unrepresentable};
 use crate::export::compose::Concat;
@@ -29,8 +30,8 @@ pub struct File {
     /// Where the batches end and the tail begins.
     batches_end: u64,
     length: u64,
-    places: Mutex<Option<Arc<Vec<u64>>>>,
-    tail: Mutex<Option<Arc<Vec<u8>>>>,
+    places: Once<Vec<u64>>,
+    tail: Once<Arc<Vec<u8>>>,
     /// The batches that were read last, the latest one first: a reader is in one, and what reads ahead of it in the
     /// next.
     recent: Mutex<Vec<(usize, Arc<dyn Content>)>>,
@@ -67,15 +68,15 @@ impl File {
             batches_end: batches_end.ok_or_else(too_long)?,
             length: length.ok_or_else(too_long)?,
             batches,
-            places: Mutex::default(),
-            tail: Mutex::default(),
+            places: Once::new(),
+            tail: Once::new(),
             recent: Mutex::default(),
         })
     }
 
     /// Where each batch begins, and where the last ends.
-    fn places(&self) -> Result<Arc<Vec<u64>>> {
-        once(&self.places, || {
+    fn places(&self) -> Result<&Vec<u64>> {
+        self.places.get_or_make(|| {
             let mut places = Vec::new();
             for batch in 0..=self.batches.count() {
                 let place = self.head.len() as u64 + batch * self.message_length + self.batches.before(batch)?;
@@ -89,15 +90,15 @@ impl File {
         })
     }
 
-    fn tail(&self) -> Result<Arc<Vec<u8>>> {
-        once(&self.tail, || {
+    fn tail(&self) -> Result<&Arc<Vec<u8>>> {
+        self.tail.get_or_make(|| {
             let places = self.places()?;
             let message_length = self.message_length as i32;
             let block = |place: &[u64]| {
                 Block::new(place[0] as i64, message_length, (place[1] - place[0] - self.message_length) as i64)
             };
             let blocks: Vec<Block> = places.windows(2).map(block).collect();
-            Ok(message::tail(&self.schema, &self.dictionaries, &blocks))
+            Ok(Arc::new(message::tail(&self.schema, &self.dictionaries, &blocks)))
         })
     }
 
@@ -126,15 +127,6 @@ impl File {
     }
 }
 
-/// The value made before, or made now; errors are not kept.
-fn once<T>(made: &Mutex<Option<Arc<T>>>, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(made) = made.as_ref() {
-        return Ok(made.clone());
-    }
-    Ok(made.insert(Arc::new(make()?)).clone())
-}
-
 impl Content for File {
     fn len(&self) -> u64 {
         self.length
@@ -151,7 +143,7 @@ impl Content for File {
                 let end = places.get(number + 1).copied().unwrap_or(self.batches_end);
                 (places.get(number).copied().unwrap_or(at), end, self.batch(number)?)
             } else {
-                (self.batches_end, self.length, self.tail()?)
+                (self.batches_end, self.length, self.tail()?.clone())
             };
             let (now, later) = rest.split_at(end.saturating_sub(at));
             let length = now.len();

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 
-use super::column::{Column, Exported, Field, FormatResult, Unrepresentable};
+use super::column::{Column, Exported, Field, FormatResult, held_columns};
 use batch::RecordBatches;
 use file::File;
 use types::ArrowColumn;
@@ -48,20 +48,7 @@ pub(super) fn schema_message(schema: &Schema) -> Vec<u8> {
 /// column.
 pub fn arrow(columns: &[Column]) -> FormatResult<Exported> {
     let rows = columns.first().map_or(0, Column::cells);
-    let (mut stored, mut left_out) = (Vec::new(), Vec::new());
-    for column in columns {
-        column.check()?;
-        if column.cells() != rows {
-            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
-        }
-        match ArrowColumn::new(column) {
-            Ok(column) => stored.push(column),
-            Err(reason) => left_out.push((column.field.name.clone(), reason)),
-        }
-    }
-    if stored.is_empty() {
-        return Err(Unrepresentable::new("Arrow can hold no column of this array"));
-    }
+    let (stored, left_out) = held_columns(columns, "Arrow", ArrowColumn::new)?;
     let file = File::new(RecordBatches::new(stored, rows))?;
     Ok(Exported { content: Arc::new(file), left_out })
 }

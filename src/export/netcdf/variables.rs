@@ -7,7 +7,7 @@ use super::header::{Attribute, Dimension};
 use super::metadata;
 use super::types::{Encoding, NcType};
 use crate::export::cf::{self, Direction};
-use crate::export::column::{Column, Columns, FormatResult, Labels, Metadatum, Unrepresentable};
+use crate::export::column::{Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
 use crate::export::compose::Repeat;
 use crate::export::content::Content;
 use crate::export::element::Swapped;
@@ -55,7 +55,7 @@ pub struct Plan {
     pub dimensions: Vec<Dimension>,
     pub attributes: Vec<Attribute>,
     pub variables: Vec<Variable>,
-    pub left_out: Vec<(String, Unrepresentable)>,
+    pub left_out: LeftOut,
 }
 
 impl Plan {

@@ -10,6 +10,7 @@ use super::groups::RowGroups;
 use super::metadata::{Chunk, MAGIC, SchemaColumn, Statistics, footer, row_group};
 use super::statistics::{MOST_STATISTIC, statistics};
 use super::types::{Layout, ParquetColumn};
+use crate::array::Once;
 use crate::error::{Error, Locate, Result};
 use crate::export::arrow;
 use crate::export::column::{FormatResult, Unrepresentable};
@@ -32,8 +33,8 @@ pub struct File {
     /// Where the chunks end and the tail begins.
     chunks_end: u64,
     length: u64,
-    places: Mutex<Option<Arc<Places>>>,
-    tail: Mutex<Option<Arc<Concat>>>,
+    places: Once<Places>,
+    tail: Once<Concat>,
     /// The chunks that were read last, the latest one first.
     recent: Mutex<VecDeque<(usize, Arc<dyn Content>)>>,
 }
@@ -72,8 +73,8 @@ impl File {
             rooms,
             chunks_end: end,
             length: 0,
-            places: Mutex::default(),
-            tail: Mutex::default(),
+            places: Once::new(),
+            tail: Once::new(),
             recent: Mutex::default(),
         };
         file.length = file.tail_room().and_then(|room| end.checked_add(room)).ok_or_else(too_long)?;
@@ -121,8 +122,8 @@ impl File {
         Some(footer).filter(|&footer| footer <= u32::MAX.into()).map(|footer| footer + TAIL)
     }
 
-    fn places(&self) -> Result<Arc<Places>> {
-        once(&self.places, || {
+    fn places(&self) -> Result<&Places> {
+        self.places.get_or_make(|| {
             let mut bytes = Vec::new();
             for column in &self.columns {
                 bytes.push(self.byte_starts(column).in_field(column.field.name())?);
@@ -161,8 +162,8 @@ impl File {
     }
 
     /// The footer at the end of its room, its length and the magic bytes.
-    fn tail(&self) -> Result<Arc<Concat>> {
-        once(&self.tail, || {
+    fn tail(&self) -> Result<&Concat> {
+        self.tail.get_or_make(|| {
             let places = self.places()?;
             let columns = self.schema_columns();
             let mut groups = Vec::new();
@@ -170,7 +171,7 @@ impl File {
                 let mut chunks = Vec::new();
                 for (number, column) in self.columns.iter().enumerate() {
                     let chunk = group * self.columns.len() + number;
-                    let of = self.rows_of(chunk, &places);
+                    let of = self.rows_of(chunk, places);
                     let statistics = statistics(column, of.rows.clone());
                     chunks.push(Chunk { statistics, ..column.chunk(&of, places.starts[chunk + 1])? });
                 }
@@ -211,15 +212,6 @@ impl File {
 /// Bytes of the footer's length and the magic bytes.
 const TAIL: u64 = 8;
 
-/// The value made before, or made now; errors are not kept.
-fn once<T>(made: &Mutex<Option<Arc<T>>>, make: impl FnOnce() -> Result<T>) -> Result<Arc<T>> {
-    let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(made) = made.as_ref() {
-        return Ok(made.clone());
-    }
-    Ok(made.insert(Arc::new(make()?)).clone())
-}
-
 impl Content for File {
     fn len(&self) -> u64 {
         self.length
@@ -235,7 +227,7 @@ impl Content for File {
             }
             let places = self.places()?;
             let number = places.starts.partition_point(|&start| start <= at).saturating_sub(1);
-            let content = self.chunk(number, &places)?;
+            let content = self.chunk(number, places)?;
             let (start, end) = (places.starts[number], places.starts[number + 1]);
             let (now, later) = rest.split_at(end - at);
             let length = now.len();

@@ -28,7 +28,7 @@ mod values;
 
 use std::sync::Arc;
 
-use super::column::{Column, Exported, Field, FormatResult, Unrepresentable};
+use super::column::{Column, Exported, Field, FormatResult, held_columns};
 use file::File;
 pub use groups::TileRows;
 use groups::{RowGroups, rows_of_group};
@@ -45,20 +45,7 @@ pub fn check(field: &Field) -> FormatResult<()> {
 /// column of variable length, and where a column has nulls a chunk of it needs the validity of its rows.
 pub fn parquet(columns: &[Column], tiles: Option<&dyn TileRows>) -> FormatResult<Exported> {
     let rows = columns.first().map_or(0, Column::cells);
-    let (mut stored, mut left_out) = (Vec::new(), Vec::new());
-    for column in columns {
-        column.check()?;
-        if column.cells() != rows {
-            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
-        }
-        match ParquetColumn::new(column) {
-            Ok(column) => stored.push(column),
-            Err(reason) => left_out.push((column.field.name.clone(), reason)),
-        }
-    }
-    if stored.is_empty() {
-        return Err(Unrepresentable::new("Parquet can hold no column of this array"));
-    }
+    let (stored, left_out) = held_columns(columns, "Parquet", ParquetColumn::new)?;
     let row_length = stored.iter().fold(0u64, |sum, column| {
         let length = column.row_length().unwrap_or_else(|| 4 + column.values.len() / rows.max(1));
         sum.saturating_add(length)

@@ -13,7 +13,7 @@ mod value;
 
 use std::sync::Arc;
 
-use super::column::{Column, Field, FormatResult, Labels, Unrepresentable};
+use super::column::{Column, Field, FormatResult, Labels, LeftOut, Unrepresentable};
 use super::content::Content;
 use crate::format::datatype::Kind;
 pub use measured::Measured;
@@ -81,7 +81,7 @@ pub fn label_lines(column: &Column) -> FormatResult<Arc<Table>> {
 pub struct Tabulated {
     pub table: Arc<Table>,
     /// The name of each column left out, and why.
-    pub left_out: Vec<(String, Unrepresentable)>,
+    pub left_out: LeftOut,
 }
 
 /// A table of several columns with the same number of cells, one cell a row, under a row of names.

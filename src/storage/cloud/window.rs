@@ -56,7 +56,7 @@ impl Window {
     /// One that never grows beyond `most`.
     pub fn new(most: usize) -> Self {
         let size = FIRST.min(most);
-        // The first bad news shrinks it.
+        // Before it has grown, the first bad news shrinks it.
         let state = State { size, permits: size, bad: size };
         Window { permits: Semaphore::new(size), state: Mutex::new(state), most }
     }
