@@ -8,7 +8,7 @@
 //! an inode is only a name and what was told of it. Its node lives while somebody has it: its folder, whoever has it
 //! open, or [`RecentNodes`]. After that it is looked up in its folder again when it is wanted.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -249,8 +249,9 @@ impl Inodes {
     }
 
     /// Names that the kernel should forget, by the numbers of their folders: those it was told of first, so many that
-    /// the others take less than [`MOST_BYTES`]. Folders of which it remembers names stay.
-    pub fn crowd(&self) -> Vec<(u64, Box<str>)> {
+    /// the others take less than [`MOST_BYTES`]. Folders of which it remembers names stay, and the numbers that are
+    /// `spared`.
+    pub fn crowd(&self, spared: &HashSet<u64>) -> Vec<(u64, Box<str>)> {
         let mut guard = self.lock();
         let table = &mut *guard;
         let goal = MOST_BYTES - MOST_BYTES / 8;
@@ -264,7 +265,7 @@ impl Inodes {
             let Some(InodeEntry { inode, .. }) = table.inodes.get(&number) else { continue };
             // Until the kernel says that it has forgotten it, it is as it was; one that is in use stays longer.
             table.order.push_back(number);
-            if Arc::strong_count(inode) == 1 {
+            if Arc::strong_count(inode) == 1 && !spared.contains(&number) {
                 left -= inode.memory();
                 crowd.push((inode.parent(), inode.name.clone()));
             }
@@ -471,14 +472,15 @@ mod tests {
         let (inodes, _) = inodes();
         let folder = find(&inodes, ROOT, "slice");
         let name = |number: usize| format!("{number:0850}");
+        let spared = HashSet::from([find(&inodes, folder.number, "of somebody").number]);
         let mut told = 0;
         for number in 0..100_000 {
             find(&inodes, folder.number, &name(number));
             if !inodes.is_crowded() {
-                assert!(inodes.crowd().is_empty());
+                assert!(inodes.crowd(&spared).is_empty());
                 continue;
             }
-            for (parent, forgotten) in inodes.crowd() {
+            for (parent, forgotten) in inodes.crowd(&spared) {
                 assert_eq!((parent, &*forgotten), (folder.number, &*name(told)));
                 inodes.forget(inodes.number_of(parent, &forgotten), 1);
                 told += 1;
@@ -486,12 +488,13 @@ mod tests {
         }
         assert!(told > 80_000 && inodes.lock().bytes <= MOST_BYTES);
         assert!(inodes.look_up(folder.number, &name(99_999)).is_some() && inodes.get(folder.number).is_some());
+        assert!(spared.iter().all(|number| inodes.get(*number).is_some()));
         // Whoever uses all of them is asked about each once a time.
         let (in_use, _) = super::tests::inodes();
         for number in 0..20_000 {
             find(&in_use, ROOT, &name(number));
         }
-        let count = in_use.crowd().len();
+        let count = in_use.crowd(&HashSet::new()).len();
         assert!(count > 0 && count < 20_000 && in_use.lock().order.len() == 20_000);
     }
 

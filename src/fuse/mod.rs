@@ -25,6 +25,7 @@ mod recent;
 mod requests;
 mod serve;
 mod sys;
+mod working_folders;
 
 pub use attach::Access;
 pub use detach::{Detach, unmount};

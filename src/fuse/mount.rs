@@ -14,6 +14,7 @@ use super::detach::{self, Detach, Refusal};
 use super::filesystem::{Server, TreeFilesystem};
 use super::needs::Needs;
 use super::requests::Requests;
+use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, sys};
 use crate::address_space;
 use crate::error::{Error, Result};
@@ -98,12 +99,13 @@ impl Ownership {
 }
 
 /// Has the kernel forget the names that it was told of first, whenever there are too many; until the session ends.
+/// A folder that somebody works in keeps its name: without it the process could not say where it is.
 ///
 /// On a thread of its own: the kernel may wait for requests in the same folder to be answered.
 fn forget_names(server: &Weak<Server>, notifier: &Notifier, told: &mpsc::Receiver<()>) {
     while told.recv().is_ok() {
         let Some(server) = server.upgrade() else { return };
-        for (folder, name) in server.inodes().crowd() {
+        for (folder, name) in server.inodes().crowd(&working_folders()) {
             // It may have forgotten the name meanwhile, or be using it.
             let _ = notifier.inval_entry(INodeNo(folder), name.as_ref().as_ref());
         }

@@ -22,6 +22,7 @@ mod harness;
 mod hostile;
 mod life;
 mod manners;
+mod many_names;
 mod names;
 mod programs;
 mod reading;
