@@ -11,6 +11,8 @@ use crate::read::Fetcher;
 use crate::statistics::{Statistic, Value};
 use crate::storage::Storage;
 
+use super::watch::Watch;
+
 /// Indexes may take this part of the budget.
 const INDEX_SHARE: usize = 4;
 
@@ -20,6 +22,8 @@ pub struct Context {
     pub fetcher: Fetcher,
     pub indexes: Indexes,
     pub key: Option<Arc<Key>>,
+    /// What was in the folders that were opened.
+    pub watch: Watch,
 }
 
 impl Context {
@@ -28,7 +32,7 @@ impl Context {
         let for_indexes = budget / INDEX_SHARE;
         let fetcher = Fetcher::new(storage.clone(), budget - for_indexes, threads);
         let indexes = Indexes { cache: Cache::new(for_indexes), next_owner: AtomicU64::new(0) };
-        Context { storage, fetcher, indexes, key }
+        Context { storage, fetcher, indexes, key, watch: Watch::default() }
     }
 
     /// The bytes that all that is kept may take.

@@ -26,6 +26,7 @@ pub mod timed_files;
 mod undecodable;
 pub mod var_tiles;
 pub mod verify;
+mod watch;
 pub mod window;
 
 use std::sync::{Arc, OnceLock};
@@ -48,6 +49,7 @@ pub use object::ObjectKind;
 pub use once::Once;
 use tiles::Tiles;
 pub use undecodable::undecodable_fields;
+pub use watch::{Changes, Watch};
 pub use window::TimeWindow;
 
 /// The statistics of so many fragments are looked at, each being a read of its own.

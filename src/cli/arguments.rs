@@ -54,10 +54,10 @@ const IGNORED: [&str; 39] = [
 ];
 
 /// Options that are flags of ours without a value.
-const FLAGS: [&str; 6] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground"];
+const FLAGS: [&str; 7] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground", REFRESH];
 
 /// Options that are flags of ours with a value.
-const VALUES: [&str; 17] = [
+const VALUES: [&str; 18] = [
     "cache_size",
     "threads",
     "at",
@@ -75,7 +75,11 @@ const VALUES: [&str; 17] = [
     "io_timeout",
     "disk_cache",
     "disk_cache_size",
+    REFRESH,
 ];
+
+/// A flag that may have a value: a number, which may follow it.
+const REFRESH: &str = "refresh";
 
 /// Labels for SELinux, which mount(8) may give: for the kernel.
 const LABELS: [&str; 4] = ["context", "fscontext", "defcontext", "rootcontext"];
@@ -187,6 +191,15 @@ fn expand_options(arguments: &[OsString], by_mount: bool) -> Result<Vec<OsString
                 expand_list(list.as_bytes(), by_mount, &mut expanded)?;
             }
             Some(list) => expand_list(list, by_mount, &mut expanded)?,
+            None if argument.to_str().and_then(|flag| flag.strip_prefix("--")) == Some(REFRESH) => {
+                // An array or a folder of such a name can be given as ./10.
+                let number = rest.as_slice().first().and_then(|next| next.to_str());
+                let number = number.filter(|next| !next.is_empty() && next.bytes().all(|byte| byte.is_ascii_digit()));
+                expanded.push(number.map_or(argument.clone(), |number| format!("--{REFRESH}={number}").into()));
+                if number.is_some() {
+                    rest.next();
+                }
+            }
             None => expanded.push(argument.clone()),
         }
     }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 
@@ -56,6 +57,11 @@ pub struct Mount {
     /// Have the kernel keep no file contents: faster for single large reads, slower for all else
     #[arg(long)]
     direct_io: bool,
+
+    /// Look for changes of the array every so many seconds, 10 if not given, and show them in what is opened then
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
+          value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    refresh: Option<u32>,
 
     /// The user whom the files belong to; you if not given
     #[arg(long, value_name = "NUMBER")]
@@ -140,6 +146,7 @@ impl Mount {
         // Others would be shown what only this user may read.
         let is_shared = self.allow_other || rustix::process::geteuid().is_root();
         options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
+        options.is_watched = self.refresh.is_some();
         pool::start(options.threads, true)?;
         let tree = array::open_tree(&self.array, &options)?;
         let mut mounting = MountOptions::new(self.source()?);
@@ -156,6 +163,7 @@ impl Mount {
         mounting.selinux_labels = self.selinux_label.clone();
         mounting.direct_io = self.direct_io;
         mounting.only_others = true;
+        mounting.refresh = self.refresh.map(|seconds| Duration::from_secs(seconds.into()));
         mounting.cache_size = options.cache_size;
         mounting.read_ahead_workers = array::read_ahead_workers(&self.array, &options);
         mounting.read_ahead_window = array::read_ahead_window(&self.array, &options);

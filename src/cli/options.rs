@@ -163,6 +163,7 @@ impl Opening {
             row_order: self.order == Order::Row,
             links: defaults.links,
             cloud: self.cloud.options()?,
+            is_watched: defaults.is_watched,
             slices: slices.to_vec(),
         })
     }

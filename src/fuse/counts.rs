@@ -46,6 +46,7 @@ pub struct Counts {
     requests: [Counter; RequestKind::ALL.len()],
     errors: [Counter; Error::KINDS.len()],
     read: Counter,
+    refreshes: Counter,
 }
 
 impl Counts {
@@ -68,6 +69,11 @@ impl Counts {
         self.read.add(bytes as u64);
     }
 
+    /// Counts that something else was shown from then on.
+    pub fn refresh(&self) {
+        self.refreshes.add(1);
+    }
+
     pub fn statistics(&self) -> Vec<Statistic> {
         let requests = RequestKind::ALL.iter().zip(&self.requests).map(|((_, name), counter)| {
             Statistic::new("requests", "Requests of the kernel", Value::Total(counter.get())).of("kind", name)
@@ -76,7 +82,9 @@ impl Counts {
             Statistic::new("errors", "Requests that failed", Value::Total(counter.get())).of("kind", kind)
         });
         let read = Statistic::new("read_bytes", "Bytes that the kernel was given", Value::Total(self.read.get()));
-        requests.chain([read]).chain(errors).collect()
+        let help = "Times that changes of what is stored were shown";
+        let refreshes = Statistic::new("refreshes", help, Value::Total(self.refreshes.get()));
+        requests.chain([read, refreshes]).chain(errors).collect()
     }
 }
 

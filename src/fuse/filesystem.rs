@@ -1,6 +1,7 @@
 //! The kernel's requests, answered from the tree: each handler finds the node, asks it, and replies.
 //!
-//! Nothing here knows of arrays. Everything is immutable, so the kernel is told to keep names, attributes and pages.
+//! Nothing here knows of arrays. The kernel is told to keep names, attributes and pages: what does not change when the
+//! tree is refreshed never does, and of what does it is told then.
 //!
 //! A look-up waits until the length of a file is known, even where that takes a pass over all of it. The kernel would ask
 //! again for attributes that do not last, but not in `sendfile` and `splice`, not even of a file that is opened past its
@@ -24,9 +25,10 @@ use fuser::{
 use super::counts::{Counts, RequestKind};
 use super::error_log::{ErrorLog, reason_of_panic};
 use super::handles::Handles;
-use super::inodes::{Inode, Inodes};
+use super::inodes::{Inode, Inodes, Outdated};
 use super::mount::Ownership;
 use super::own_files::{OwnFolder, RootWithOwn};
+use super::refresh::Asking;
 use super::requests::Requests;
 use super::sys;
 use crate::error::Error;
@@ -59,6 +61,9 @@ pub struct TreeFilesystem {
 /// What answers the requests, whichever thread it does.
 pub struct Server {
     tree: Arc<dyn Tree>,
+    own: Arc<OwnFolder>,
+    /// Asked when something is missing, where the tree is refreshed from time to time: it may have been vacuumed.
+    missing: Option<Asking>,
     inodes: Inodes,
     /// Told whenever the kernel remembers more names than it should.
     crowded: SyncSender<()>,
@@ -97,6 +102,7 @@ impl TreeFilesystem {
     pub fn new(
         tree: Arc<dyn Tree>,
         crowded: SyncSender<()>,
+        missing: Option<Asking>,
         requests: Arc<Requests>,
         read_ahead: ReadAhead,
         ownership: Ownership,
@@ -106,9 +112,12 @@ impl TreeFilesystem {
         let server = Arc::new_cyclic(|server: &Weak<Server>| {
             let server = server.clone();
             let own = OwnFolder::new(move || server.upgrade().map_or(Vec::new(), |server| server.statistics()));
-            let root = RootWithOwn::new(tree.root(), Arc::new(own));
+            let own = Arc::new(own);
+            let root = RootWithOwn::new(tree.root(), own.clone());
             Server {
                 tree,
+                own,
+                missing,
                 inodes: Inodes::new(Arc::new(root)),
                 crowded,
                 files: Handles::new(),
@@ -149,6 +158,22 @@ impl Server {
         &self.inodes
     }
 
+    /// Shows what is stored now. Gives what the kernel is to be told of, if anything has changed; errors are told in the
+    /// log, and what was shown is then still shown.
+    pub fn refresh(&self) -> Option<Outdated> {
+        let refreshed = self.attempt(
+            || "refreshing".to_owned(),
+            || {
+                let Some(mut refreshed) = self.tree.refresh()? else { return Ok(None) };
+                refreshed.root = Arc::new(RootWithOwn::new(refreshed.root, self.own.clone()));
+                Ok(Some(self.inodes.refresh(refreshed)))
+            },
+        );
+        let outdated = refreshed.ok().flatten()?;
+        self.counts.refresh();
+        Some(outdated)
+    }
+
     /// What was counted up to now, here and below.
     pub fn statistics(&self) -> Vec<Statistic> {
         let now = |name, help, count: usize| Statistic::new(name, help, Value::Now(count as u64));
@@ -180,6 +205,9 @@ impl Server {
                     log::debug!("{}: {error}", doing());
                 } else {
                     self.counts.error(error.kind());
+                    if let (Error::Missing { .. }, Some(asking)) = (&error, &self.missing) {
+                        asking.ask();
+                    }
                     self.errors.report(&doing(), &error.to_string());
                 }
                 Err(Errno::from_i32(errno))
@@ -207,8 +235,18 @@ impl Server {
 
     fn find(&self, parent: INodeNo, name: &OsStr) -> std::result::Result<Arc<Inode>, Failure> {
         let name = name.to_str().ok_or(Failure::Errno(Errno::ENOENT))?;
+        loop {
+            if let Some(inode) = self.find_once(parent, name)? {
+                return Ok(inode);
+            }
+        }
+    }
+
+    /// As [`Server::find`]; `None` where the tree was refreshed meanwhile.
+    fn find_once(&self, parent: INodeNo, name: &str) -> std::result::Result<Option<Arc<Inode>>, Failure> {
+        let generation = self.inodes.generation();
         if let Some(inode) = self.inodes.look_up(parent.0, name) {
-            return Ok(inode);
+            return Ok(Some(inode));
         }
         let parent = self.inode(parent)?;
         let Node::Folder(folder) = self.node(&parent)? else {
@@ -219,12 +257,21 @@ impl Server {
             Node::Folder(_) => 0,
             Node::File(file) => file.len()?,
         };
-        let inode = self.inodes.insert(&parent, name, &node, size);
+        let inode = self.inodes.insert(&parent, name, &node, size, generation);
         if self.inodes.is_crowded() {
             // If it was told already and has not come to it, it need not be told twice.
             let _ = self.crowded.try_send(());
         }
         Ok(inode)
+    }
+
+    /// Those of a folder that is not there any more are an error, and those of a file that is open are what they were.
+    fn attributes_of(&self, number: INodeNo) -> std::result::Result<FileAttr, Failure> {
+        let inode = self.inode(number)?;
+        if self.inodes.is_behind(&inode) {
+            self.node(&inode)?;
+        }
+        Ok(self.attributes(&inode))
     }
 
     fn attributes(&self, inode: &Inode) -> FileAttr {
@@ -233,7 +280,7 @@ impl Server {
             EntryKind::File => (FileType::RegularFile, 0o444),
         };
         let Ownership { user, group, umask } = self.ownership;
-        let (size, time) = (inode.size(), inode.modified);
+        let (size, time) = (inode.size(), inode.modified());
         FileAttr {
             ino: INodeNo(inode.number),
             size,
@@ -360,7 +407,7 @@ macro_rules! refusable {
     };
 }
 
-refusable!(ReplyData, ReplyEntry, ReplyOpen, ReplyXattr);
+refusable!(ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, ReplyXattr);
 
 /// Replies with an extended attribute or a list of them: its size where the kernel asks for that, else the bytes.
 fn reply_sized(reply: ReplyXattr, size: u32, bytes: &[u8]) {
@@ -411,13 +458,21 @@ impl Filesystem for TreeFilesystem {
         });
     }
 
-    fn getattr(&self, _request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, request: &Request, number: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
         self.server.counts.request(RequestKind::GetAttributes);
-        let server = &self.server;
-        let doing = || format!("attributes of {}", server.path_of(number));
-        match server.attempt(doing, || Ok(server.attributes(&*server.inode(number)?))) {
-            Ok(attributes) => reply.attr(&FOREVER, &attributes),
-            Err(errno) => reply.error(errno),
+        let answer = move |server: &Server, reply: ReplyAttr| {
+            let doing = || format!("attributes of {}", server.path_of(number));
+            match server.attempt(doing, || server.attributes_of(number)) {
+                Ok(attributes) => reply.attr(&FOREVER, &attributes),
+                Err(errno) => reply.error(errno),
+            }
+        };
+        // What is known need not wait for those who look at stored files.
+        let inode = self.server.inodes.get(number.0);
+        if inode.is_some_and(|inode| self.server.inodes.is_behind(&inode)) {
+            self.answer(request, reply, answer);
+        } else {
+            answer(&self.server, reply);
         }
     }
 

@@ -7,16 +7,20 @@
 //! The kernel remembers names for as long as it has memory, and a slice with all its files takes more than a name. So
 //! an inode is only a name and what was told of it. Its node lives while somebody has it: its folder, whoever has it
 //! open, or [`RecentNodes`]. After that it is looked up in its folder again when it is wanted.
+//!
+//! Where the tree is refreshed, each folder keeps its number and is looked up again when it is wanted. A file that may
+//! have changed is outdated: those who have it open keep it and its pages in the kernel, and its name gets another
+//! number, as if another file had been put in its place.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::iter;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use super::recent::RecentNodes;
 use crate::error::Result;
-use crate::tree::{EntryKind, File, Folder, Node};
+use crate::tree::{EntryKind, File, Folder, Node, Refreshed};
 
 /// How much memory the names may take, about, that the kernel remembers. It remembers them for as long as it has
 /// memory, which is more than ours: beyond this it is told to forget those that it was told of first.
@@ -37,10 +41,31 @@ pub struct Inode {
     /// Its name there; empty for the root.
     name: Box<str>,
     pub kind: EntryKind,
-    /// The time of the last commit, when it was looked up.
-    pub modified: SystemTime,
     size: AtomicU64,
-    node: Mutex<WeakNode>,
+    /// What is stored that it is made of: see [`Folder::source`].
+    source: AtomicU64,
+    /// Whether its name may lead to another file now. Never so of folders.
+    is_outdated: AtomicBool,
+    found: Mutex<Found>,
+}
+
+/// What an inode was when it was looked up last.
+struct Found {
+    node: WeakNode,
+    /// The time of the last commit.
+    modified: SystemTime,
+    /// How often the tree had been refreshed.
+    generation: u64,
+}
+
+impl Found {
+    fn new(node: &Node, generation: u64) -> Self {
+        let modified = match node {
+            Node::Folder(folder) => folder.modified(),
+            Node::File(file) => file.modified(),
+        };
+        Found { node: WeakNode::of(node), modified, generation }
+    }
 }
 
 /// A node that may be gone.
@@ -66,20 +91,37 @@ impl WeakNode {
 }
 
 impl Inode {
-    fn new(number: u64, parent: Option<Arc<Inode>>, name: &str, node: &Node, size: u64) -> Self {
-        let modified = match node {
-            Node::Folder(folder) => folder.modified(),
-            Node::File(file) => file.modified(),
-        };
+    fn new(number: u64, parent: Option<Arc<Inode>>, name: &str, node: &Node, size: u64, generation: u64) -> Self {
+        let source = source_of(node, parent.as_deref());
         Inode {
             number,
             parent,
             name: name.into(),
             kind: node.kind(),
-            modified,
             size: AtomicU64::new(size),
-            node: Mutex::new(WeakNode::of(node)),
+            source: AtomicU64::new(source),
+            is_outdated: AtomicBool::new(false),
+            found: Mutex::new(Found::new(node, generation)),
         }
+    }
+
+    /// The time of the last commit, when it was looked up.
+    pub fn modified(&self) -> SystemTime {
+        self.found().modified
+    }
+
+    fn source(&self) -> u64 {
+        self.source.load(Ordering::Relaxed)
+    }
+
+    fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Acquire)
+    }
+
+    /// It was looked up again.
+    fn renew(&self, node: &Node, generation: u64) {
+        self.source.store(source_of(node, self.parent.as_deref()), Ordering::Relaxed);
+        *self.found() = Found::new(node, generation);
     }
 
     /// The exact length of a file in bytes; 0 for a folder.
@@ -112,8 +154,9 @@ impl Inode {
         iter::successors(self.parent.as_deref(), |inode| inode.parent.as_deref()).map(|inode| inode.number)
     }
 
+    /// Whether this is what a name leads to.
     fn is(&self, parent: u64, name: &str) -> bool {
-        self.parent() == parent && *self.name == *name
+        self.parent() == parent && *self.name == *name && !self.is_outdated()
     }
 
     /// Bytes of memory that this takes, about.
@@ -121,14 +164,30 @@ impl Inode {
         INODE + self.name.len()
     }
 
-    fn weak_node(&self) -> MutexGuard<'_, WeakNode> {
-        self.node.lock().unwrap_or_else(PoisonError::into_inner)
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Whether a folder was looked up before the tree was refreshed so often. What a file is does not change.
+    fn is_behind(&self, generation: u64) -> bool {
+        self.kind == EntryKind::Folder && self.found().generation != generation
+    }
+}
+
+/// What is stored that a node in a folder is made of.
+fn source_of(node: &Node, folder: Option<&Inode>) -> u64 {
+    let own = match node {
+        Node::Folder(folder) => folder.source(),
+        Node::File(_) => None,
+    };
+    own.unwrap_or_else(|| folder.map_or(0, Inode::source))
 }
 
 /// All the inodes that the kernel remembers, and the root.
 pub struct Inodes {
-    root: Node,
+    root: Mutex<Node>,
+    /// How often the tree was refreshed.
+    generation: AtomicU64,
     table: Mutex<Table>,
     recent: RecentNodes,
     hash: Hash,
@@ -149,6 +208,15 @@ struct InodeEntry {
     lookups: u64,
 }
 
+/// What the kernel should know no more after a refresh.
+#[derive(Debug, Default)]
+pub struct Outdated {
+    /// Names that may lead to other files, by the numbers of their folders.
+    pub files: Vec<(u64, Box<str>)>,
+    /// Folders whose attributes and listings may be others, by their numbers.
+    pub folders: Vec<u64>,
+}
+
 /// The number of a name in a folder; the attempt counts up when a number is taken by another path.
 type Hash = fn(parent: u64, name: &str, attempt: u64) -> u64;
 
@@ -160,10 +228,55 @@ impl Inodes {
 
     fn with_hash(root: Arc<dyn Folder>, hash: Hash) -> Self {
         let root = Node::Folder(root);
-        let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0));
+        let inode = Arc::new(Inode::new(ROOT, None, "", &root, 0, 0));
         let mut table = Table::default();
         table.inodes.insert(ROOT, InodeEntry { inode, lookups: 1 });
-        Inodes { root, table: Mutex::new(table), recent: RecentNodes::new(), hash }
+        Inodes {
+            root: Mutex::new(root),
+            generation: AtomicU64::new(0),
+            table: Mutex::new(table),
+            recent: RecentNodes::new(),
+            hash,
+        }
+    }
+
+    /// How often the tree was refreshed: what is looked up from now on is of this generation or a later one.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Whether what was found out of an inode is to be found out again.
+    pub fn is_behind(&self, inode: &Inode) -> bool {
+        inode.is_behind(self.generation())
+    }
+
+    /// Puts another tree in the place of the one that is shown.
+    pub fn refresh(&self, refreshed: Refreshed) -> Outdated {
+        let Refreshed { root, changed } = refreshed;
+        let root = Node::Folder(root);
+        let mut outdated = Outdated::default();
+        let table = self.lock();
+        let generation = self.generation() + 1;
+        for InodeEntry { inode, .. } in table.inodes.values().filter(|entry| changed.has(entry.inode.source())) {
+            match inode.kind {
+                EntryKind::Folder => outdated.folders.push(inode.number),
+                // Those that are outdated already have no name any more.
+                EntryKind::File if inode.is_outdated() => {}
+                EntryKind::File => {
+                    inode.is_outdated.store(true, Ordering::Release);
+                    outdated.files.push((inode.parent(), inode.name.clone()));
+                }
+            }
+        }
+        if let Some(InodeEntry { inode, .. }) = table.inodes.get(&ROOT) {
+            inode.renew(&root, generation);
+        }
+        // Whoever finds something in the new tree sees what is outdated.
+        *self.root.lock().unwrap_or_else(PoisonError::into_inner) = root;
+        self.generation.store(generation, Ordering::Release);
+        drop(table);
+        self.recent.clear();
+        outdated
     }
 
     /// What the kernel means by a number.
@@ -176,8 +289,11 @@ impl Inodes {
     /// # Errors
     /// As [`Folder::lookup`], where it or a folder on the way to it has to be looked up again.
     pub fn node(&self, inode: &Inode) -> Result<Option<Node>> {
-        let Some(parent) = &inode.parent else { return Ok(Some(self.root.clone())) };
-        let alive = inode.weak_node().upgrade();
+        let generation = self.generation();
+        let Some(parent) = &inode.parent else {
+            return Ok(Some(self.root.lock().unwrap_or_else(PoisonError::into_inner).clone()));
+        };
+        let alive = if inode.is_behind(generation) { None } else { inode.found().node.upgrade() };
         let node = match alive {
             Some(node) => node,
             None => {
@@ -185,30 +301,57 @@ impl Inodes {
                 let Some(node) = folder.lookup(&inode.name)?.filter(|node| node.kind() == inode.kind) else {
                     return Ok(None);
                 };
-                *inode.weak_node() = WeakNode::of(&node);
+                // In a tree that was refreshed meanwhile it may be another file.
+                if !inode.is_outdated() {
+                    inode.renew(&node, generation);
+                }
                 node
             }
         };
+        if inode.is_outdated() {
+            return Ok(None);
+        }
         self.recent.keep(inode.number, &node, inode.folders());
         Ok(Some(node))
     }
 
-    /// The inode of a name that is remembered already; counts as one lookup.
+    /// The inode of a name that is remembered already, and that need not be looked up again; counts as one lookup.
     pub fn look_up(&self, parent: u64, name: &str) -> Option<Arc<Inode>> {
         let mut table = self.lock();
         let number = self.number(&table, parent, name);
-        let remembered = table.inodes.get_mut(&number)?;
+        let generation = self.generation();
+        let remembered = table.inodes.get_mut(&number).filter(|entry| !entry.inode.is_behind(generation))?;
         remembered.lookups += 1;
         Some(Arc::clone(&remembered.inode))
     }
 
-    /// Remembers a node; counts as one lookup. Where another thread was faster, its inode is given.
-    pub fn insert(&self, parent: &Arc<Inode>, name: &str, node: &Node, size: u64) -> Arc<Inode> {
+    /// Remembers a node that was looked up in this generation; counts as one lookup. Where another thread was faster, its
+    /// inode is given. `None` where the tree was refreshed meanwhile: the node may be an old one.
+    pub fn insert(
+        &self,
+        parent: &Arc<Inode>,
+        name: &str,
+        node: &Node,
+        size: u64,
+        generation: u64,
+    ) -> Option<Arc<Inode>> {
         let mut guard = self.lock();
-        let number = self.number(&guard, parent.number, name);
+        if self.generation() != generation {
+            return None;
+        }
+        let mut number = self.number(&guard, parent.number, name);
+        if let Some(InodeEntry { inode, .. }) = guard.inodes.get(&number) {
+            if inode.kind != node.kind() {
+                // A file in the place of a folder, or the reverse.
+                inode.is_outdated.store(true, Ordering::Release);
+                number = self.number(&guard, parent.number, name);
+            } else if inode.is_behind(generation) {
+                inode.renew(node, generation);
+            }
+        }
         let table = &mut *guard;
         let remembered = table.inodes.entry(number).or_insert_with(|| {
-            let inode = Arc::new(Inode::new(number, Some(Arc::clone(parent)), name, node, size));
+            let inode = Arc::new(Inode::new(number, Some(Arc::clone(parent)), name, node, size, generation));
             table.bytes += inode.memory();
             table.order.push_back(number);
             InodeEntry { inode, lookups: 0 }
@@ -217,7 +360,7 @@ impl Inodes {
         let inode = Arc::clone(&remembered.inode);
         drop(guard);
         self.recent.keep(number, node, inode.folders());
-        inode
+        Some(inode)
     }
 
     /// Takes back lookups; with the last one the inode goes. The root stays.
@@ -321,8 +464,8 @@ fn hash(parent: u64, name: &str, attempt: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::fuse::recent::MOST_NODES;
-    use crate::tree::Entry;
     use crate::tree::lazy::LazyFile;
+    use crate::tree::{Changed, Entry};
     use std::sync::atomic::AtomicUsize;
 
     /// A folder of folders of files, as slices are; it counts those alive and those looked up.
@@ -387,7 +530,7 @@ mod tests {
         let parent = inodes.get(parent).unwrap();
         let Ok(Some(Node::Folder(folder))) = inodes.node(&parent) else { panic!("{} is no folder", parent.path()) };
         let node = folder.lookup(name).unwrap().unwrap();
-        inodes.insert(&parent, name, &node, 0)
+        inodes.insert(&parent, name, &node, 0, inodes.generation()).unwrap()
     }
 
     #[test]
@@ -410,7 +553,8 @@ mod tests {
         let (inodes, _) = inodes();
         let number = find(&inodes, ROOT, "a").number;
         let root = inodes.get(ROOT).unwrap();
-        assert_eq!(inodes.insert(&root, "a", &Node::Folder(Arc::new(Slices::default())), 0).number, number);
+        let again = inodes.insert(&root, "a", &Node::Folder(Arc::new(Slices::default())), 0, 0);
+        assert_eq!(again.unwrap().number, number);
         assert!(inodes.look_up(ROOT, "a").is_some());
         inodes.forget(number, 2);
         assert!(inodes.get(number).is_some());
@@ -465,6 +609,43 @@ mod tests {
         assert!(inodes.node(&gone).unwrap().is_some());
         inodes.recent.forget(gone.number);
         assert!(inodes.node(&gone).unwrap().is_none());
+    }
+
+    #[test]
+    fn after_a_refresh_files_are_others_and_folders_are_the_same() {
+        let (inodes, _) = inodes();
+        let slice = find(&inodes, ROOT, "slice");
+        let (file, other) = (find(&inodes, slice.number, "text"), find(&inodes, slice.number, "other"));
+        let open = inodes.node(&file).unwrap();
+        // Found in the old tree, and put in after the refresh.
+        let late = inodes.node(&slice).unwrap().unwrap();
+        let generation = inodes.generation();
+        let refresh = |changed| inodes.refresh(Refreshed { root: Arc::new(Slices::default()), changed });
+        let outdated = refresh(Changed::All);
+        assert!(inodes.insert(&inodes.get(ROOT).unwrap(), "late", &late, 0, generation).is_none());
+        let mut names: Vec<&str> = outdated.files.iter().map(|(_, name)| &**name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["other", "text"]);
+        assert_eq!(outdated.folders.len(), 2);
+        // Who has it open has it still, by its number; by its name there is another.
+        assert!(open.is_some() && inodes.get(file.number).is_some());
+        assert!(inodes.node(&file).unwrap().is_none());
+        assert!(inodes.look_up(ROOT, "slice").is_none(), "it may be gone");
+        assert!(inodes.is_behind(&slice));
+        assert_eq!(find(&inodes, ROOT, "slice").number, slice.number);
+        assert!(!inodes.is_behind(&slice));
+        let new = find(&inodes, slice.number, "text");
+        assert_ne!(new.number, file.number);
+        assert_eq!(inodes.number_of(slice.number, "text"), new.number);
+        assert!(inodes.node(&new).unwrap().is_some());
+        // One that nobody has any more leaves its number to the next.
+        inodes.forget(other.number, 1);
+        assert_eq!(find(&inodes, slice.number, "other").number, other.number);
+        // Elsewhere nothing changes.
+        let outdated = refresh(Changed::Sources(HashSet::from([7])));
+        assert!(outdated.files.is_empty() && outdated.folders.is_empty());
+        assert!(inodes.node(&new).unwrap().is_some());
+        assert_eq!(find(&inodes, slice.number, "text").number, new.number);
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod mountpoint;
 mod needs;
 mod own_files;
 mod recent;
+mod refresh;
 mod requests;
 mod serve;
 mod sys;

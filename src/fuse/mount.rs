@@ -13,6 +13,7 @@ use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
 use super::filesystem::{Server, TreeFilesystem};
 use super::needs::Needs;
+use super::refresh::{self, Refreshing};
 use super::requests::Requests;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, sys};
@@ -30,6 +31,9 @@ const KERNEL_READ_AHEAD_KIB: u64 = 512;
 
 /// Threads of a session that take no requests: one waits for those that do, one for the end, one has names forgotten.
 const OTHER_THREADS: usize = 3;
+
+/// One more where the tree is refreshed from time to time.
+const REFRESHING: usize = 1;
 
 /// One that takes requests and one that does what they need.
 const LEAST_THREADS: usize = 2;
@@ -53,6 +57,8 @@ pub struct MountOptions {
     /// Refuse whatever this process itself asks of the mount: where it does nothing but serve, only an array that leads
     /// back into the mount can make it ask, and wait for itself for ever.
     pub only_others: bool,
+    /// How often to look for changes of what is stored, and show them; `None` where only who asks for it is shown them.
+    pub refresh: Option<Duration>,
     /// How many requests are served at the same time; fewer where the system does not let us have the threads.
     pub threads: usize,
     /// The budget of the tree's cache in bytes, which must fit into a limited address space beside the threads.
@@ -74,6 +80,7 @@ impl MountOptions {
             selinux_labels: Vec::new(),
             direct_io: false,
             only_others: false,
+            refresh: None,
             threads: default_threads(cores),
             cache_size: 0,
             read_ahead_workers: cores.min(16),
@@ -125,7 +132,8 @@ fn default_threads(cores: usize) -> usize {
 fn threads_for(options: &MountOptions) -> std::result::Result<usize, String> {
     // One of them only takes requests; see there.
     let wanted = options.threads.max(1) + 1;
-    let needs = Needs { other_threads: OTHER_THREADS + options.read_ahead_workers, cache_size: options.cache_size };
+    let others = OTHER_THREADS + if options.refresh.is_some() { REFRESHING } else { 0 };
+    let needs = Needs { other_threads: others + options.read_ahead_workers, cache_size: options.cache_size };
     let left = address_space::left().unwrap_or(u64::MAX);
     let affordable = needs.affordable_threads(wanted, left);
     if affordable < LEAST_THREADS {
@@ -138,7 +146,7 @@ fn threads_for(options: &MountOptions) -> std::result::Result<usize, String> {
         ));
     }
     // A session whose threads start only in part cannot be ended.
-    let threads = threads::possible(affordable + OTHER_THREADS).saturating_sub(OTHER_THREADS);
+    let threads = threads::possible(affordable + others).saturating_sub(others);
     if threads < LEAST_THREADS {
         let reason = "the system does not let this process have enough threads; raise its limit of processes \
                       (`ulimit -u`)";
@@ -159,6 +167,7 @@ pub struct Mount {
     requests: Arc<Requests>,
     /// What answers, as long as the session lasts.
     server: OnceLock<Weak<Server>>,
+    refreshing: OnceLock<Refreshing>,
     /// What breaks the connection with the kernel when it is written to, if there is such a file. Opened beforehand: once
     /// the connection has ended, another file may be in its place, but this one does nothing.
     abort: Option<File>,
@@ -191,13 +200,16 @@ impl Mount {
             session: Arc::default(),
             requests: Arc::new(Requests::new(threads)),
             server: OnceLock::new(),
+            refreshing: OnceLock::new(),
         };
         let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
         let requests = Arc::clone(&mount.requests);
         let (crowded, told) = mpsc::sync_channel(1);
+        let (asking, asked) = refresh::channel();
         let filesystem = TreeFilesystem::new(
             Arc::new(tree),
             crowded,
+            options.refresh.map(|_| asking.clone()),
             requests,
             read_ahead,
             options.ownership,
@@ -217,12 +229,19 @@ impl Mount {
             .map_err(|error| fail(format!("the kernel does not answer: {error}")))?;
         let end = Arc::clone(&mount.session);
         let notifier = session.notifier();
+        let refreshing = Refreshing::new(asking, asked, server.clone(), notifier.clone());
+        let refreshing = mount.refreshing.get_or_init(|| refreshing);
         // Without this thread the kernel forgets names when it wants to, and only memory is lost.
         let _ = threads::start("forget", move || forget_names(&server, &notifier, &told));
         let started = threads::start("mount", move || end.set(ended(session.run())));
         if let Err(error) = started {
             mount.session.set(Ok(()));
             return Err(fail(format!("cannot start a thread: {error}")));
+        }
+        if let Some(interval) = options.refresh {
+            refreshing
+                .start(Some(interval))
+                .map_err(|error| fail(format!("cannot start the thread that refreshes: {error}")))?;
         }
         if let Some(device) = &mount.device {
             raise_kernel_read_ahead(device);
@@ -276,6 +295,13 @@ impl Mount {
     /// For how long a request has been under way, as [`Requests::oldest`].
     pub(super) fn oldest_request(&self) -> Duration {
         self.requests.oldest()
+    }
+
+    /// Has what is stored now shown soon.
+    pub(super) fn refresh(&self) {
+        if let Some(refreshing) = self.refreshing.get() {
+            refreshing.now();
+        }
     }
 
     /// Writes to the log what was counted up to now.

@@ -57,6 +57,15 @@ impl RecentNodes {
         drop(guard);
     }
 
+    /// Lets all go.
+    pub fn clear(&self) {
+        let gone = {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *kept, NodesByUse { nodes: LruCache::unbounded(), bytes: 0 })
+        };
+        drop(gone);
+    }
+
     /// Lets a node go.
     pub fn forget(&self, number: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

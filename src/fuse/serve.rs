@@ -1,6 +1,7 @@
 //! Keeping a mount until it ends: by a signal, by `umount`, or by the kernel.
 
 use std::ffi::c_int;
+use std::fs::File;
 use std::process;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +14,18 @@ use super::sys;
 use crate::error::{Error, Result};
 use crate::threads;
 
-/// What asks a mount to end: `kill`, ctrl-C, a closed terminal.
-const ENDING: [c_int; 3] = [libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
+/// What asks a mount to end: `kill`, ctrl-C.
+const ENDING: [c_int; 2] = [libc::SIGTERM, libc::SIGINT];
+
+/// A closed terminal, which ends a mount in its foreground too; where there is none it asks for a refresh, as it does of
+/// other servers.
+const HANG_UP: c_int = libc::SIGHUP;
 
 /// What asks for a line in the log with what was counted.
 const STATISTICS: c_int = libc::SIGUSR1;
 
 /// All of them.
-const SIGNALS: [c_int; 4] = [ENDING[0], ENDING[1], ENDING[2], STATISTICS];
+const SIGNALS: [c_int; 4] = [ENDING[0], ENDING[1], HANG_UP, STATISTICS];
 
 /// How long a mount that was asked to end waits for a request that does not.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -40,8 +45,9 @@ pub struct Signals {
 }
 
 enum Event {
-    /// One of [`ENDING`].
+    /// One of [`ENDING`], or a closed terminal.
     End,
+    Refresh,
     Statistics,
     Ended(Result<()>),
 }
@@ -61,7 +67,12 @@ impl Signals {
             while let Ok(signal) = sys::wait_for_signal(&SIGNALS) {
                 // Held while this process ends, so that nothing is mounted meanwhile.
                 let wait = may_wait.lock().unwrap_or_else(PoisonError::into_inner);
-                let event = if signal == STATISTICS { Event::Statistics } else { Event::End };
+                let event = match signal {
+                    STATISTICS => Event::Statistics,
+                    // Nothing to be refreshed yet.
+                    HANG_UP if *wait && !has_terminal() => Event::Refresh,
+                    _ => Event::End,
+                };
                 if !*wait && matches!(event, Event::End) {
                     let status = ENDED_BY_SIGNAL + signal;
                     if background::is_server() {
@@ -108,6 +119,7 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
         };
         match (event, leaving) {
             (Ok(Event::Statistics), _) => mount.log_statistics(),
+            (Ok(Event::Refresh), _) => mount.refresh(),
             (Ok(Event::End), None) => leaving = Some((Instant::now(), take_away(&mount)?)),
             (Ok(Event::End), Some(_)) => {
                 log::warn!("second signal: leaving at once");
@@ -125,6 +137,11 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
             (Err(_), _) => return finish(&mount, Err(mount.error("internal error while waiting".into()))),
         }
     }
+}
+
+/// Whether this process belongs to a terminal.
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
 }
 
 /// Takes the name of the mount away; whether nobody used it.

@@ -105,6 +105,11 @@ impl LocalStorage {
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
                 return Err(Error::damaged("a socket or a device where a file is expected").in_file(key));
             }
+            // Whoever opened the array goes on reading it as it was then.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_folder_gone(key.as_path()) => {
+                let reason = "its folder is gone, too: vacuumed since the array was opened, or taken away";
+                return Err(Error::missing(reason).in_file(key));
+            }
             Err(error) => return Err(Error::stored(error).in_file(key)),
         };
         let metadata = file.metadata().map_err(|error| Error::io(error).in_file(key))?;
@@ -212,6 +217,12 @@ impl Storage for LocalStorage {
 
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// Whether there is no folder that a file could be in.
+fn is_folder_gone(file: &Path) -> bool {
+    let gone = |folder: &Path| fs::symlink_metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    file.parent().is_some_and(gone)
 }
 
 /// Whether a name in a folder is that of a folder, or of a link to one. What a link leads to is only looked at, not

@@ -3,6 +3,8 @@
 //! Members are opened when something in them is wanted. Those that are gone are not listed; `.group/members.tsv` says
 //! why.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,7 +21,7 @@ use super::open::open_folder;
 use super::options::OpenOptions;
 use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers};
-use crate::array::{Group, ObjectKind};
+use crate::array::{Group, ObjectKind, TimeWindow};
 use crate::error::{Error, Result};
 use crate::storage::StoreKey;
 
@@ -53,6 +55,24 @@ impl GroupFolder {
         let modified = UNIX_EPOCH + Duration::from_millis(last_commit.unwrap_or(0));
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
         Ok(GroupFolder { group: Arc::new(group), options, last_commit, modified, members: Mutex::default(), kept })
+    }
+
+    /// The group as of another window, itself unchanged but for these arrays in it. All others that are open stay so.
+    ///
+    /// # Errors
+    /// As [`GroupFolder::new`].
+    pub fn refreshed(&self, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Self> {
+        let folder = GroupFolder::new(self.group.at(window), self.options.clone())?;
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut members = folder.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // The one that was asked for last comes first.
+        for (name, member) in kept.iter().rev() {
+            if let Some(member) = member.refreshed(&folder.group, changed, window)? {
+                members.put(name.clone(), Arc::new(member));
+            }
+        }
+        drop((kept, members));
+        Ok(folder)
     }
 
     fn members(&self) -> Result<Arc<NamedMembers>> {
@@ -154,6 +174,17 @@ impl Folder for GroupFolder {
     fn extended_attributes(&self) -> ExtendedAttributes {
         xattrs::of_group(&self.group, self.last_commit)
     }
+
+    fn source(&self) -> Option<u64> {
+        Some(source_of(self.group.path()))
+    }
+}
+
+/// The number of what is stored in a folder.
+pub fn source_of(folder: &StoreKey) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    folder.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A member of a group. It is opened when something in it is wanted, so that `ls` of a group opens none.
@@ -162,16 +193,48 @@ struct MemberFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
     group_modified: SystemTime,
-    opened: OnceLock<Arc<dyn Folder>>,
+    opened: OnceLock<OpenMember>,
+}
+
+/// What a member is.
+#[derive(Clone)]
+enum OpenMember {
+    Array(Arc<dyn Folder>),
+    Group(Arc<GroupFolder>),
+}
+
+impl OpenMember {
+    fn folder(&self) -> &dyn Folder {
+        match self {
+            OpenMember::Array(folder) => &**folder,
+            OpenMember::Group(folder) => &**folder,
+        }
+    }
 }
 
 impl MemberFolder {
-    fn open(&self) -> Result<&Arc<dyn Folder>> {
+    fn open(&self) -> Result<&dyn Folder> {
         if let Some(opened) = self.opened.get() {
-            return Ok(opened);
+            return Ok(opened.folder());
         }
         let opened = open_member(&self.group, &self.path, &self.options)?;
-        Ok(self.opened.get_or_init(|| opened))
+        Ok(self.opened.get_or_init(|| opened).folder())
+    }
+
+    /// As [`GroupFolder::refreshed`]; `None` where it is to be opened anew when it is wanted.
+    fn refreshed(&self, group: &Arc<Group>, changed: &HashSet<StoreKey>, window: TimeWindow) -> Result<Option<Self>> {
+        let opened = match self.opened.get() {
+            Some(OpenMember::Array(folder)) if !changed.contains(&self.path) => OpenMember::Array(folder.clone()),
+            Some(OpenMember::Group(folder)) => OpenMember::Group(Arc::new(folder.refreshed(changed, window)?)),
+            _ => return Ok(None),
+        };
+        Ok(Some(MemberFolder {
+            path: self.path.clone(),
+            group: group.clone(),
+            options: self.options.clone(),
+            group_modified: self.group_modified,
+            opened: opened.into(),
+        }))
     }
 }
 
@@ -186,30 +249,37 @@ impl Folder for MemberFolder {
 
     /// That of the group until the member is opened.
     fn modified(&self) -> SystemTime {
-        self.opened.get().map_or(self.group_modified, |opened| opened.modified())
+        self.opened.get().map_or(self.group_modified, |opened| opened.folder().modified())
     }
 
     fn memory(&self) -> usize {
-        self.opened.get().map_or(NODE, |opened| opened.memory())
+        self.opened.get().map_or(NODE, |opened| opened.folder().memory())
     }
 
     /// Only where it is until the member is opened: `ls -l` asks for them, and should open none.
     fn extended_attributes(&self) -> ExtendedAttributes {
         match self.opened.get() {
-            Some(opened) => opened.extended_attributes(),
+            Some(opened) => opened.folder().extended_attributes(),
             None => xattrs::of_unopened(&self.path),
         }
+    }
+
+    fn source(&self) -> Option<u64> {
+        Some(source_of(&self.path))
     }
 }
 
 /// Whatever is in the folder of a member, in the group's window.
-fn open_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<Arc<dyn Folder>> {
+fn open_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match ObjectKind::of(&*group.context().storage, path)? {
         Some(ObjectKind::Array) => {
             let array = open_folder(group.context().clone(), path, group.window())?;
-            Ok(Arc::new(array_folder(array, options.clone())?))
+            Ok(OpenMember::Array(Arc::new(array_folder(array, options.clone())?)))
         }
-        Some(ObjectKind::Group) => Ok(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)),
+        Some(ObjectKind::Group) => {
+            group.context().watch.note(group.context(), path)?;
+            Ok(OpenMember::Group(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)))
+        }
         None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),
     }
 }

@@ -40,6 +40,6 @@ pub mod xattrs;
 mod zarr;
 
 pub use mounted::MountedTree;
-pub use node::{Entry, EntryKind, File, Folder, Node, Tree};
+pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, Tree};
 pub use open::{Stored, local_path, open, open_array, open_stored, open_stored_in, root};
 pub use options::{Extent, Links, OpenOptions};

@@ -1,34 +1,102 @@
-//! The tree of an array or a group for as long as it is mounted.
+//! The tree of an array or a group for as long as it is mounted: its root is made anew where something was committed.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::node::{Folder, Tree};
-use super::open::{Stored, root};
+use super::array::array_folder;
+use super::group::{GroupFolder, source_of};
+use super::node::{Changed, Folder, Refreshed, Tree};
+use super::open::{Stored, open_in, window};
 use super::options::OpenOptions;
-use crate::array::Context;
+use crate::array::{Changes, Context};
 use crate::error::Result;
 use crate::statistics::Statistic;
+use crate::storage::StoreKey;
 
 /// An array or a group with its tree.
 pub struct MountedTree {
     context: Arc<Context>,
-    root: Arc<dyn Folder>,
+    path: StoreKey,
+    options: Arc<OpenOptions>,
+    state: Mutex<State>,
+}
+
+struct State {
+    root: Root,
+    /// Whether the last attempt to open what had changed has failed.
+    is_behind: bool,
+}
+
+enum Root {
+    Array(Arc<dyn Folder>),
+    Group(Arc<GroupFolder>),
+}
+
+impl Root {
+    fn new(stored: Stored, options: &Arc<OpenOptions>) -> Result<Self> {
+        Ok(match stored {
+            Stored::Array(array) => Root::Array(Arc::new(array_folder(array, options.clone())?)),
+            Stored::Group(group) => Root::Group(Arc::new(GroupFolder::new(group, options.clone())?)),
+        })
+    }
+
+    fn folder(&self) -> Arc<dyn Folder> {
+        match self {
+            Root::Array(folder) => folder.clone(),
+            Root::Group(folder) => folder.clone(),
+        }
+    }
 }
 
 impl MountedTree {
-    /// The tree of what was opened.
+    /// The tree of what was opened with these options.
     ///
     /// # Errors
-    /// As [`root`].
+    /// As [`root`](super::root).
     pub fn new(stored: Stored, options: &OpenOptions) -> Result<Self> {
-        let context = stored.context().clone();
-        Ok(MountedTree { context, root: root(stored, options)? })
+        let (context, path, options) = (stored.context().clone(), stored.path().clone(), Arc::new(options.clone()));
+        let root = Root::new(stored, &options)?;
+        Ok(MountedTree { context, path, options, state: Mutex::new(State { root, is_behind: false }) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens everything anew.
+    fn reopen(&self) -> Result<Root> {
+        self.context.watch.forget(None);
+        Root::new(open_in(self.context.clone(), &self.path, &self.options)?, &self.options)
     }
 }
 
 impl Tree for MountedTree {
     fn root(&self) -> Arc<dyn Folder> {
-        self.root.clone()
+        self.state().root.folder()
+    }
+
+    /// Costs a few listings of each array and group that was opened. Arrays of a group that have not changed stay open.
+    fn refresh(&self) -> Result<Option<Refreshed>> {
+        let mut state = self.state();
+        let changes = self.context.watch.changes(&self.context)?;
+        if !state.is_behind && changes == Changes::OfArrays(Vec::new()) {
+            return Ok(None);
+        }
+        let was_behind = std::mem::replace(&mut state.is_behind, true);
+        let (root, changed) = match (&state.root, changes) {
+            (Root::Group(group), Changes::OfArrays(arrays)) if !was_behind => {
+                let watch = &self.context.watch;
+                watch.forget(Some(&arrays));
+                // What a group says of itself tells of its members, too.
+                let sources = arrays.iter().chain(&watch.groups()).map(source_of).collect();
+                let arrays: HashSet<StoreKey> = arrays.into_iter().collect();
+                let group = group.refreshed(&arrays, window(&self.options))?;
+                (Root::Group(Arc::new(group)), Changed::Sources(sources))
+            }
+            _ => (self.reopen()?, Changed::All),
+        };
+        *state = State { root, is_behind: false };
+        Ok(Some(Refreshed { root: state.root.folder(), changed }))
     }
 
     fn statistics(&self) -> Vec<Statistic> {

@@ -3,6 +3,7 @@
 //! Nodes are made on lookup and cost little until they are read, so a folder may have more names than
 //! could ever be listed (slices, times).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -18,9 +19,41 @@ pub trait Tree: Send + Sync {
     /// The folder around all of it.
     fn root(&self) -> Arc<dyn Folder>;
 
+    /// Looks whether what is stored has changed since the root was made, and makes another one if so. What was opened
+    /// before stays as it was.
+    ///
+    /// # Errors
+    /// Where it cannot be looked at; the root is then the one it was.
+    fn refresh(&self) -> Result<Option<Refreshed>> {
+        Ok(None)
+    }
+
     /// What was counted while it was read from.
     fn statistics(&self) -> Vec<Statistic> {
         Vec::new()
+    }
+}
+
+/// A tree as it is now.
+pub struct Refreshed {
+    pub root: Arc<dyn Folder>,
+    pub changed: Changed,
+}
+
+/// What may be other than it was: names, sizes, times and bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Changed {
+    All,
+    /// What is in folders with these [sources](Folder::source), and has no other source.
+    Sources(HashSet<u64>),
+}
+
+impl Changed {
+    pub fn has(&self, source: u64) -> bool {
+        match self {
+            Changed::All => true,
+            Changed::Sources(sources) => sources.contains(&source),
+        }
     }
 }
 
@@ -84,6 +117,11 @@ pub trait Folder: Send + Sync {
 
     /// The time of the last commit to what this shows.
     fn modified(&self) -> SystemTime;
+
+    /// A number for what is stored that this is made of, where it is something else than the folder around it is.
+    fn source(&self) -> Option<u64> {
+        None
+    }
 
     /// Bytes of memory that this and the nodes it owns take at present, about, so that whoever keeps it can tell.
     fn memory(&self) -> usize {

@@ -50,6 +50,14 @@ pub enum Stored {
 }
 
 impl Stored {
+    /// Its folder.
+    pub fn path(&self) -> &StoreKey {
+        match self {
+            Stored::Array(array) => array.path(),
+            Stored::Group(group) => group.path(),
+        }
+    }
+
     /// What all that is opened in it shares.
     pub fn context(&self) -> &Arc<Context> {
         match self {
@@ -79,8 +87,18 @@ pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
 /// As there.
 pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
     let context = context(storage, options)?;
+    if options.is_watched {
+        context.watch.begin();
+    }
+    open_in(context, folder, options)
+}
+
+/// As [`open_stored_in`], with what is there already.
+pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
     context.storage.allow(folder);
     let window = window(options);
+    // What cannot be listed is told below.
+    let _ = context.watch.note(&context, folder);
     let (kind, listing) = expect_object(&*context.storage, folder)?;
     Ok(match kind {
         ObjectKind::Array => Stored::Array(open_listed(context, listing, window)?),
@@ -136,6 +154,7 @@ pub fn local_path(typed: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As [`ArrayFolder::open`] and [`Array::open`]; what is wrong with a key names the array that wants it.
 pub(super) fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<Array>> {
+    context.watch.note(&context, path).in_array(path)?;
     let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
     open_listed(context, listing, window)
 }
@@ -178,7 +197,7 @@ fn context(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Arc<Conte
 }
 
 /// From the options' start to their end, which is now if they do not say.
-fn window(options: &OpenOptions) -> TimeWindow {
+pub(super) fn window(options: &OpenOptions) -> TimeWindow {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, |since| since.as_millis() as u64);
     TimeWindow { start: options.from.unwrap_or(0), end: options.at.unwrap_or(now) }
 }

@@ -25,6 +25,8 @@ pub struct OpenOptions {
     pub links: Links,
     /// How object stores are reached.
     pub cloud: CloudOptions,
+    /// Whether it will be asked what has changed since: what is opened is then remembered.
+    pub is_watched: bool,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
 }
@@ -51,6 +53,7 @@ impl Default for OpenOptions {
             row_order: false,
             links: Links::Anywhere,
             cloud: CloudOptions::default(),
+            is_watched: false,
             slices: Vec::new(),
         }
     }

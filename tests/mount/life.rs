@@ -65,7 +65,7 @@ fn signals_unmount() {
     if !can_mount() {
         return;
     }
-    for name in ["-TERM", "-INT", "-HUP"] {
+    for name in ["-TERM", "-INT"] {
         let place = Place::new();
         let mut server = serve(&place);
         signal(server.0.id(), name);

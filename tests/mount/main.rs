@@ -28,6 +28,7 @@ mod programs;
 mod reading;
 mod real;
 mod recorded;
+mod refresh;
 mod scarce;
 mod statistics;
 mod user;

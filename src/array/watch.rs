@@ -1,0 +1,171 @@
+//! What is in the folders of arrays and groups that were opened, remembered in a few bytes, to tell later whether
+//! something was committed to them, consolidated or vacuumed.
+//!
+//! Objects of TileDB never change, so that names say all. What is remembered of a folder is taken before the folder is
+//! opened: what is committed between is then seen once more, and never missed.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::context::Context;
+use super::group::Group;
+use super::listing::FolderListing;
+use super::object::ObjectKind;
+use super::window::TimeWindow;
+use crate::error::Result;
+use crate::format::folder::{COMMITS, GROUP_DETAILS, LABELS, METADATA, SCHEMAS};
+use crate::format::name::TimestampedName;
+use crate::storage::{ListedKind, StoreKey};
+
+/// The folders of an array whose names say what it holds.
+const OF_ARRAYS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
+
+/// Those of a group.
+const OF_GROUPS: [&str; 2] = [GROUP_DETAILS, METADATA];
+
+/// Labels of dimensions are arrays in the array, and have no labels themselves.
+const MOST_DEPTH: usize = 2;
+
+/// Arrays and groups by their folders. Memory: about 100 bytes and its path for each that was opened.
+#[derive(Default)]
+pub struct Watch {
+    /// `None` until it begins.
+    seen: Mutex<Option<HashMap<StoreKey, Fingerprint>>>,
+}
+
+/// What was in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fingerprint {
+    kind: Option<ObjectKind>,
+    names: u64,
+}
+
+/// In which folders something else is than when they were opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Changes {
+    /// It is not known, as nothing was remembered.
+    Unknown,
+    /// In those of arrays, and in no group.
+    OfArrays(Vec<StoreKey>),
+    /// In those of groups, too: what is a member may have changed.
+    OfGroups,
+}
+
+impl Watch {
+    /// From now on remembers what is opened.
+    pub fn begin(&self) {
+        self.lock().get_or_insert_default();
+    }
+
+    /// Remembers what is in a folder, unless that is known. To be called before it is opened.
+    ///
+    /// # Errors
+    /// Where a folder cannot be listed.
+    pub fn note(&self, context: &Arc<Context>, folder: &StoreKey) -> Result<()> {
+        if self.lock().as_ref().is_none_or(|seen| seen.contains_key(folder)) {
+            return Ok(());
+        }
+        let fingerprint = Fingerprint::read(context, folder)?;
+        if let Some(seen) = self.lock().as_mut() {
+            seen.entry(folder.clone()).or_insert(fingerprint);
+        }
+        Ok(())
+    }
+
+    /// Looks at all folders again. What is remembered stays.
+    ///
+    /// # Errors
+    /// Where one of them cannot be listed.
+    pub fn changes(&self, context: &Arc<Context>) -> Result<Changes> {
+        let Some(seen) = self.lock().clone() else { return Ok(Changes::Unknown) };
+        let mut changed = Vec::new();
+        for (folder, before) in seen {
+            let now = Fingerprint::read(context, &folder)?;
+            if now != before {
+                if [before.kind, now.kind] != [Some(ObjectKind::Array); 2] {
+                    return Ok(Changes::OfGroups);
+                }
+                changed.push(folder);
+            }
+        }
+        Ok(Changes::OfArrays(changed))
+    }
+
+    /// Forgets folders that will be opened again, or all.
+    pub fn forget(&self, folders: Option<&[StoreKey]>) {
+        if let Some(seen) = self.lock().as_mut() {
+            match folders {
+                Some(folders) => seen.retain(|folder, _| !folders.contains(folder)),
+                None => seen.clear(),
+            }
+        }
+    }
+
+    /// The groups that were opened.
+    pub fn groups(&self) -> Vec<StoreKey> {
+        let seen = self.lock();
+        let groups = seen.iter().flatten().filter(|(_, seen)| seen.kind == Some(ObjectKind::Group));
+        groups.map(|(folder, _)| folder.clone()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<StoreKey, Fingerprint>>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Fingerprint {
+    fn read(context: &Arc<Context>, folder: &StoreKey) -> Result<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, |since| since.as_millis() as u64);
+        let mut names = Names { hasher: DefaultHasher::new(), now };
+        let kind = names.add_object(context, folder, 1)?;
+        if kind == Some(ObjectKind::Group) {
+            // Which of the members are there.
+            let group = Group::open(context.clone(), folder, TimeWindow::until(now));
+            match group.members() {
+                Ok(members) => format!("{members:?}").hash(&mut names.hasher),
+                Err(error) => error.to_string().hash(&mut names.hasher),
+            }
+        }
+        Ok(Fingerprint { kind, names: names.hasher.finish() })
+    }
+}
+
+/// Names on their way to a number.
+struct Names {
+    hasher: DefaultHasher,
+    /// What is committed for later shows when it is time.
+    now: u64,
+}
+
+impl Names {
+    fn add_object(&mut self, context: &Arc<Context>, folder: &StoreKey, depth: usize) -> Result<Option<ObjectKind>> {
+        let storage = &*context.storage;
+        let listing = FolderListing::read(storage, folder)?;
+        let kind = ObjectKind::of_entries(listing.top());
+        let folders: &[&str] = match kind {
+            Some(ObjectKind::Array) => &OF_ARRAYS,
+            Some(ObjectKind::Group) => &OF_GROUPS,
+            None => &[],
+        };
+        for (path, entries) in [("", Ok(listing.top().to_vec()))]
+            .into_iter()
+            .chain(folders.iter().map(|path| (*path, listing.names(storage, path))))
+        {
+            path.hash(&mut self.hasher);
+            for entry in entries? {
+                let is_later =
+                    TimestampedName::parse(&entry.name).is_ok_and(|name| name.is_some_and(|name| name.t2 > self.now));
+                (&entry.name, entry.kind == ListedKind::Folder, is_later).hash(&mut self.hasher);
+            }
+        }
+        if kind == Some(ObjectKind::Array) && depth < MOST_DEPTH {
+            for label in listing.names(storage, LABELS)?.into_iter().filter(|one| one.is_folder()) {
+                label.name.hash(&mut self.hasher);
+                self.add_object(context, &folder.join(LABELS).join(&label.name), depth + 1)?;
+            }
+        }
+        Ok(kind)
+    }
+}
