@@ -62,11 +62,8 @@ pub struct TreeFilesystem {
 pub struct Server {
     tree: Arc<dyn Tree>,
     own: Arc<OwnFolder>,
-    /// Asked when something is missing, where the tree is refreshed from time to time: it may have been vacuumed.
-    missing: Option<Asking>,
     inodes: Inodes,
-    /// Told whenever the kernel remembers more names than it should.
-    crowded: SyncSender<()>,
+    alarms: Alarms,
     files: Handles<OpenFile>,
     folders: Handles<Vec<Listed>>,
     read_ahead: ReadAhead,
@@ -74,6 +71,14 @@ pub struct Server {
     counts: Counts,
     ownership: Ownership,
     direct_io: bool,
+}
+
+/// Who is told of what has to be done beside answering.
+pub struct Alarms {
+    /// Whenever the kernel remembers more names than it should: [`Inodes::crowd`] then has something to say.
+    pub crowded: SyncSender<()>,
+    /// When something is missing, where the tree is refreshed from time to time: it may have been vacuumed.
+    pub missing: Option<Asking>,
 }
 
 /// An open file. Its node stays with it, so that others who open it need not find it again.
@@ -97,12 +102,10 @@ thread_local! {
 
 impl TreeFilesystem {
     /// Serves this tree. With `direct_io` the kernel keeps no file contents, and files cannot be mapped on older
-    /// kernels. With `only_others` this process itself gets an error for whatever it asks. `crowded` is told of when
-    /// [`Inodes::crowd`] has something to say.
+    /// kernels. With `only_others` this process itself gets an error for whatever it asks.
     pub fn new(
         tree: Arc<dyn Tree>,
-        crowded: SyncSender<()>,
-        missing: Option<Asking>,
+        alarms: Alarms,
         requests: Arc<Requests>,
         read_ahead: ReadAhead,
         ownership: Ownership,
@@ -117,9 +120,8 @@ impl TreeFilesystem {
             Server {
                 tree,
                 own,
-                missing,
                 inodes: Inodes::new(Arc::new(root)),
-                crowded,
+                alarms,
                 files: Handles::new(),
                 folders: Handles::new(),
                 read_ahead,
@@ -205,7 +207,7 @@ impl Server {
                     log::debug!("{}: {error}", doing());
                 } else {
                     self.counts.error(error.kind());
-                    if let (Error::Missing { .. }, Some(asking)) = (&error, &self.missing) {
+                    if let (Error::Missing { .. }, Some(asking)) = (&error, &self.alarms.missing) {
                         asking.ask();
                     }
                     self.errors.report(&doing(), &error.to_string());
@@ -260,7 +262,7 @@ impl Server {
         let inode = self.inodes.insert(&parent, name, &node, size, generation);
         if self.inodes.is_crowded() {
             // If it was told already and has not come to it, it need not be told twice.
-            let _ = self.crowded.try_send(());
+            let _ = self.alarms.crowded.try_send(());
         }
         Ok(inode)
     }

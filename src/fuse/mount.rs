@@ -11,7 +11,7 @@ use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
-use super::filesystem::{Server, TreeFilesystem};
+use super::filesystem::{Alarms, Server, TreeFilesystem};
 use super::needs::Needs;
 use super::refresh::{self, Refreshing};
 use super::requests::Requests;
@@ -208,8 +208,7 @@ impl Mount {
         let (asking, asked) = refresh::channel();
         let filesystem = TreeFilesystem::new(
             Arc::new(tree),
-            crowded,
-            options.refresh.map(|_| asking.clone()),
+            Alarms { crowded, missing: options.refresh.map(|_| asking.clone()) },
             requests,
             read_ahead,
             options.ownership,

@@ -58,5 +58,5 @@ fn ten_thousand_slices_take_bounded_memory_and_old_ones_still_work() {
     // What was forgotten is found again.
     assert_eq!(fs::read(slice(0, 99, 0).join("temp.f32")).unwrap(), expected);
     drop(open);
-    daemon.ends_by_sigterm();
+    daemon.ends_by_signal("-TERM");
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use crate::harness::{Daemon, Place, Watchdog, can_mount, errors, eventually, processes_with_argument, signal};
-use crate::real::python;
+use crate::skip::python_with;
 
 const BESIDE: &str = "
 import sys, numpy, tiledb
@@ -57,7 +57,7 @@ fn reads(daemon: &Daemon) -> u64 {
 #[test]
 fn what_is_opened_after_a_refresh_is_new_and_what_is_open_stays() {
     let _watchdog = Watchdog::start("what_is_opened_after_a_refresh_is_new_and_what_is_open_stays");
-    let Some(python) = python().filter(|_| can_mount()) else { return };
+    let Some(python) = python_with("tiledb, numpy").filter(|_| can_mount()) else { return };
     let place = Place::new();
     let array = place.beside().join("array");
     run(&python, &array, "create(path)\nwrite(path, 1)");
@@ -110,13 +110,13 @@ tiledb.consolidate(path)
     assert!(old.read_exact_at(&mut [0; 10], 0).is_err());
     eventually("the log says so", || daemon.log().contains("vacuumed since the array was opened"));
     drop((unread, half, old));
-    daemon.ends_by_sigterm();
+    daemon.ends_by_signal("-TERM");
 }
 
 #[test]
 fn a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is() {
     let _watchdog = Watchdog::start("a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is");
-    let Some(python) = python().filter(|_| can_mount()) else { return };
+    let Some(python) = python_with("tiledb, numpy").filter(|_| can_mount()) else { return };
     let place = Place::new();
     let array = place.beside().join("array");
     run(&python, &array, "create(path)\nwrite(path, 1)");
@@ -136,14 +136,14 @@ fn a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is() {
         thread::sleep(Duration::from_millis(500));
         assert!(options.is_empty() || fs::metadata(&path).unwrap().ino() == number);
         assert!(daemon.is_alive() && value(&path) == before + 1);
-        daemon.ends_by_sigterm();
+        daemon.ends_by_signal("-TERM");
     }
 }
 
 #[test]
 fn of_a_group_only_the_array_that_changed_is_asked_for_again() {
     let _watchdog = Watchdog::start("of_a_group_only_the_array_that_changed_is_asked_for_again");
-    let Some(python) = python().filter(|_| can_mount()) else { return };
+    let Some(python) = python_with("tiledb, numpy").filter(|_| can_mount()) else { return };
     let place = Place::new();
     let group = place.beside().join("group");
     let make = "
@@ -192,7 +192,7 @@ with tiledb.Group(path, 'w') as group:
     held.read_exact_at(&mut bytes, 0).unwrap();
     assert_eq!((value_of(&bytes), value(&a)), (1, 2));
     drop((held, old));
-    daemon.ends_by_sigterm();
+    daemon.ends_by_signal("-TERM");
 }
 
 /// A name, the time of the last commit by the file's own, and the digest of its bytes.
@@ -224,7 +224,7 @@ fn readers_beside_a_writer_see_what_libtiledb_read_at_the_same_time() {
     let seconds = number("TILEFS_LIVE_SECONDS").unwrap_or(15);
     let _watchdog =
         (seconds < 60).then(|| Watchdog::start("readers_beside_a_writer_see_what_libtiledb_read_at_the_same_time"));
-    let Some(python) = python().filter(|_| can_mount()) else { return };
+    let Some(python) = python_with("tiledb, numpy").filter(|_| can_mount()) else { return };
     let place = Place::new();
     let array = place.beside().join("array");
     let write = |seconds: u64| -> String {
@@ -276,5 +276,5 @@ fn readers_beside_a_writer_see_what_libtiledb_read_at_the_same_time() {
         assert!(start.elapsed() < Duration::from_secs(20), "{}", daemon.log());
         read_once(&daemon, false, &now).is_ok() && now.into_inner().unwrap().iter().all(|(_, time, _)| *time == last)
     });
-    daemon.ends_by_sigterm();
+    daemon.ends_by_signal("-TERM");
 }
