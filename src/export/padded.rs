@@ -14,11 +14,19 @@ const BLOCK: u64 = 1 << 20;
 /// Bytes of offsets that are read at a time.
 const OFFSETS: u64 = 1 << 20;
 
-/// The bytes of the longest value. `offsets` are the `u64`, one more than there are values, at which they begin.
+/// The longest of so many values is looked for, and not of more: an array of a few stored bytes can have 2^60 cells, and
+/// who lists a folder waits.
+const MOST_VALUES: u64 = 1 << 24;
+
+/// The bytes of the longest value; `None` where there are too many to look at. `offsets` are the `u64`, one more than there
+/// are values, at which they begin.
 ///
 /// # Errors
 /// When offsets cannot be read, or go backwards.
-pub fn longest(offsets: &dyn Content) -> Result<u64> {
+pub fn longest(offsets: &dyn Content) -> Result<Option<u64>> {
+    if offsets.len() / 8 > MOST_VALUES {
+        return Ok(None);
+    }
     let (mut longest, mut last) = (0, 0);
     let mut bytes = Vec::new();
     let mut at = 0;
@@ -31,7 +39,7 @@ pub fn longest(offsets: &dyn Content) -> Result<u64> {
         }
         at += bytes.len() as u64;
     }
-    Ok(longest)
+    Ok(Some(longest))
 }
 
 fn backwards() -> Error {
@@ -133,7 +141,7 @@ mod tests {
         #[test]
         fn each_value_is_followed_by_zeros(values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 0..30)) {
             let offsets = offsets(&values);
-            let longest = longest(&offsets).unwrap();
+            let longest = longest(&offsets).unwrap().unwrap();
             prop_assert_eq!(longest, values.iter().map(Vec::len).max().unwrap_or(0) as u64);
             let width = longest.max(1) as usize;
             let expected: Vec<u8> = values.iter().flat_map(|value| {
@@ -189,6 +197,12 @@ mod tests {
             out.wanted().into_iter().for_each(|out| out.fill(0));
             Ok(())
         }
+    }
+
+    #[test]
+    fn more_values_than_anybody_waits_for_are_not_looked_at() {
+        assert_eq!(longest(&Zeros(8 << 10)).unwrap(), Some(0));
+        assert_eq!(longest(&Zeros(8 << 60)).unwrap(), None);
     }
 
     #[test]

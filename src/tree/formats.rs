@@ -135,7 +135,7 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
         let is_text = field.datatype.is_string() && field.datatype.size() == 1;
         let mut column = column(&*fields.subarray, id, field)?;
         if let Some(offsets) = column.offsets.as_ref().filter(|_| is_text) {
-            column.longest = Some(padded::longest(offsets)?);
+            column.longest = padded::longest(offsets)?;
         }
         Ok(column)
     };

@@ -17,8 +17,8 @@
 //!   centres of pixels in that coordinate system, which the variable `crs` describes. A rotated one has its transform
 //!   there only.
 //! * Several values a cell are a dimension more. Text of variable length is too, as long as the longest value; readers
-//!   make texts of it. Where that would be much larger than the values, and for numbers of variable length, all values
-//!   are one variable, and `NAME_offsets` says where those of each cell begin, in bytes.
+//!   make texts of it. Where that would be much larger than the values, for more than 16 million cells, and for numbers
+//!   of variable length, all values are one variable, and `NAME_offsets` says where those of each cell begin, in bytes.
 //! * What marks missing numbers and dates is `_FillValue`: see [`Field::no_data`](super::Field).
 //! * Nulls hold `_FillValue` where a value is free for it, else what the array has stored; `NAME_valid` is 0 for them.
 //! * Dates are counts "since 1970-01-01". Years, months and weeks, which CF cannot count, become days.
