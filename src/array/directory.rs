@@ -471,7 +471,7 @@ impl CommitTexts {
         let read = |(kind, times, file): (CommitFile, TimestampedName, StoreKey)| {
             storage.read(&file, MOST_COMMIT_FILE).map(|text| (kind, times, file, text))
         };
-        together(storage, files.collect(), read).into_iter().collect::<Result<_>>().map(CommitTexts)
+        together(storage, folders[0].0, files.collect(), read).into_iter().collect::<Result<_>>().map(CommitTexts)
     }
 
     /// The times, keys and bytes of those of a kind.

@@ -166,13 +166,13 @@ impl ArrayFolder {
     /// Reads a schema and, where requests are waits, the footers of the few fragments that are likely to count in the
     /// window, all at once. What is wrong with any is told by those who ask for it.
     pub(super) fn read_ahead(&self, schema: &str, window: TimeWindow) {
-        if !is_far(&*self.context.storage) {
+        if !is_far(&*self.context.storage, self.path()) {
             return;
         }
         let fragments = self.directory.visible_fragments(window, false);
         let fragments = if fragments.len() < WORTH_COPIES { fragments } else { Vec::new() };
         let wanted: Vec<Option<usize>> = [None].into_iter().chain(fragments.into_iter().map(Some)).collect();
-        together(&*self.context.storage, wanted, |fragment| match fragment {
+        together(&*self.context.storage, self.path(), wanted, |fragment| match fragment {
             Some(number) => drop(self.outline(number)),
             None => drop(self.schema(schema)),
         });
@@ -195,8 +195,8 @@ impl ArrayFolder {
             // What is wrong is told to whoever asks for this one.
             let _ = keep(known, self.located(entry, copy.map_or_else(|| self.read_outline(number), Ok)));
         };
-        match is_far(&*self.context.storage) {
-            true => drop(together(&*self.context.storage, unread, read)),
+        match is_far(&*self.context.storage, self.path()) {
+            true => drop(together(&*self.context.storage, self.path(), unread, read)),
             false => unread.par_iter().with_min_len(LEAST_PER_THREAD).for_each(|&number| read(number)),
         }
     }

@@ -88,7 +88,7 @@ impl ArrayFolder {
         if let Some(end) = self.ends().get(&fragment).filter(|end| end.start == 0 || end.bytes.len() >= least) {
             return Ok(end.clone());
         }
-        let usual = if is_far(&*self.context.storage) { END_OF_FAR } else { END };
+        let usual = if is_far(&*self.context.storage, path) { END_OF_FAR } else { END };
         let (bytes, size) = self.context.storage.read_end(path, usual.max(least))?;
         let end = Arc::new(MetadataEnd { start: size.saturating_sub(bytes.len() as u64), bytes });
         if end.bytes.len() <= usual {

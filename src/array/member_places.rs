@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::format::group::{GroupMember, MemberType};
-use crate::storage::{Listed, Storage, StoreKey};
+use crate::storage::{Listed, Storage, StoreKey, is_far};
 
 /// Longer paths of moved members are not looked for.
 const MOST_PARTS: usize = 64;
@@ -49,8 +49,11 @@ impl<'a> MemberPlaces<'a> {
     /// nothing is there the end of it is looked for in this group, then in those around it. Also whether that was seen:
     /// what could not be looked at is taken to be where the group says, and whoever enters it learns what is wrong.
     ///
+    /// A member of a group on a disk that is said to be in an object store is not looked for there before it is entered:
+    /// its copy in this group is taken, if there is one, as after a download, and nobody waits for a network who only lists.
+    ///
     /// # Errors
-    /// Where a folder cannot be looked at, for a member that the group says is on no disk of this machine.
+    /// Where a folder cannot be looked at, for a member that the group says is where its storage has nothing.
     pub fn find(&mut self, member: &GroupMember) -> Result<(MemberPlace, bool)> {
         let stored = self.stored_place(member);
         if let Some(path) = &stored {
@@ -60,7 +63,9 @@ impl<'a> MemberPlaces<'a> {
                 self.storage.allow(path);
             }
         }
-        match (self.look(member, stored.as_ref()), stored) {
+        let is_elsewhere = stored.as_ref().is_some_and(|path| self.is_elsewhere(path));
+        match (self.look(member, stored.as_ref().filter(|_| !is_elsewhere)), stored) {
+            (Ok(MemberPlace::Missing(_)), Some(path)) if is_elsewhere => Ok((MemberPlace::Stored(path), true)),
             (Ok(place), _) => Ok((place, true)),
             (Err(_), Some(path)) => Ok((MemberPlace::Stored(path), false)),
             (Err(error), None) => Err(error),
@@ -73,6 +78,11 @@ impl<'a> MemberPlaces<'a> {
             true => Some(self.group.join(&member.uri)),
             false => self.storage.key_of_uri(&member.uri),
         }
+    }
+
+    /// Whether requests for a place are waits, and those for the group are not.
+    fn is_elsewhere(&self, path: &StoreKey) -> bool {
+        !is_far(self.storage, self.group) && is_far(self.storage, path)
     }
 
     fn look(&mut self, member: &GroupMember, stored: Option<&StoreKey>) -> Result<MemberPlace> {
@@ -253,6 +263,27 @@ mod tests {
             matches!(folders.array(&["g"], false, "file:///no/sub/c"), MemberPlace::Missing(why) if why.contains("both"))
         );
         assert_eq!(folders.array(&["g", "g/sub"], false, "file:///no/sub/c"), moved("g/sub/c"));
+    }
+
+    #[cfg(feature = "cloud")]
+    #[test]
+    fn members_in_buckets_are_not_looked_for_before_they_are_entered() {
+        use crate::storage::any::AnyStorage;
+        use crate::storage::{CloudOptions, Settings};
+
+        let folders = Folders::new(&["g/copied"]);
+        let group = StoreKey::from(folders.path("g"));
+        let mut settings = Settings::default();
+        settings.set_typed("vfs.s3.endpoint_override", "http://127.0.0.1:1").unwrap();
+        let storage = AnyStorage::new(LocalStorage::new(), CloudOptions { settings, ..CloudOptions::default() });
+        let around = [group.clone()];
+        let find = |uri: &str| {
+            let (member_type, key) = (MemberType::Array, uri.into());
+            let member = GroupMember { member_type, relative: false, uri: uri.into(), name: None, deleted: false, key };
+            MemberPlaces::new(&storage, &group, &around).find(&member).unwrap()
+        };
+        assert_eq!(find("s3://bucket/deep/array"), (MemberPlace::Stored("s3://bucket/deep/array".into()), true));
+        assert_eq!(find("s3://bucket/copied"), (MemberPlace::Moved(group.join("copied")), true));
     }
 
     #[test]

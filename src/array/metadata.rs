@@ -132,7 +132,7 @@ impl Metadata {
         while !files.is_empty() {
             let later = files.split_off(files.len().min(FILES_AT_ONCE));
             let open = |one: TimedFile| GenericTile::open(context, &one.file).map(|tile| (one.file, tile));
-            for opened in together(&*context.storage, std::mem::replace(&mut files, later), open) {
+            for opened in together(&*context.storage, folder, std::mem::replace(&mut files, later), open) {
                 let (file, tile) = opened?;
                 metadata.add_file(&file, tile, &mut held)?;
             }

@@ -169,3 +169,81 @@ impl Names {
         Ok(kind)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::MemoryStorage;
+    use std::path::Path;
+
+    /// A fixture in memory that is watched, and its folder.
+    fn watched(fixture: &str) -> (Arc<MemoryStorage>, Arc<Context>, StoreKey) {
+        let folder = StoreKey::from("/array");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+        let storage = Arc::new(MemoryStorage::load(&path, &folder).unwrap());
+        let context = Arc::new(Context::new(storage.clone(), 1 << 20, 1, None));
+        context.watch.begin();
+        context.watch.note(&context, &folder).unwrap();
+        (storage, context, folder)
+    }
+
+    fn changes(context: &Arc<Context>) -> Changes {
+        context.watch.changes(context).unwrap()
+    }
+
+    #[test]
+    fn what_was_not_watched_is_not_known() {
+        let (storage, _, folder) = watched("arrays/dense/overlap");
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
+        context.watch.note(&context, &folder).unwrap();
+        assert_eq!(changes(&context), Changes::Unknown);
+    }
+
+    #[test]
+    fn commits_metadata_and_labels_are_changes_until_they_are_forgotten() {
+        let (storage, context, folder) = watched("arrays/dense/labels");
+        let none = Changes::OfArrays(Vec::new());
+        assert_eq!(changes(&context), none);
+        // Written, and not committed.
+        let fragment = "__1700000000000_1700000000000_0123456789abcdef0123456789abcdef_22";
+        storage.put(folder.join("__fragments").join(fragment).join("a0.tdb"), vec![0]);
+        assert_eq!(changes(&context), none);
+        let label = storage.keys().into_iter().find_map(|key| {
+            let path = str::from_utf8(key.below(&folder)?).ok()?.to_owned();
+            Some(path.strip_prefix("__labels/")?.split('/').next()?.to_owned())
+        });
+        let label = folder.join("__labels").join(label.unwrap());
+        for place in [
+            folder.join("__commits").join(format!("{fragment}.wrt")),
+            folder.join("__meta").join("__1700000000000_1700000000000_0123456789abcdef0123456789abcdef"),
+            folder.join("__schema").join("__1700000000000_1700000000000_0123456789abcdef0123456789abcdef"),
+            label.join("__commits").join(format!("{fragment}.wrt")),
+        ] {
+            storage.put(place.clone(), vec![]);
+            assert_eq!(changes(&context), Changes::OfArrays(vec![folder.clone()]), "{place}");
+            assert_eq!(changes(&context), Changes::OfArrays(vec![folder.clone()]), "looking remembers nothing");
+            context.watch.forget(Some(std::slice::from_ref(&folder)));
+            context.watch.note(&context, &folder).unwrap();
+            assert_eq!(changes(&context), none);
+        }
+    }
+
+    #[test]
+    fn an_array_that_is_gone_or_another_thing_may_change_what_is_a_member() {
+        let (storage, context, folder) = watched("arrays/dense/overlap");
+        let all = storage.keys();
+        all.iter().for_each(|key| assert!(storage.remove(key)));
+        assert_eq!(changes(&context), Changes::OfGroups);
+        storage.put(folder.join("__group").join("__tiledb_group.tdb"), vec![]);
+        assert_eq!(changes(&context), Changes::OfGroups);
+    }
+
+    #[test]
+    fn what_a_group_says_of_itself_may_change_what_is_a_member() {
+        let (storage, context, folder) = watched("arrays/groups/experiment");
+        assert_eq!((changes(&context), context.watch.groups()), (Changes::OfArrays(Vec::new()), vec![folder.clone()]));
+        let details = folder.join("__group").join("__1700000000000_1700000000000_0123456789abcdef0123456789abcdef_2");
+        storage.put(details, vec![0]);
+        assert_eq!(changes(&context), Changes::OfGroups);
+    }
+}

@@ -40,7 +40,7 @@ pub struct Fetcher {
     permits: Permits,
     /// Held by who has a unit that is too large to be kept.
     large: Mutex<()>,
-    batch_bytes: u64,
+    far_batch_bytes: u64,
     next_file: AtomicU64,
 }
 
@@ -49,16 +49,14 @@ type Missing<'c, 'u, U> = (&'u U, usize, Promise<'c, UnitKey, Decoded>);
 impl Fetcher {
     /// Keeps at most `budget` bytes of what was decoded; at most `threads` threads decode at once.
     pub fn new(storage: Arc<dyn Storage>, budget: usize, threads: usize) -> Self {
-        // No more than a part of what may be kept.
-        let batch_bytes =
-            if is_far(&*storage) { FAR_BATCH_BYTES.min(budget as u64 / 8).max(BATCH_BYTES) } else { BATCH_BYTES };
         Fetcher {
             storage,
             cache: Cache::new(budget),
             buffers: Arc::default(),
             permits: Permits::new(threads),
             large: Mutex::default(),
-            batch_bytes,
+            // No more than a part of what may be kept.
+            far_batch_bytes: FAR_BATCH_BYTES.min(budget as u64 / 8).max(BATCH_BYTES),
             next_file: AtomicU64::new(0),
         }
     }
@@ -173,7 +171,7 @@ impl Fetcher {
         match self.read_together(missing, &mut stored) {
             Ok(()) => stored,
             // It took its time to say so, and each of the others would.
-            Err(error @ Error::Io { .. }) if is_far(&*self.storage) => {
+            Err(error @ Error::Io { .. }) if missing.first().is_some_and(|(unit, ..)| self.is_far(*unit)) => {
                 missing.iter().map(|_| Err(error.clone())).collect()
             }
             Err(_) => missing.iter().map(|(unit, ..)| self.read_one(*unit)).collect(),
@@ -196,10 +194,24 @@ impl Fetcher {
             })?;
         }
         let read = |(file, mut ranges): (&StoreKey, Vec<ReadRange<'_>>)| self.storage.read_ranges(file, &mut ranges);
-        match is_far(&*self.storage) {
-            true => together(&*self.storage, files, read).into_iter().collect(),
-            false => files.into_iter().try_for_each(read),
+        match files.first().map(|(file, _)| *file) {
+            Some(file) if is_far(&*self.storage, file) => {
+                together(&*self.storage, file, files, read).into_iter().collect()
+            }
+            _ => files.into_iter().try_for_each(read),
         }
+    }
+
+    /// Whether the file of a unit, and with it those of the others of its column, is one that requests wait for.
+    fn is_far(&self, unit: &impl Unit) -> bool {
+        let mut is_far_away = false;
+        let looked = unit.for_each_stored(&mut |stored| is_far_away |= is_far(&*self.storage, stored.file));
+        looked.is_ok() && is_far_away
+    }
+
+    /// How many stored bytes units are fetched in together, of which this is the first.
+    fn batch_bytes(&self, unit: &impl Unit) -> u64 {
+        if self.is_far(unit) { self.far_batch_bytes } else { BATCH_BYTES }
     }
 
     fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {
@@ -324,13 +336,12 @@ impl<'a, U: Unit> Batches<'a, U> {
 
     /// Where the batch ends that begins with a unit: behind it at least.
     fn end_of_batch(&self, first: usize) -> usize {
+        let most = self.units.get(first).map_or(0, |unit| self.fetcher.batch_bytes(unit));
         let mut bytes = 0u64;
         let sizes = self.units[first..].iter().map(|unit| {
             bytes = bytes.saturating_add(unit.size());
             bytes
         });
-        (first + sizes.take_while(|bytes| *bytes <= self.fetcher.batch_bytes).count())
-            .max(first + 1)
-            .min(self.units.len())
+        (first + sizes.take_while(|bytes| *bytes <= most).count()).max(first + 1).min(self.units.len())
     }
 }

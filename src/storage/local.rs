@@ -206,7 +206,7 @@ impl Storage for LocalStorage {
         file.read_part(file.length.saturating_sub(most as u64), most).in_file(key)
     }
 
-    fn requests_at_once(&self) -> usize {
+    fn requests_at_once(&self, _: &StoreKey) -> usize {
         crate::threads::decoding()
     }
 

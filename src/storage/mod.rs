@@ -5,9 +5,12 @@
 //! * [`memory`]: objects in memory, as an object store has them
 //! * [`simulated`]: any storage made slow, failing or short on demand, which counts what is asked of it
 //! * [`cloud`]: object stores of the cloud, with the feature of that name
+//! * [`any`]: the local file system and object stores, by the key
 
 use crate::error::{Error, Locate, Result};
 
+#[cfg(feature = "cloud")]
+pub mod any;
 #[cfg(feature = "cloud")]
 pub mod cloud;
 mod descriptors;
@@ -147,9 +150,10 @@ pub trait Storage: Send + Sync {
         self.read_ranges(key, &mut [ReadRange { offset, into }])
     }
 
-    /// How many requests under way serve this storage best: as many as there are cores where they take no time, many
-    /// where each is a wait.
-    fn requests_at_once(&self) -> usize {
+    /// How many requests under way serve the storage of a key best: as many as there are cores where they take no time,
+    /// many where each is a wait.
+    fn requests_at_once(&self, key: &StoreKey) -> usize {
+        let _ = key;
         1
     }
 

@@ -202,7 +202,7 @@ impl Storage for SimulatedStorage {
             let asked = Asked::From { offset: first, most: last - first };
             self.request(key, asked, || self.inner.read_ranges(key, run))
         };
-        together(self, coalesce(&mut parts, COALESCING), read).into_iter().collect()
+        together(self, key, coalesce(&mut parts, COALESCING), read).into_iter().collect()
     }
 
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
@@ -214,7 +214,7 @@ impl Storage for SimulatedStorage {
         self.request(key, Asked::End { most: most as u64 }, || self.inner.read_end(key, most))
     }
 
-    fn requests_at_once(&self) -> usize {
+    fn requests_at_once(&self, _: &StoreKey) -> usize {
         AT_ONCE
     }
 

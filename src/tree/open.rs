@@ -18,6 +18,8 @@ use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
 use crate::format::folder::KEY_VALUE_SCHEMA;
 use crate::format::fragment::FRAGMENT_METADATA;
+#[cfg(feature = "cloud")]
+use crate::storage::any::AnyStorage;
 use crate::storage::{Listed, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
 
 /// A key file is 32 bytes or 64 digits; more than this is something else.
@@ -77,8 +79,7 @@ pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
     }
     let path = &local_path(path)?;
     let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let storage = LocalStorage::with_links(options.links);
-    open_stored_in(Arc::new(storage), &path.into(), options)
+    open_stored_in(local_storage(options), &path.into(), options)
 }
 
 /// As [`open_stored`], of any storage.
@@ -104,6 +105,18 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOp
         ObjectKind::Array => Stored::Array(open_listed(context, listing, window)?),
         ObjectKind::Group => Stored::Group(Group::open(context, folder, window)),
     })
+}
+
+/// Where a path leads, and what groups there lead to.
+#[cfg(feature = "cloud")]
+fn local_storage(options: &OpenOptions) -> Arc<dyn Storage> {
+    Arc::new(AnyStorage::new(LocalStorage::with_links(options.links), options.cloud.clone()))
+}
+
+/// Where a path leads.
+#[cfg(not(feature = "cloud"))]
+fn local_storage(options: &OpenOptions) -> Arc<dyn Storage> {
+    Arc::new(LocalStorage::with_links(options.links))
 }
 
 /// Where a URI of an object store leads.

@@ -6,6 +6,7 @@ mod cached;
 mod corpus;
 mod failing;
 mod http;
+mod live;
 mod others;
 mod proxy;
 mod same;

@@ -170,6 +170,12 @@ for name, uri in [("relative", "s3://written/group/relative"), ("absolute", "s3:
                   ("inner/nested", "s3://written/group/inner/nested")]:
     with tiledb.open(uri, ctx=ctx) as a:
         a[:]["v"].astype("<f8").tofile(f"{out}/{name.replace('/', '-')}")
+tiledb.group_create(f"{out}/here", ctx=ctx)
+dense(f"{out}/here/near", 4.0)
+with tiledb.Group(f"{out}/here", "w", ctx=ctx) as g:
+    g.add("near", name="near", relative=True)
+    g.add("s3://elsewhere/deep/absolute", name="array", relative=False)
+    g.add("s3://written/group", name="group", relative=False)
 config.save(f"{out}/config")
 "#;
 
@@ -182,6 +188,13 @@ fn what_libtiledb_writes_to_a_bucket_is_read_from_there() {
     assert!(written.status.success(), "{}", text(&written.stderr));
     let proxy = Proxy::start(server.address(), Duration::ZERO);
     let root = open("s3://written/group", &options(&proxy.url())).unwrap();
+    // A group of this machine leads there, too.
+    let here = open(out.path().join("here").to_str().unwrap(), &options(&proxy.url())).unwrap();
+    for (name, there) in [("array", "absolute"), ("group/inner/nested", "inner/nested")] {
+        let due = fs::read(out.path().join(there.replace('/', "-"))).unwrap();
+        assert!(read(&*here, &format!("{name}/v.f64")).unwrap() == due, "{name}");
+    }
+    assert_eq!(read(&*here, "near/v.f64").unwrap()[8..16], 4f64.to_le_bytes());
     for name in ["relative", "absolute", "inner/nested"] {
         let due = fs::read(out.path().join(name.replace('/', "-"))).unwrap();
         assert_eq!(due.len(), 64000);

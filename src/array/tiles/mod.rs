@@ -94,7 +94,7 @@ impl Tiles {
     ) -> Result<Self> {
         check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
         let most_at_once = (context.fetcher.cache().budget() as u64).max(ALWAYS_DECODED);
-        let (whole_tile, header_window) = match is_far(&*context.storage) {
+        let (whole_tile, header_window) = match is_far(&*context.storage, &path) {
             // Small enough for a small cache to keep several.
             true => (WHOLE_FAR_TILE.min(most_at_once / 8).max(WHOLE_TILE), FAR_WINDOW),
             false => (WHOLE_TILE, ChunkHeader::SIZE as u64),

@@ -511,7 +511,7 @@ impl Storage for ObjectStorage {
         self.read_from(key, length.saturating_sub(most as u64), most)
     }
 
-    fn requests_at_once(&self) -> usize {
+    fn requests_at_once(&self, _: &StoreKey) -> usize {
         self.window.most()
     }
 
