@@ -22,6 +22,7 @@ pub mod pam;
 pub mod parquet;
 mod presence;
 pub mod projjson;
+pub mod pyramid;
 pub mod raster;
 pub mod raw;
 pub mod sidecar;
@@ -31,6 +32,7 @@ pub mod text;
 pub mod tiff;
 pub mod var;
 pub mod wkt;
+mod xml;
 pub mod zarr;
 
 pub use column::{Column, Columns, Exported, Field, FormatResult, Labels, Metadatum, Unrepresentable};

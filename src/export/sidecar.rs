@@ -6,6 +6,7 @@ use super::georeference::Georeference;
 use super::number;
 use super::pam::Band;
 use super::raster::{Interleave, Raster, Scene};
+use super::xml::escape;
 use crate::format::datatype::Kind;
 
 /// Whether a `.vrt` can describe a field of an array with so many axes, and if not why.
@@ -234,11 +235,6 @@ pub fn mhd(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
 
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '_' } else { c }).collect()
-}
-
-fn escape(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use super::meta;
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::open::open_folder;
 use super::options::OpenOptions;
+use super::pyramid::{self, PICTURE, TIFF};
 use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers};
 use crate::array::{Group, ObjectKind, TimeWindow};
@@ -112,8 +113,8 @@ impl GroupFolder {
         let mut folder = FixedFolder::new(self.modified);
         let group = self.group.clone();
         folder.add_file("members.tsv", LazyFile::passing_text(self.modified, move || members_tsv(&group)));
-        let group = self.group.clone();
-        folder.add_file("group.json", LazyFile::passing_text(self.modified, move || group_json(&group)));
+        let (group, options) = (self.group.clone(), self.options.clone());
+        folder.add_file("group.json", LazyFile::passing_text(self.modified, move || group_json(&group, &options)));
         let group = self.group.clone();
         meta::add_to(&mut folder, self.modified, move || group.metadata());
         folder
@@ -134,6 +135,14 @@ impl GroupFolder {
         ZarrOfMembers::new(Arc::new(members), move || group.metadata())
     }
 
+    /// `tiff/`, where the group is a pyramid that can be a picture.
+    fn tiff(&self) -> Result<Option<Node>> {
+        let Some(Ok(picture)) = pyramid::picture(&self.group, &self.options)? else { return Ok(None) };
+        let mut folder = FixedFolder::new(self.modified);
+        folder.add_file(PICTURE, LazyFile::new(self.modified, move || Ok(picture.clone())));
+        Ok(Some(Node::Folder(Arc::new(folder))))
+    }
+
     fn history(&self) -> History {
         let (group, options) = (self.group.clone(), self.options.clone());
         let of_times = self.group.clone();
@@ -150,10 +159,12 @@ impl Folder for GroupFolder {
         match name {
             ABOUT => Ok(Some(Node::Folder(Arc::new(self.about())))),
             README => {
-                let group = self.group.clone();
-                Ok(Some(Node::File(Arc::new(LazyFile::text(self.modified, move || readme(&group))))))
+                let (group, options) = (self.group.clone(), self.options.clone());
+                let text = move || readme(&group, &options);
+                Ok(Some(Node::File(Arc::new(LazyFile::passing_text(self.modified, text)))))
             }
             ZARR => Ok(Some(Node::Folder(Arc::new(self.zarr())))),
+            TIFF => self.tiff(),
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
             _ => self.member(name),
         }

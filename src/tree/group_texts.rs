@@ -8,6 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::meta;
 use super::names::{FileNames, OF_GROUPS, escape};
+use super::options::OpenOptions;
+use super::pyramid::{self, PICTURE, State, TIFF};
 use super::texts::{in_line, with_large_integers_as_text};
 use super::time::extended;
 use crate::array::{Group, Member, MemberPlace, ObjectKind};
@@ -96,9 +98,19 @@ pub fn members_tsv(group: &Group) -> Result<(String, bool)> {
 }
 
 /// All that is known of the group itself, for machines; and whether that lasts.
-pub fn group_json(group: &Group) -> Result<(String, bool)> {
+pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let rows = rows(group)?;
-    let lasts = rows.iter().all(|row| row.lasts);
+    let mut lasts = rows.iter().all(|row| row.lasts);
+    let path = format!("{TIFF}/{PICTURE}");
+    let (mut files, mut not_listed) = (Vec::new(), Vec::new());
+    match pyramid::state(group, options) {
+        State::NoPyramid => {}
+        State::There => files.push(json!({"path": path, "format": "OME-TIFF"})),
+        State::LeftOut(reason, is_final) => {
+            lasts &= is_final;
+            not_listed.push(json!({"path": path, "reason": reason}));
+        }
+    }
     let members = rows
         .into_iter()
         .map(|row| json!({"name": row.name, "type": row.kind, "uri": row.uri, "path": row.path, "state": row.state}));
@@ -118,12 +130,14 @@ pub fn group_json(group: &Group) -> Result<(String, bool)> {
         "commits": group.commit_times()?,
         "members": members.collect::<Vec<_>>(),
         "metadata": metadata,
+        "files": files,
+        "not_listed": not_listed,
     });
     Ok((serde_json::to_string_pretty(&with_large_integers_as_text(all)).unwrap_or_default() + "\n", lasts))
 }
 
-/// README.txt: what this folder is, and what one can do with it.
-pub fn readme(group: &Group) -> Result<String> {
+/// README.txt: what this folder is, and what one can do with it. Also whether that lasts.
+pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let members = NamedMembers::new(group.members()?);
     let name = group.path().shown_name();
     let mut text = format!("{}: a TileDB group, as plain files\n", in_line(&name));
@@ -162,5 +176,21 @@ pub fn readme(group: &Group) -> Result<String> {
          The group as it was: a folder for each of its commits, with its members as of then:\n\
          \x20   ls .history\n"
     );
-    Ok(text)
+    let file = format!("{TIFF}/{PICTURE}");
+    let mut lasts = true;
+    match pyramid::state(group, options) {
+        State::NoPyramid => {}
+        State::There => {
+            let _ = write!(
+                text,
+                "All levels of the pyramid as one OME-TIFF, for tifffile, Bio-Formats (ImageJ, QuPath) and GDAL:\n\
+                 \x20   gdalinfo {file}\n"
+            );
+        }
+        State::LeftOut(reason, is_final) => {
+            lasts = is_final;
+            let _ = write!(text, "\nThere is no {file}: {}.\n", in_line(&reason));
+        }
+    }
+    Ok((text, lasts))
 }

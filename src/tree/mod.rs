@@ -28,6 +28,7 @@ mod notes;
 pub mod open;
 pub mod options;
 pub mod percent;
+mod pyramid;
 pub mod rasters;
 pub mod slice;
 pub mod sparse;

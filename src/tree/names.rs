@@ -56,7 +56,7 @@ pub const OF_ARRAYS: &[&str] = &[
 ];
 
 /// Our names in the folder of a group.
-pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr"];
+pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "tiff"];
 
 /// What a dimension is called wherever it is shown: its name; an anonymous one as TileDB-Py has it, `__dim_0`.
 pub fn dimension_name(schema: &ArraySchema, number: usize) -> Cow<'_, str> {

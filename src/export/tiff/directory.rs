@@ -1,12 +1,12 @@
-//! The directory of a BigTIFF: its header, tags in their order, and the values that do not fit beside their tag.
+//! The directories of a BigTIFF: tags in their order, and the values that do not fit beside their tag.
 
 use std::sync::Arc;
 
 use crate::export::compose::Repeat;
 use crate::export::content::Content;
 
-/// The header: little-endian, BigTIFF, offsets of 8 bytes, and that of the only directory.
-const HEADER: [u8; 16] = [b'I', b'I', 43, 0, 8, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
+/// The header: little-endian, BigTIFF, offsets of 8 bytes, and that of the first directory, which lies behind it.
+pub const HEADER: [u8; 16] = [b'I', b'I', 43, 0, 8, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
 
 /// Bytes of a tag.
 const TAG: u64 = 20;
@@ -14,26 +14,33 @@ const TAG: u64 = 20;
 /// Values of at most so many bytes lie in the tag itself.
 const INLINE: u64 = 8;
 
+/// Values begin at multiples of this.
+const PLACE: u64 = 8;
+
 /// The values of a tag.
+#[derive(Clone)]
 pub enum Value {
     Short(Vec<u16>),
     Long(Vec<u32>),
     Double(Vec<f64>),
-    Text(String),
+    /// With the NUL that ends it.
+    Text(Arc<Vec<u8>>),
+    /// Where directories are.
+    Directories(Vec<u64>),
     /// 64-bit numbers, which may be very many.
     Computed(Arc<dyn Content>),
 }
 
 impl Value {
+    pub fn text(text: &str) -> Self {
+        Value::Text(Arc::new(text.bytes().filter(|&byte| byte != 0).chain([0]).collect()))
+    }
+
     /// Its type in TIFF, how many values there are, and their bytes.
     fn parts(&self) -> (u16, u64, Arc<dyn Content>) {
         let parts = |kind, count: usize, bytes: Vec<u8>| (kind, count as u64, Arc::new(bytes) as Arc<dyn Content>);
         match self {
-            Value::Text(text) => {
-                // A NUL ends it.
-                let bytes: Vec<u8> = text.bytes().filter(|&byte| byte != 0).chain([0]).collect();
-                parts(2, bytes.len(), bytes)
-            }
+            Value::Text(text) => (2, text.len() as u64, text.clone()),
             Value::Short(values) => {
                 parts(3, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
             }
@@ -42,6 +49,9 @@ impl Value {
             }
             Value::Double(values) => {
                 parts(12, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            }
+            Value::Directories(places) => {
+                parts(18, places.len(), places.iter().flat_map(|place| place.to_le_bytes()).collect())
             }
             Value::Computed(content) => (16, content.len() / 8, content.clone()),
         }
@@ -61,32 +71,25 @@ impl Directory {
         self.tags.insert(place, (tag, value));
     }
 
-    /// Gives a tag another value, of the same type and number.
-    pub fn replace(&mut self, tag: u16, value: Value) {
-        if let Some((_, own)) = self.tags.iter_mut().find(|(known, _)| *known == tag) {
-            *own = value;
-        }
+    /// Bytes of the tags themselves, behind which are the values that have no room in them.
+    fn bytes_of_tags(&self) -> u64 {
+        (8 + TAG * self.tags.len() as u64 + 8).next_multiple_of(PLACE)
     }
 
-    /// Where the tags end, and the values that have no room in them begin.
-    fn end_of_tags(&self) -> u64 {
-        HEADER.len() as u64 + 8 + TAG * self.tags.len() as u64 + 8
-    }
-
-    /// Bytes of the header and all tags and values; `None` where they are too many.
+    /// Bytes of all tags and values, a multiple of 8; `None` where they are too many.
     pub fn length(&self) -> Option<u64> {
-        self.tags.iter().try_fold(self.end_of_tags(), |end, (_, value)| {
+        self.tags.iter().try_fold(self.bytes_of_tags(), |end, (_, value)| {
             let length = value.parts().2.len();
-            if length <= INLINE { Some(end) } else { end.checked_add(length)?.checked_next_multiple_of(8) }
+            if length <= INLINE { Some(end) } else { end.checked_add(length.checked_next_multiple_of(PLACE)?) }
         })
     }
 
-    /// The header and all tags and values, with zeros behind them up to the byte `end`.
-    pub fn contents(&self, end: u64) -> Vec<Arc<dyn Content>> {
-        let mut bytes = HEADER.to_vec();
-        bytes.extend((self.tags.len() as u64).to_le_bytes());
+    /// All tags and values of a directory that begins at the byte `start`, as many bytes as its length; `next` is where
+    /// the next begins, 0 for none.
+    pub fn contents(&self, start: u64, next: u64) -> Vec<Arc<dyn Content>> {
+        let mut bytes = (self.tags.len() as u64).to_le_bytes().to_vec();
         let mut behind: Vec<Arc<dyn Content>> = Vec::new();
-        let mut at = self.end_of_tags();
+        let mut at = start + self.bytes_of_tags();
         for (tag, value) in &self.tags {
             let (kind, count, content) = value.parts();
             bytes.extend(tag.to_le_bytes());
@@ -102,16 +105,15 @@ impl Directory {
                 continue;
             }
             bytes.extend(at.to_le_bytes());
-            let padded = length.next_multiple_of(8);
+            let padded = length.next_multiple_of(PLACE);
             behind.push(content);
             behind.push(Arc::new(Repeat::zeros(padded - length)));
             at += padded;
         }
-        // No directory follows.
-        bytes.extend([0; 8]);
+        bytes.extend(next.to_le_bytes());
+        bytes.resize(bytes.len().next_multiple_of(PLACE as usize), 0);
         let mut parts: Vec<Arc<dyn Content>> = vec![Arc::new(bytes)];
         parts.append(&mut behind);
-        parts.push(Arc::new(Repeat::zeros(end.saturating_sub(at))));
         parts
     }
 }

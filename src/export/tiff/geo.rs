@@ -73,7 +73,7 @@ pub fn add(directory: &mut Directory, place: &Georeference) {
         directory.add(DOUBLES, Value::Double(keys.doubles));
     }
     if !keys.texts.is_empty() {
-        directory.add(TEXTS, Value::Text(keys.texts));
+        directory.add(TEXTS, Value::text(&keys.texts));
     }
 }
 

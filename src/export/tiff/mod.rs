@@ -7,25 +7,33 @@
 //! * GeoTIFF: the EPSG's number of the coordinate system. A projected system without one is its well-known text, as Esri
 //!   and GDAL write it, a geographic one its ellipsoid and meridian. Pixels are areas.
 //! * The value that marks missing ones, and what is known of each band, are in GDAL's tags.
+//! * A pyramid of pictures has a directory for each plane, with those of its smaller levels as SubIFDs, and OME-XML.
 //!
-//! Sources: TIFF 6.0 and the BigTIFF design; OGC GeoTIFF 1.1; GDAL's GTiff driver for tags 42112 and 42113.
+//! Sources: TIFF 6.0 and the BigTIFF design; Adobe's TIFF Technical Note 1 for SubIFDs; OGC GeoTIFF 1.1; GDAL's GTiff
+//! driver for tags 42112 and 42113; the OME-TIFF specification.
 
 mod directory;
 mod geo;
+mod ome;
+mod page;
+mod pyramid;
 mod tiles;
 
 use std::sync::Arc;
 
 use super::boxes::Boxes;
 use super::column::{Field, FormatResult, Unrepresentable};
-use super::compose::Concat;
+use super::compose::{Concat, Repeat};
 use super::content::Content;
 use super::number;
 use super::pam::Band;
-use super::raster::{Interleave, Raster, Scene};
-use crate::format::datatype::Kind;
-use directory::{Directory, Value};
-use tiles::{Computed, Layout, Tiles};
+use super::raster::{Interleave, Raster, Scene, line_and_sample_axes};
+use super::xml::escape;
+use crate::format::datatype::Datatype;
+use directory::{HEADER, Value};
+use page::{Page, Photometric};
+pub use pyramid::{check_levels, ome_tiff};
+use tiles::{Axes, Layout, Tiles};
 
 /// Whether a TIFF can hold a field of an array with so many axes, and if not why.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
@@ -38,84 +46,70 @@ pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
     Raster::check(field, rank)
 }
 
-/// Tags that more than one place needs.
-const STRIPS: [u16; 2] = [273, 279];
-const TILES: [u16; 2] = [324, 325];
-
 /// The picture of a column whose cells can be had box by box. No cell is read.
 pub fn tiff(cells: &Arc<dyn Boxes>, scene: &Scene) -> FormatResult<Arc<dyn Content>> {
     let field = cells.field();
     check(field, cells.shape().len())?;
     let raster = Raster::of(field, cells.shape(), scene.band_axis)?;
-    let too_large = || Unrepresentable::new("a TIFF has up to 2^31-1 columns and lines, 65535 bands and 2^63 bytes");
-    let [samples, lines] = [raster.samples, raster.lines].map(|length| u32::try_from(length).ok());
-    let (Some(samples), Some(lines), Ok(bands)) = (samples, lines, u16::try_from(raster.bands)) else {
-        return Err(too_large());
-    };
-    if samples == 0 || lines == 0 || bands == 0 || samples > i32::MAX as u32 || lines > i32::MAX as u32 {
-        return Err(Unrepresentable::new(
-            "a TIFF has a column, a line and a band at least, and up to 2^31-1 of the first two",
-        ));
-    }
-    let layout = Layout::of(&raster, &**cells, scene.band_axis).ok_or_else(too_large)?;
-    let bits = 8 * field.datatype.size() as u16;
-    let form = match field.datatype.kind() {
-        Kind::Float => 3,
-        Kind::Signed => 2,
-        _ => 1,
-    };
+    let bands = u16::try_from(raster.bands).ok().filter(|&bands| bands > 0).ok_or_else(too_large)?;
+    check_size([raster.samples, raster.lines])?;
     let is_contiguous = raster.interleave == Interleave::Pixels;
     let is_picture = are_colours(scene) || is_contiguous && scene.bands.iter().all(|band| band.colour.is_none());
-    let is_rgb = bits == 8 && form == 1 && (3..=4).contains(&bands) && is_picture;
-    let mut directory = Directory::default();
-    directory.add(256, Value::Long(vec![samples]));
-    directory.add(257, Value::Long(vec![lines]));
-    directory.add(258, Value::Short(vec![bits; bands.into()]));
-    directory.add(259, Value::Short(vec![1]));
-    directory.add(262, Value::Short(vec![if is_rgb { 2 } else { 1 }]));
-    directory.add(277, Value::Short(vec![bands]));
-    directory.add(284, Value::Short(vec![if is_contiguous || bands == 1 { 1 } else { 2 }]));
-    directory.add(339, Value::Short(vec![form; bands.into()]));
-    let extra = bands - if is_rgb { 3 } else { 1 };
-    if extra > 0 {
-        // The fourth of a picture is its opacity, of others nothing is said.
-        directory.add(338, Value::Short(vec![if is_rgb { 2 } else { 0 }; extra.into()]));
-    }
-    let [offsets, counts] = match layout.tile() {
-        Some([width, height]) => {
-            directory.add(322, Value::Long(vec![width]));
-            directory.add(323, Value::Long(vec![height]));
-            TILES
-        }
-        None => {
-            directory.add(278, Value::Long(vec![layout.lines()]));
-            STRIPS
-        }
+    let photometric = match palette(field, scene) {
+        Some(colours) if bands == 1 => Photometric::Palette(colours),
+        _ if field.datatype == Datatype::UInt8 && (3..=4).contains(&bands) && is_picture => Photometric::Rgb,
+        _ => Photometric::Grey,
     };
-    if let Some(place) = &scene.place {
-        geo::add(&mut directory, place);
-    }
-    if let Some(text) = of_bands(scene, bands) {
-        directory.add(42112, Value::Text(text));
-    }
-    if let Some(no_data) = field.no_data.as_deref().and_then(|value| number::text(field.datatype, value)) {
-        directory.add(42113, Value::Text(no_data));
-    }
-    let layout = Arc::new(layout);
-    let numbers = |of: fn(&Layout, u64, u64) -> u64, start: u64| {
-        let layout = layout.clone();
-        Value::Computed(Arc::new(Computed::new(layout.count(), move |number| of(&layout, number, start))))
+    let axes = axes(cells.shape().len(), scene.band_axis, is_contiguous).ok_or_else(too_large)?;
+    let layout = Arc::new(Layout::of(&**cells, axes).ok_or_else(too_large)?);
+    let page = Page { layout: layout.clone(), datatype: field.datatype, bands, is_contiguous, photometric };
+    let directory = |start: u64| {
+        let mut directory = page.directory(0..layout.count(), start);
+        if let Some(place) = &scene.place {
+            geo::add(&mut directory, place);
+        }
+        if let Some(text) = of_bands(scene, bands) {
+            directory.add(42112, Value::text(&text));
+        }
+        if let Some(no_data) = field.no_data.as_deref().and_then(|value| number::text(field.datatype, value)) {
+            directory.add(42113, Value::text(&no_data));
+        }
+        directory
     };
-    directory.add(counts, numbers(|layout, number, _| layout.length(number), 0));
-    directory.add(offsets, numbers(|_, _, _| 0, 0));
-    // Where the tiles begin does not change the directory's length.
-    let start = directory.length().and_then(|length| length.checked_next_multiple_of(ALIGNMENT));
-    let start = start.filter(|start| start.checked_add(layout.bytes()).is_some_and(|end| end <= i64::MAX as u64));
-    let start = start.ok_or_else(too_large)?;
-    directory.replace(offsets, numbers(|layout, number, start| start + layout.offset(number), start));
-    let mut parts = directory.contents(start);
+    let end = directory(0).length().and_then(|length| length.checked_add(HEADER.len() as u64)).ok_or_else(too_large)?;
+    let start = start_of_tiles(end, &layout).ok_or_else(too_large)?;
+    let mut parts: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec())];
+    parts.append(&mut directory(start).contents(HEADER.len() as u64, 0));
+    parts.push(Arc::new(Repeat::zeros(start - end)));
     parts.push(Arc::new(Tiles::new(cells.clone(), layout)));
     Ok(Arc::new(Concat::new(parts)))
+}
+
+fn too_large() -> Unrepresentable {
+    Unrepresentable::new("a TIFF has a band at least and up to 65535, and up to 2^63 bytes")
+}
+
+/// Whether a picture may have so many columns and lines.
+fn check_size(size: [u64; 2]) -> FormatResult<()> {
+    match size.iter().all(|length| (1..=i32::MAX as u64).contains(length)) {
+        true => Ok(()),
+        false => Err(Unrepresentable::new("a TIFF has a column and a line at least, and up to 2^31-1 of each")),
+    }
+}
+
+/// What the axes of an array of so many are in its picture.
+fn axes(rank: usize, band_axis: Option<usize>, is_contiguous: bool) -> Option<Axes> {
+    // Of two axes none is that of the bands; these are several values a cell.
+    let band_axis = if rank == 2 { None } else { Some(band_axis.unwrap_or(0)) };
+    let [lines, samples] = line_and_sample_axes(rank, band_axis)?;
+    let planes = band_axis.filter(|_| !is_contiguous);
+    Some(Axes { lines, samples, bands: band_axis.filter(|_| is_contiguous), planes: planes.into_iter().collect() })
+}
+
+/// The first byte from `end` on where the tiles of a picture may begin; `None` where they then end too late.
+fn start_of_tiles(end: u64, layout: &Layout) -> Option<u64> {
+    let start = end.checked_next_multiple_of(ALIGNMENT)?;
+    start.checked_add(layout.bytes()).filter(|&end| end <= i64::MAX as u64).map(|_| start)
 }
 
 /// The tiles begin at a multiple of this, so that a reader's pages hold whole values.
@@ -126,12 +120,25 @@ fn are_colours(scene: &Scene) -> bool {
     colours.eq(["Red", "Green", "Blue"].map(Some))
 }
 
+/// The colours of the values of the only band, as TIFF has them, which knows no opacity; `None` where there are none.
+fn palette(field: &Field, scene: &Scene) -> Option<Vec<u16>> {
+    let count = match field.datatype {
+        Datatype::UInt8 => 1 << 8,
+        Datatype::UInt16 => 1 << 16,
+        _ => return None,
+    };
+    let [Band { palette, .. }] = &scene.bands[..] else { return None };
+    let part = |value: usize, part: usize| {
+        let part = palette.get(value).map_or(0, |colour| colour[part].clamp(0, 255));
+        // From 8 bits to 16.
+        part.unsigned_abs() * 257
+    };
+    let of_part = |place: usize| (0..count).map(move |value| part(value, place));
+    (!palette.is_empty()).then(|| (0..3).flat_map(of_part).collect())
+}
+
 /// What is known of the bands, as GDAL writes it into its tag; `None` where that is nothing.
 fn of_bands(scene: &Scene, bands: u16) -> Option<String> {
-    let escape = |text: &str| {
-        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>()
-    };
     let items = |(number, band): (usize, &Band)| {
         let said = [
             ("DESCRIPTION", "description", band.description.clone()),

@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::export::boxes::{Boxes, Framed};
 use crate::export::content::{Content, check_range};
 use crate::export::element::by_elements;
-use crate::export::raster::{Interleave, Raster, line_and_sample_axes};
 use crate::read::Output;
 
 /// TIFF has tiles whose sides are multiples of this.
@@ -23,12 +22,29 @@ const KEPT: usize = 16;
 /// Reading ahead goes by as many tiles as have about this many bytes.
 const BAND: u64 = 1 << 20;
 
+/// A longer strip is cut into tiles, though these are not the array's.
+const MOST_STRIP: u64 = 32 << 20;
+
+/// What a picture has along each axis of an array. Those that are not named here have one index.
+#[derive(Debug, Clone)]
+pub struct Axes {
+    pub lines: usize,
+    pub samples: usize,
+    /// The bands of a pixel that lie together.
+    pub bands: Option<usize>,
+    /// For each combination of their indices there is a plane; those of the last axis follow each other.
+    pub planes: Vec<usize>,
+}
+
 /// Which of the cells are in which tile or strip, counted from the first of the first plane on.
 pub struct Layout {
-    raster: Raster,
-    /// The axes of lines, samples and bands among those of the array.
-    axes: [Option<usize>; 3],
-    rank: usize,
+    axes: Axes,
+    /// The lengths of the array's axes.
+    shape: Vec<u64>,
+    /// Columns and lines of a plane.
+    samples: u64,
+    lines: u64,
+    planes: u64,
     /// Columns and lines of a tile; of a strip the columns are all.
     width: u64,
     height: u64,
@@ -41,42 +57,53 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a raster's cells; `None` where it has too many bytes.
-    pub fn of(raster: &Raster, cells: &dyn Boxes, band_axis: Option<usize>) -> Option<Self> {
-        let rank = cells.shape().len();
-        let values_are_bands = rank == 2;
-        let band_axis = if values_are_bands { None } else { Some(band_axis.unwrap_or(0)) };
-        let [lines, samples] = line_and_sample_axes(rank, band_axis)?;
-        let extents = cells.extents();
-        let (wide, high) = (*extents.get(samples)?, *extents.get(lines)?);
-        let is_tiled = wide.is_multiple_of(SIDE) && high.is_multiple_of(SIDE);
+    /// The layout of cells of which there is one at least; `None` where they have too many bytes.
+    pub fn of(cells: &dyn Boxes, axes: Axes) -> Option<Self> {
+        let (shape, extents) = (cells.shape().to_vec(), cells.extents());
+        let length = |axis: usize| shape.get(axis).copied().filter(|&length| length > 0);
+        let (samples, lines) = (length(axes.samples)?, length(axes.lines)?);
+        let (wide, high) = (*extents.get(axes.samples)?, *extents.get(axes.lines)?);
+        let planes = axes.planes.iter().try_fold(1u64, |all, &axis| all.checked_mul(length(axis)?))?;
+        let pixel = cells.field().cell_size()?.checked_mul(axes.bands.map_or(Some(1), length)?)?;
+        // A tile may end behind the picture, but not within the array's next.
+        let fits = wide.is_multiple_of(SIDE) && (high.is_multiple_of(SIDE) || high >= lines && wide < samples);
+        let strip = samples.checked_mul(high.min(lines))?.checked_mul(pixel)?;
+        let is_tiled = fits || wide < samples && strip > MOST_STRIP;
         // A tile that is longer than the picture holds no more of it.
-        let side = |extent: u64, length: u64| Some(extent.min(length.checked_next_multiple_of(SIDE)?));
+        let side = |extent: u64, length: u64| extent.min(length).checked_next_multiple_of(SIDE);
         let (width, height) = match is_tiled {
-            true => (side(wide, raster.samples)?, side(high, raster.lines)?),
-            false => (raster.samples, high.min(raster.lines)),
+            true => (side(wide, samples)?, side(high, lines)?),
+            false => (samples, high.min(lines)),
         };
-        let is_contiguous = raster.interleave == Interleave::Pixels;
-        let size = cells.field().datatype.size() as u64;
-        let pixel = if is_contiguous { size.checked_mul(raster.bands)? } else { size };
-        let (across, down) = (raster.samples.div_ceil(width), raster.lines.div_ceil(height));
+        let (across, down) = (samples.div_ceil(width), lines.div_ceil(height));
         let tiles_of_plane = across.checked_mul(down)?;
         let plane_bytes = match is_tiled {
             true => tiles_of_plane.checked_mul(width)?.checked_mul(height)?.checked_mul(pixel)?,
-            false => raster.samples.checked_mul(raster.lines)?.checked_mul(pixel)?,
+            false => samples.checked_mul(lines)?.checked_mul(pixel)?,
         };
-        let layout = Layout {
-            raster: raster.clone(),
-            axes: [Some(lines), Some(samples), band_axis],
-            rank,
+        plane_bytes.checked_mul(planes).filter(|&bytes| bytes <= i64::MAX as u64)?;
+        Some(Layout {
+            axes,
+            shape,
+            samples,
+            lines,
+            planes,
             width,
             height,
             is_tiled,
             pixel,
             tiles_of_plane,
             plane_bytes,
-        };
-        plane_bytes.checked_mul(layout.planes()).filter(|&bytes| bytes <= i64::MAX as u64).map(|_| layout)
+        })
+    }
+
+    /// Columns and lines of the picture.
+    pub fn size(&self) -> [u64; 2] {
+        [self.samples, self.lines]
+    }
+
+    pub fn planes(&self) -> u64 {
+        self.planes
     }
 
     /// The sides of a tile; `None` of strips.
@@ -86,22 +113,24 @@ impl Layout {
     }
 
     /// Lines of a strip.
-    pub fn lines(&self) -> u32 {
+    pub fn lines_of_strip(&self) -> u32 {
         u32::try_from(self.height).unwrap_or(u32::MAX)
-    }
-
-    fn planes(&self) -> u64 {
-        if self.raster.interleave == Interleave::Pixels { 1 } else { self.raster.bands }
     }
 
     /// How many tiles or strips there are.
     pub fn count(&self) -> u64 {
-        self.tiles_of_plane.saturating_mul(self.planes())
+        self.tiles_of_plane.saturating_mul(self.planes)
+    }
+
+    /// Those of a plane.
+    pub fn tiles_of_plane(&self, plane: u64) -> Range<u64> {
+        let first = plane.saturating_mul(self.tiles_of_plane);
+        first..first.saturating_add(self.tiles_of_plane)
     }
 
     /// Bytes of all of them.
     pub fn bytes(&self) -> u64 {
-        self.plane_bytes.saturating_mul(self.planes())
+        self.plane_bytes.saturating_mul(self.planes)
     }
 
     /// Bytes of each but the last strip of a plane.
@@ -126,25 +155,30 @@ impl Layout {
 
     /// The cells of a tile that lie within the picture, and the lengths that it has itself.
     fn cells(&self, number: u64) -> Option<(IndexBox, Vec<u64>)> {
-        let (plane, tile) = (number / self.tiles_of_plane, number % self.tiles_of_plane);
-        let across = self.raster.samples.div_ceil(self.width);
+        let (mut plane, tile) = (number / self.tiles_of_plane, number % self.tiles_of_plane);
+        let across = self.samples.div_ceil(self.width);
         let (line, sample) = (tile / across * self.height, tile % across * self.width);
-        let mut cells = IndexBox { first: vec![0; self.rank], count: vec![1; self.rank] };
-        let mut frame = vec![1; self.rank];
-        let mut set = |axis: Option<usize>, first: u64, count: u64, framed: u64| {
-            let axis = axis?;
+        let rank = self.shape.len();
+        let mut cells = IndexBox { first: vec![0; rank], count: vec![1; rank] };
+        let mut frame = vec![1; rank];
+        let mut set = |axis: usize, first: u64, count: u64, framed: u64| {
             *cells.first.get_mut(axis)? = first;
             *cells.count.get_mut(axis)? = count;
             *frame.get_mut(axis)? = framed;
             Some(())
         };
-        let lines = self.height.min(self.raster.lines.checked_sub(line)?);
-        let samples = self.width.min(self.raster.samples.checked_sub(sample)?);
-        set(self.axes[0], line, lines, if self.is_tiled { self.height } else { lines })?;
-        set(self.axes[1], sample, samples, self.width)?;
-        if let Some(axis) = self.axes[2] {
-            let (first, count) = if self.planes() == 1 { (0, self.raster.bands) } else { (plane, 1) };
-            set(Some(axis), first, count, count)?;
+        let lines = self.height.min(self.lines.checked_sub(line)?);
+        let samples = self.width.min(self.samples.checked_sub(sample)?);
+        set(self.axes.lines, line, lines, if self.is_tiled { self.height } else { lines })?;
+        set(self.axes.samples, sample, samples, self.width)?;
+        if let Some(axis) = self.axes.bands {
+            let bands = *self.shape.get(axis)?;
+            set(axis, 0, bands, bands)?;
+        }
+        for &axis in self.axes.planes.iter().rev() {
+            let length = *self.shape.get(axis)?;
+            set(axis, plane % length, 1, 1)?;
+            plane /= length;
         }
         Some((cells, frame))
     }

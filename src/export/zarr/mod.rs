@@ -32,6 +32,7 @@ use serde_json::{Map, Value};
 use super::boxes::{BoxedColumns, box_of_tile};
 use super::column::{Field, FormatResult, Metadatum};
 use super::content::Content;
+use super::pyramid::Pyramid;
 use crate::array::dense::IndexBox;
 use crate::error::Result;
 
@@ -115,7 +116,7 @@ pub fn zarr(columns: &BoxedColumns) -> Group {
 pub fn of_group(metadata: &[Metadatum]) -> String {
     let mut attributes: Map<String, Value> =
         metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();
-    if let Some(ome) = ngff::ome(metadata) {
+    if let Some(ome) = Pyramid::of(metadata).and_then(|pyramid| ngff::ome(&pyramid)) {
         attributes.insert("ome".to_owned(), ome);
     }
     json::pretty(&serde_json::json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}))
