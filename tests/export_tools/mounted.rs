@@ -213,8 +213,10 @@ fn tifffile_and_rasterio_open_the_pictures() {
 }
 
 #[test]
-fn ome_zarr_opens_a_pyramid_of_pictures() {
-    made_and_checked("numpy, tiledb, zarr, dask.array, ome_zarr.reader", "pyramid_files.py");
+fn ome_zarr_tifffile_and_gdal_open_a_pyramid_of_pictures() {
+    // Without gdalinfo the others look at it.
+    has("gdalinfo");
+    made_and_checked("numpy, tifffile, tiledb, zarr, dask.array, ome_zarr.reader", "pyramid_files.py");
 }
 
 #[test]

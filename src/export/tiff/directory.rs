@@ -117,3 +117,22 @@ impl Directory {
         parts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::compose::Concat;
+
+    #[test]
+    fn a_directory_is_as_long_as_it_says() {
+        for tags in 1..5 {
+            for length in 1..20 {
+                let mut directory = Directory::default();
+                (0..tags).for_each(|tag| directory.add(256 + tag, Value::Text(Arc::new(vec![1; length]))));
+                let contents = Concat::new(directory.contents(16, 0));
+                assert_eq!(directory.length(), Some(contents.len()), "{tags} tags of {length} bytes");
+                assert!(contents.len().is_multiple_of(PLACE));
+            }
+        }
+    }
+}

@@ -131,10 +131,11 @@ fn tiles_and_strips_have_every_pixel() {
         let file = read_all(&*picture(shape, extents, &Scene { band_axis, ..Scene::default() }));
         (pixels(&file), tags(&file))
     };
-    for extents in [[16, 32], [32, 16], [5, 7], [1, 40], [100, 100], [64, 48]] {
+    for extents in [[16, 32], [32, 16], [5, 7], [1, 40], [100, 100], [64, 48], [37, 16]] {
         let (flat, said) = of(&[37, 40], &extents, None);
         assert_eq!(flat, (0..37 * 40).collect::<Vec<_>>(), "{extents:?}");
-        assert_eq!(said.contains_key(&322), extents[0] % 16 == 0 && extents[1] % 16 == 0);
+        // One that ends with the array is filled up.
+        assert_eq!(said.contains_key(&322), (extents[0] % 16 == 0 || extents == [37, 16]) && extents[1] % 16 == 0);
         let with_bands = |extent: u64, place: usize| {
             let mut all = extents.to_vec();
             all.insert(place, extent);
@@ -151,6 +152,24 @@ fn tiles_and_strips_have_every_pixel() {
         let (pixels, said) = of(&[37, 40, 3], &with_bands(3, 2), Some(2));
         assert_eq!((pixels, said[&284][0]), (by([1, 120, 3]), 1));
     }
+}
+
+#[test]
+fn strips_that_are_too_long_are_cut() {
+    let cells: Arc<dyn Boxes> = Arc::new(Counted {
+        field: Field::new("a", Datatype::UInt16),
+        shape: vec![2000, 1 << 20],
+        extents: vec![1000, 1000],
+    });
+    let content = tiff(&cells, &Scene::default()).unwrap();
+    let mut head = vec![0; 1 << 16];
+    content.read_at(0, &mut head).unwrap();
+    let said = tags(&head);
+    assert_eq!((said[&322][0], said[&323][0]), (1008, 1008));
+    // The first pixel of the second tile.
+    let mut pixel = [0; 2];
+    content.read_at(said[&324][1], &mut pixel).unwrap();
+    assert_eq!(u16::from_le_bytes(pixel), 1008);
 }
 
 #[test]

@@ -1,67 +1,160 @@
-"""ome-zarr opens zarr/ of a mounted pyramid of pictures, as TileDB-BioImaging writes them: every value is libtiledb's."""
+"""ome-zarr opens zarr/ of a mounted pyramid of pictures, as TileDB-BioImaging writes them, and tifffile and GDAL open
+its OME-TIFF: every value is libtiledb's."""
 
 import json
 import os
+import shutil
+import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
+import tifffile
 import tiledb
-import zarr
 
-SHAPES = [(3, 100, 130), (3, 50, 65), (3, 25, 33)]
 XML = '<OME><Image><Pixels PhysicalSizeX="0.5" PhysicalSizeY="0.25"/></Image></OME>'
 PIXELS = {"C": 1, "Y": 0.25, "X": 0.5}
+NAMES = ["first", "second & <third>", "µ"]
+COLOURS = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+OME = "{http://www.openmicroscopy.org/Schemas/OME/2016-06}"
+
+# The axes of each pyramid, the shapes of its levels, the type of its values, and how many samples of a pixel lie side by
+# side along X (as where pictures are compressed as WebP).
+PYRAMIDS = {
+    "channels": ("CYX", [(3, 100, 130), (3, 50, 65), (3, 25, 33)], "u1", 1),
+    "together": ("YXC", [(100, 130, 3), (50, 65, 3)], "u1", 1),
+    "side_by_side": ("YX", [(100, 390), (50, 195)], "u1", 3),
+    "times": ("TCZYX", [(2, 3, 4, 60, 70), (2, 3, 4, 30, 35)], "u2", 1),
+    "alone": ("YX", [(100, 130)], "f4", 1),
+    "across": ("XY", [(100, 130)], "u1", 1),
+}
 
 
-def values(level):
-    return np.random.default_rng(level).integers(0, 256, SHAPES[level], dtype="u1")
+def values(shape, dtype):
+    return (np.random.default_rng(len(shape)).random(shape) * 60000).astype(dtype)
 
 
 def make():
-    tiledb.Group.create("pyramid")
-    for level, shape in enumerate(SHAPES):
-        name = f"l_{level}.tdb"
-        dims = [tiledb.Dim(axis, (0, length - 1), min(length, 32), dtype="u4") for axis, length in zip("CYX", shape)]
-        tiledb.Array.create(f"pyramid/{name}", tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr("intensity", dtype="u1")]))
-        with tiledb.open(f"pyramid/{name}", "w") as array:
-            array[:] = values(level)
-            array.meta["level"] = level
-        with tiledb.Group("pyramid", "w") as group:
-            group.add(name, name, relative=True)
-    levels = [{"level": level, "name": f"l_{level}.tdb", "axes": "CYX", "shape": shape} for level, shape in enumerate(SHAPES)]
-    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
-    channels = [{"id": name, "name": name, "color": dict(zip(("red", "green", "blue", "alpha"), (*colour, 255))), "min": 0.0, "max": 255.0}
-                for name, colour in zip(("first", "second", "third"), colours)]
-    with tiledb.Group("pyramid", "w") as group:
-        group.meta["dataset_type"] = "BIOIMG"
-        group.meta["axes"] = "CYX"
-        group.meta["levels"] = json.dumps(levels)
-        group.meta["metadata"] = json.dumps({"channels": {"intensity": channels}, "axes": []})
-        group.meta["original_metadata"] = json.dumps({"ome_metadata": XML})
-    print("pyramid")
+    for pyramid, (axes, shapes, dtype, samples) in PYRAMIDS.items():
+        tiledb.Group.create(pyramid)
+        for level, shape in enumerate(shapes):
+            name = f"l_{level}.tdb"
+            dims = [tiledb.Dim(axis, (0, length - 1), min(length, 32 * samples), dtype="u4") for axis, length in zip(axes, shape)]
+            tiledb.Array.create(f"{pyramid}/{name}", tiledb.ArraySchema(tiledb.Domain(*dims), [tiledb.Attr("intensity", dtype=dtype)]))
+            with tiledb.open(f"{pyramid}/{name}", "w") as array:
+                array[:] = values(shape, dtype)
+                array.meta["level"] = level
+            with tiledb.Group(pyramid, "w") as group:
+                group.add(name, name, relative=True)
+        levels = [{"level": level, "name": f"l_{level}.tdb", "axes": axes, "shape": shape} for level, shape in enumerate(shapes)]
+        channels = [{"id": name, "name": name, "color": dict(zip(("red", "green", "blue", "alpha"), (*colour, 255))), "min": 0.0, "max": 255.0}
+                    for name, colour in zip(NAMES, COLOURS)]
+        with tiledb.Group(pyramid, "w") as group:
+            group.meta["dataset_type"] = "BIOIMG"
+            group.meta["axes"] = axes
+            group.meta["levels"] = json.dumps(levels)
+            group.meta["pixel_depth"] = json.dumps({str(level): samples for level in range(len(shapes))})
+            group.meta["metadata"] = json.dumps({"channels": {"intensity": channels}, "axes": [], "timeIncrement": 2.5, "timeIncrementUnit": "ms"})
+            group.meta["original_metadata"] = json.dumps({"ome_metadata": XML})
+        print(pyramid)
 
 
-def check():
+def stored(pyramid, level):
+    with tiledb.open(f"{pyramid}/l_{level}.tdb") as array:
+        found = array[:]
+    return found if isinstance(found, np.ndarray) else found["intensity"]
+
+
+def plane(pyramid, level, band):
+    """The pixels of the first page, where it has several bands of one of these."""
+    axes, _, _, samples = PYRAMIDS[pyramid]
+    found = stored(pyramid, level)
+    if samples > 1:
+        found = found.reshape(len(found), -1, samples)
+    return found[..., band] if axes == "YXC" or samples > 1 else found.reshape(-1, *found.shape[-2:])[0]
+
+
+def check_zarr():
+    import zarr
     from ome_zarr.io import parse_url
     from ome_zarr.reader import Reader
 
-    path = "mnt_pyramid/zarr"
-    assert "zarr" not in os.listdir("mnt_pyramid")
+    path, (axes, shapes, _, _) = "mnt_channels/zarr", PYRAMIDS["channels"]
+    assert "zarr" not in os.listdir("mnt_channels")
     group = zarr.open_group(path, mode="r")
-    assert sorted(group.group_keys()) == [f"l_{level}.tdb" for level in range(len(SHAPES))]
+    assert sorted(group.group_keys()) == [f"l_{level}.tdb" for level in range(len(shapes))]
     [scales] = group.attrs["ome"]["multiscales"]
     [node] = [node for node in Reader(parse_url(path))() if node.data]
-    assert len(node.data) == len(SHAPES)
-    for level, (data, shape) in enumerate(zip(node.data, SHAPES)):
-        with tiledb.open(f"pyramid/l_{level}.tdb") as array:
-            expected = array[:]["intensity"]
-        assert np.array_equal(expected, values(level)) and np.array_equal(data.compute(), expected), level
+    assert len(node.data) == len(shapes)
+    for level, (data, shape) in enumerate(zip(node.data, shapes)):
+        assert np.array_equal(data.compute(), stored("channels", level)), level
         [transformation] = scales["datasets"][level]["coordinateTransformations"]
-        assert transformation["scale"] == [PIXELS[axis] * whole / own for axis, whole, own in zip("CYX", SHAPES[0], shape)]
-        assert zarr.open_array(f"{path}/{scales['datasets'][level]['path']}", mode="r").metadata.dimension_names == tuple("CYX")
-    assert [axis["name"] for axis in node.metadata["axes"]] == list("CYX")
-    assert node.metadata["channel_names"] == ["first", "second", "third"], node.metadata
-    print(len(SHAPES))
+        assert transformation["scale"] == [PIXELS[axis] * whole / own for axis, whole, own in zip(axes, shapes[0], shape)]
+        assert zarr.open_array(f"{path}/{scales['datasets'][level]['path']}", mode="r").metadata.dimension_names == tuple(axes)
+    assert [axis["name"] for axis in node.metadata["axes"]] == list(axes)
+    assert node.metadata["channel_names"] == NAMES, node.metadata
+    # Samples side by side are no axis that NGFF knows.
+    assert "ome" not in zarr.open_group("mnt_side_by_side/zarr", mode="r").attrs
+
+
+def check_tifffile(pyramid):
+    axes, shapes, dtype, samples = PYRAMIDS[pyramid]
+    path = f"mnt_{pyramid}/tiff/intensity.ome.tif"
+    assert "tiff" not in os.listdir(f"mnt_{pyramid}") and os.listdir(f"mnt_{pyramid}/tiff") == ["intensity.ome.tif"]
+    with tifffile.TiffFile(path) as tif:
+        assert tif.is_bigtiff and tif.is_ome
+        [series] = tif.series
+        rgb = axes == "YXC" or samples > 1
+        assert series.axes == ("YXS" if rgb else axes) and len(series.levels) == len(shapes)
+        assert series.keyframe.photometric == (tifffile.PHOTOMETRIC.RGB if rgb else tifffile.PHOTOMETRIC.MINISBLACK)
+        for level, found in enumerate(series.levels):
+            expected = stored(pyramid, level)
+            if samples > 1:
+                expected = expected.reshape(expected.shape[0], -1, samples)
+            got = found.asarray()
+            assert got.dtype == expected.dtype == dtype and np.array_equal(got, expected), level
+        description = ElementTree.fromstring(tif.ome_metadata)
+    [pixels] = description.iter(f"{OME}Pixels")
+    assert (pixels.get("PhysicalSizeX"), pixels.get("PhysicalSizeY"), pixels.get("PhysicalSizeXUnit")) == ("0.5", "0.25", "µm")
+    assert (pixels.get("TimeIncrement"), pixels.get("TimeIncrementUnit")) == ("2.5", "ms")
+    channels = list(description.iter(f"{OME}Channel"))
+    if not rgb:
+        assert [channel.get("Name") for channel in channels] == NAMES[: len(channels)]
+        assert int(channels[0].get("Color")) == -16776961
+    assert path.split("/", 1)[1] in open(f"mnt_{pyramid}/README.txt").read()
+
+
+def check_gdal(pyramid):
+    axes, shapes, _, samples = PYRAMIDS[pyramid]
+    path = f"mnt_{pyramid}/tiff/intensity.ome.tif"
+    said = json.loads(subprocess.run(["gdalinfo", "-json", "-checksum", path], check=True, capture_output=True).stdout)
+    lengths = dict(zip(axes, shapes[0]))
+    assert said["size"] == [lengths["X"] // samples, lengths["Y"]], said["size"]
+    sizes = [[dict(zip(axes, shape))["X"] // samples, dict(zip(axes, shape))["Y"]] for shape in shapes[1:]]
+    for number, band in enumerate(said["bands"]):
+        assert [overview["size"] for overview in band.get("overviews", [])] == sizes
+        # The same checksums as of files that hold just what libtiledb reads.
+        for level in range(len(shapes)):
+            tifffile.imwrite("expected.tif", plane(pyramid, level, number))
+            one = json.loads(subprocess.run(["gdalinfo", "-json", "-checksum", "expected.tif"], check=True, capture_output=True).stdout)
+            found = band["checksum"] if level == 0 else band["overviews"][level - 1]["checksum"]
+            assert found == one["bands"][0]["checksum"], (pyramid, number, level)
+    return len(said["bands"])
+
+
+def check():
+    check_zarr()
+    pictures = [pyramid for pyramid in PYRAMIDS if pyramid != "across"]
+    for pyramid in pictures:
+        check_tifffile(pyramid)
+    if shutil.which("gdalinfo"):
+        assert [check_gdal(pyramid) for pyramid in pictures] == [1, 3, 3, 1, 1]
+    # Where rows are not what follows each other in the array, there is none, and README.txt says why.
+    assert not os.path.exists("mnt_across/tiff")
+    assert "There is no tiff/intensity.ome.tif: the pixels of a line" in open("mnt_across/README.txt").read()
+    [refused] = json.load(open("mnt_across/.group/group.json"))["not_listed"]
+    assert refused["path"] == "tiff/intensity.ome.tif"
+    print(len(pictures))
 
 
 make() if sys.argv[1] == "make" else check()

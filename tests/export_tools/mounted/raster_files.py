@@ -20,8 +20,8 @@ BLOCK = 32
 
 
 class Raster:
-    def __init__(self, name, system, transform, interleave="BAND", bands=1, dtype="u1", size=(70, 90), plain=False):
-        self.name, self.system, self.transform, self.interleave = name, system, transform, interleave
+    def __init__(self, name, system, transform, interleave="BAND", bands=1, dtype="u1", size=(70, 90), plain=False, palette=False):
+        self.palette, self.name, self.system, self.transform, self.interleave = palette, name, system, transform, interleave
         self.bands, self.dtype, self.plain, (self.width, self.height) = bands, np.dtype(dtype), plain, size
         self.tif = f"{name}.tif"
 
@@ -37,6 +37,8 @@ class Raster:
         with rasterio.open(self.tif, "w", driver="GTiff", width=self.width, height=self.height, count=self.bands, dtype=self.dtype,
                            crs=self.system, transform=self.transform) as tif:
             tif.write(self.values())
+            if self.palette:
+                tif.write_colormap(1, {value: (value, 255 - value, value // 3, 255) for value in range(256)})
             if self.plain:
                 return
             tif.nodata = 7
@@ -49,7 +51,11 @@ class Raster:
     def pam(self):
         """What GDAL writes where a format has no place of its own for what is in the GeoTIFF, and what its TileDB driver adds."""
         picture = f"{self.name}.jpg"
-        copy(self.tif, picture, driver="JPEG")
+        if self.palette:
+            # To rasterio it is an error that colours are only in the file beside the picture.
+            subprocess.run(["gdal_translate", "-q", "-of", "JPEG", self.tif, picture], check=True, capture_output=True)
+        else:
+            copy(self.tif, picture, driver="JPEG")
         text = open(f"{picture}.aux.xml").read()
         if self.bands == 3:
             # JPEG has its own colours.
@@ -91,13 +97,14 @@ RASTERS = [
     Raster("pixel", "EPSG:26716", UTM, "PIXEL", 3),
     Raster("flat", "EPSG:26716", UTM, "ATTRIBUTES", 3),
     Raster("whole", "EPSG:31467", rasterio.Affine(25, 0, 3500000, 0, -25, 5600000), size=(64, 96), plain=True),
+    Raster("colours", "EPSG:26716", UTM, palette=True),
     Raster("feet", "EPSG:2263", rasterio.Affine(1, 0, 980000, 0, -1, 200000), size=(64, 96), plain=True),
 ]
 
 
 def info(path, *more):
     found = json.loads(subprocess.run(["gdalinfo", "-json", "-checksum", *more, path], check=True, capture_output=True).stdout)
-    keys = "description", "unit", "noDataValue", "scale", "offset", "colorInterpretation", "checksum", "type"
+    keys = "description", "unit", "noDataValue", "scale", "offset", "colorInterpretation", "colorTable", "checksum", "type"
     found["said"] = [{key: band.get(key) for key in keys} for band in found["bands"]]
     return found
 
