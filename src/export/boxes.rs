@@ -146,7 +146,21 @@ pub struct Frame {
 impl Frame {
     /// A box with these lengths in a frame with those, none of which is shorter. Either has fewer than 2^63 cells.
     pub fn new(shape: &[u64], frame: &[u64]) -> Self {
-        Frame { shape: shape.to_vec(), frame: frame.to_vec() }
+        let mut own = Frame { shape: Vec::new(), frame: Vec::new() };
+        for (&length, &framed) in shape.iter().zip(frame) {
+            match (own.shape.last_mut(), own.frame.last_mut()) {
+                // Along an axis that the box fills, its cells go on where those of the axis before end.
+                (Some(before), Some(framed_before)) if length == framed => {
+                    *before *= length;
+                    *framed_before *= framed;
+                }
+                _ => {
+                    own.shape.push(length);
+                    own.frame.push(framed);
+                }
+            }
+        }
+        own
     }
 
     /// Cells of the frame.

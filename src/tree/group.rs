@@ -33,7 +33,8 @@ const README: &str = "README.txt";
 /// Members that are kept open because they were looked at last.
 const KEPT: usize = 64;
 
-/// The folder of a group. Memory: the members' names, and the trees of the members looked at last.
+/// The folder of a group. Memory: the members' names, and the trees of the members looked at last; of a pyramid, where
+/// the tiles of its picture are.
 pub struct GroupFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
@@ -43,6 +44,8 @@ pub struct GroupFolder {
     /// The names of the members as they were looked at last.
     members: Mutex<Option<Arc<NamedMembers>>>,
     kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
+    /// `tiff/`, with the levels of the pyramid, once somebody wanted it.
+    tiff: OnceLock<Node>,
 }
 
 impl GroupFolder {
@@ -55,7 +58,8 @@ impl GroupFolder {
         let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= end);
         let modified = UNIX_EPOCH + Duration::from_millis(last_commit.unwrap_or(0));
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        Ok(GroupFolder { group: Arc::new(group), options, last_commit, modified, members: Mutex::default(), kept })
+        let (members, tiff) = (Mutex::default(), OnceLock::new());
+        Ok(GroupFolder { group: Arc::new(group), options, last_commit, modified, members, kept, tiff })
     }
 
     /// The group as of another window, itself unchanged but for these arrays in it. All others that are open stay so.
@@ -130,6 +134,7 @@ impl GroupFolder {
             modified: self.modified,
             members: Mutex::default(),
             kept,
+            tiff: OnceLock::new(),
         };
         let group = self.group.clone();
         ZarrOfMembers::new(Arc::new(members), move || group.metadata())
@@ -137,10 +142,13 @@ impl GroupFolder {
 
     /// `tiff/`, where the group is a pyramid that can be a picture.
     fn tiff(&self) -> Result<Option<Node>> {
+        if let Some(known) = self.tiff.get() {
+            return Ok(Some(known.clone()));
+        }
         let Some(Ok(picture)) = pyramid::picture(&self.group, &self.options)? else { return Ok(None) };
         let mut folder = FixedFolder::new(self.modified);
         folder.add_file(PICTURE, LazyFile::new(self.modified, move || Ok(picture.clone())));
-        Ok(Some(Node::Folder(Arc::new(folder))))
+        Ok(Some(self.tiff.get_or_init(|| Node::Folder(Arc::new(folder))).clone()))
     }
 
     fn history(&self) -> History {

@@ -2,7 +2,8 @@
 //! lines as a tile of the array has.
 //!
 //! * Where the array's tiles are a multiple of 16 wide and high, which TIFF wants, they are the TIFF's; those on the edge
-//!   are filled up. Otherwise each row of tiles is a strip.
+//!   are filled up. Otherwise each row of tiles is a strip; one that would be very long is cut into tiles of
+//!   about the size of the array's.
 //! * Bands of which all of a pixel lie together in the array do so here; others lie one behind the other.
 //! * GeoTIFF: the EPSG's number of the coordinate system. A projected system without one is its well-known text, as Esri
 //!   and GDAL write it, a geographic one its ellipsoid and meridian. Pixels are areas.

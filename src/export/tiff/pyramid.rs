@@ -81,6 +81,8 @@ pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> Form
 struct Planned {
     cells: Arc<dyn Boxes>,
     page: Page,
+    /// What OME calls the type of its values.
+    kind: &'static str,
     /// The axes of the planes, in the order of the array, and their lengths.
     planes: Vec<(char, u64)>,
 }
@@ -101,11 +103,11 @@ impl Planned {
         if samples < lines {
             return Err(Unrepresentable::new("the pixels of a line, along X, do not follow each other in the array"));
         }
-        if ome::kind(field.datatype).is_none() || field.values_per_cell != Some(1) {
+        let Some(kind) = ome::kind(field.datatype).filter(|_| field.values_per_cell == Some(1)) else {
             return Err(Unrepresentable::new(
                 "OME has integers of up to 32 bits and floating-point numbers, one a pixel",
             ));
-        }
+        };
         let mut cells = cells.clone();
         if level.samples > 1 {
             cells = Arc::new(SideBySide::new(cells, samples, level.samples).ok_or_else(|| {
@@ -131,7 +133,7 @@ impl Planned {
         let photometric = if (3..=4).contains(&bands) { Photometric::Rgb } else { Photometric::Grey };
         let datatype = field.datatype;
         let page = Page { layout: Arc::new(layout), datatype, bands, is_contiguous: true, photometric };
-        Ok(Planned { cells, page, planes: named })
+        Ok(Planned { cells, page, kind, planes: named })
     }
 
     /// What OME-XML says of the picture whose largest level this is.
@@ -142,14 +144,14 @@ impl Planned {
         lengths.extend((bands > 1).then_some(('C', bands)));
         lengths.extend(&self.planes);
         if lengths.iter().any(|&(axis, length)| axis == 'C' && length > MOST_CHANNELS) {
-            return Err(Unrepresentable::new(format!("up to {MOST_CHANNELS} channels are described")));
+            return Err(Unrepresentable::new(format!("an OME-TIFF here has up to {MOST_CHANNELS} channels")));
         }
         Ok(Image {
             name,
             order: self.planes.iter().rev().map(|(axis, _)| *axis).collect(),
             lengths,
             samples: bands,
-            kind: ome::kind(self.page.datatype).unwrap_or_default(),
+            kind: self.kind,
             channels: &pyramid.channels,
             steps: &pyramid.steps,
             planes: self.page.layout.planes(),

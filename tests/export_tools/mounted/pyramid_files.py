@@ -27,6 +27,13 @@ PYRAMIDS = {
     "times": ("TCZYX", [(2, 3, 4, 60, 70), (2, 3, 4, 30, 35)], "u2", 1),
     "alone": ("YX", [(100, 130)], "f4", 1),
     "across": ("XY", [(100, 130)], "u1", 1),
+    "incomplete": ("YX", [(20, 30), (10, 15)], "u1", 1),
+}
+
+# Of what is no picture, what README.txt says of that.
+REFUSED = {
+    "across": "the pixels of a line, along X, do not follow each other in the array",
+    "incomplete": "its level l_1.tdb is missing",
 }
 
 
@@ -44,8 +51,9 @@ def make():
             with tiledb.open(f"{pyramid}/{name}", "w") as array:
                 array[:] = values(shape, dtype)
                 array.meta["level"] = level
-            with tiledb.Group(pyramid, "w") as group:
-                group.add(name, name, relative=True)
+            if (pyramid, level) != ("incomplete", 1):
+                with tiledb.Group(pyramid, "w") as group:
+                    group.add(name, name, relative=True)
         levels = [{"level": level, "name": f"l_{level}.tdb", "axes": axes, "shape": shape} for level, shape in enumerate(shapes)]
         channels = [{"id": name, "name": name, "color": dict(zip(("red", "green", "blue", "alpha"), (*colour, 255))), "min": 0.0, "max": 255.0}
                     for name, colour in zip(NAMES, COLOURS)]
@@ -144,16 +152,16 @@ def check_gdal(pyramid):
 
 def check():
     check_zarr()
-    pictures = [pyramid for pyramid in PYRAMIDS if pyramid != "across"]
+    pictures = [pyramid for pyramid in PYRAMIDS if pyramid not in REFUSED]
     for pyramid in pictures:
         check_tifffile(pyramid)
     if shutil.which("gdalinfo"):
         assert [check_gdal(pyramid) for pyramid in pictures] == [1, 3, 3, 1, 1]
-    # Where rows are not what follows each other in the array, there is none, and README.txt says why.
-    assert not os.path.exists("mnt_across/tiff")
-    assert "There is no tiff/intensity.ome.tif: the pixels of a line" in open("mnt_across/README.txt").read()
-    [refused] = json.load(open("mnt_across/.group/group.json"))["not_listed"]
-    assert refused["path"] == "tiff/intensity.ome.tif"
+    for pyramid, reason in REFUSED.items():
+        assert not os.path.exists(f"mnt_{pyramid}/tiff")
+        assert f"There is no tiff/intensity.ome.tif: {reason}.\n" in open(f"mnt_{pyramid}/README.txt").read()
+        refused = json.load(open(f"mnt_{pyramid}/.group/group.json"))["not_listed"]
+        assert refused == [{"path": "tiff/intensity.ome.tif", "reason": reason}]
     print(len(pictures))
 
 
