@@ -69,10 +69,33 @@ impl Query {
         self.array.context().budget()
     }
 
-    /// Whether the rows are surely sorted by coordinates already.
+    /// Whether the rows are surely sorted by coordinates already, the first dimension being the most significant.
     pub fn is_row_major(&self) -> bool {
+        self.plan.is_row_major(|dimension| self.is_one_tile(dimension)) && self.is_surely_ordered()
+    }
+
+    /// As [`Query::is_row_major`], the last dimension being the most significant.
+    pub fn is_column_major(&self) -> bool {
+        self.plan.is_column_major(|dimension| self.is_one_tile(dimension)) && self.is_surely_ordered()
+    }
+
+    fn is_surely_ordered(&self) -> bool {
         let is_ordered = |fragment: usize| self.source(fragment).is_ok_and(|source| source.is_surely_ordered());
-        !self.array.schema().allows_duplicates && self.plan.is_row_major() && (0..self.cells.len()).all(is_ordered)
+        !self.array.schema().allows_duplicates && (0..self.cells.len()).all(is_ordered)
+    }
+
+    /// Whether all cells surely lie in one space tile along a dimension: the boxes of the fragments do.
+    fn is_one_tile(&self, dimension: usize) -> bool {
+        let tiles = |fragment: usize| {
+            let outline = self.array.outline(fragment).ok()?;
+            let range = outline.facts.non_empty_domain.as_deref()?.get(dimension)?;
+            let axis = self.plan.axes.get(dimension)?;
+            Some([axis.tile(axis.position(&range.low)?), axis.tile(axis.position(&range.high)?)])
+        };
+        let Some(ends) = (0..self.cells.len()).map(tiles).collect::<Option<Vec<_>>>() else { return false };
+        let mut tiles = ends.iter().flatten();
+        let first = tiles.next();
+        tiles.all(|tile| Some(tile) == first)
     }
 
     fn source(&self, fragment: usize) -> Result<FragmentSource<'_>> {

@@ -163,13 +163,28 @@ impl KeyPlan {
         self.is_hilbert() && a.first() == b.first()
     }
 
-    /// Whether the order is that of the coordinates, the first dimension being the most significant.
-    pub fn is_row_major(&self) -> bool {
-        self.fields.is_sorted_by_key(|packed| match packed.field {
+    /// Whether the order is that of the coordinates, the first dimension being the most significant. `is_one_tile` tells
+    /// of a dimension whether all cells surely lie in one space tile along it.
+    pub fn is_row_major(&self, is_one_tile: impl Fn(usize) -> bool) -> bool {
+        self.coordinates().is_sorted() && self.is_by_coordinates(is_one_tile)
+    }
+
+    /// As [`KeyPlan::is_row_major`], the last dimension being the most significant.
+    pub fn is_column_major(&self, is_one_tile: impl Fn(usize) -> bool) -> bool {
+        self.coordinates().rev().is_sorted() && self.is_by_coordinates(is_one_tile)
+    }
+
+    /// The dimensions as their coordinates follow each other in the key.
+    fn coordinates(&self) -> impl DoubleEndedIterator<Item = usize> {
+        self.fields.iter().filter_map(|packed| match packed.field {
             KeyField::Position(number) | KeyField::Text(number) => Some(number),
             KeyField::Tile(_) | KeyField::Hilbert => None,
-        }) && self.hilbert.is_none()
-            && !self.tiled.contains(&true)
+        })
+    }
+
+    /// Whether the tiles in front of the coordinates change nothing: those along the first of these never do.
+    fn is_by_coordinates(&self, is_one_tile: impl Fn(usize) -> bool) -> bool {
+        self.hilbert.is_none() && self.coordinates().skip(1).all(|number| !self.tiled[number] || is_one_tile(number))
     }
 
     /// Whether there are dates or times before and from 1970 on.

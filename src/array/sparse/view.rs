@@ -99,6 +99,12 @@ impl SparseView {
         SparseView { query: self.query.clone(), stored: Some(stored), map: Once::new() }
     }
 
+    /// Whether the rows as they are stored are surely sorted by coordinates, the last dimension being the most
+    /// significant.
+    pub fn is_column_major(&self) -> bool {
+        self.stored.is_none() && self.query.is_column_major()
+    }
+
     /// Bytes of memory that this holds at present, about.
     pub fn memory(&self) -> usize {
         let stored = self.stored.as_ref().map_or(0, |stored| stored.memory());
