@@ -96,6 +96,23 @@ impl Labels {
         };
         self.values.iter().map(text).collect()
     }
+
+    /// The labels as a column of this name: UTF-8 where they are text, else their numbers.
+    pub fn column(&self, name: &str) -> Column {
+        let count = self.values.len() as u64;
+        if self.datatype.kind() != Kind::Bytes {
+            return Column::fixed(Field::new(name, self.datatype), vec![count], Arc::new(self.values.concat()));
+        }
+        let texts = self.texts();
+        let mut end = 0;
+        let ends = texts.iter().map(|text| {
+            end += text.len() as u64;
+            end
+        });
+        let offsets: Vec<u8> = [0].into_iter().chain(ends).flat_map(u64::to_le_bytes).collect();
+        let field = Field::new(name, Datatype::StringUtf8).with_values_per_cell(None);
+        Column::variable(field, vec![count], Arc::new(texts.concat().into_bytes()), Arc::new(offsets))
+    }
 }
 
 /// What is known of an attribute or dimension without reading any cell: enough to tell whether a format

@@ -253,7 +253,7 @@ pub(super) fn fields_folder(
             formats::add_lines(dims, fields, dimension);
         }
     });
-    formats::add_folders(&mut builder, fields);
+    formats::add_folders(&mut builder, fields, is_slice);
     let array = fields.subarray.array();
     add_described(&mut builder, array, fields.subarray.selection(), fields.modified);
     explanations.know(builder.file_list());

@@ -22,7 +22,7 @@ use crate::export::text;
 use crate::export::{Column, Content, Unrepresentable};
 
 /// Adds the folders of all formats that can hold any of the fields.
-pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
+pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
     let is_sparse = fields.schema().is_sparse();
     let all = || fields.attributes().chain(fields.dimensions());
     builder.add_folder("npy", true, |npy| all().for_each(|id| add_npy(npy, fields, id)));
@@ -40,7 +40,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder) {
     });
     builder.add_folder("arrow", false, |folder| tables::add_arrow(folder, fields));
     builder.add_folder("parquet", false, |folder| tables::add_parquet(folder, fields));
-    zarr::add_to(builder, fields);
+    zarr::add_to(builder, fields, is_slice);
     if !is_sparse {
         builder.add_folder("tiff", false, |pictures| tiff::add_to(pictures, fields));
         builder.add_folder("F", false, |column_major| {

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lru::LruCache;
 
 use super::array::array_folder;
+use super::experiment::{EXPERIMENT, ExperimentZarr};
 use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme};
 use super::history::{HISTORY, History};
 use super::lazy::{FixedFolder, LazyFile};
@@ -20,6 +21,7 @@ use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::open::open_folder;
 use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, TIFF};
+use super::soma;
 use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers};
 use crate::array::{Group, ObjectKind, TimeWindow};
@@ -44,6 +46,8 @@ pub struct GroupFolder {
     /// The names of the members as they were looked at last.
     members: Mutex<Option<Arc<NamedMembers>>>,
     kept: Mutex<LruCache<String, Arc<MemberFolder>>>,
+    /// `zarr/`, once somebody wanted it.
+    zarr: OnceLock<Arc<dyn Folder>>,
     /// `tiff/`, with the levels of the pyramid, once somebody wanted it.
     tiff: OnceLock<Node>,
 }
@@ -57,9 +61,13 @@ impl GroupFolder {
         let end = group.window().end;
         let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= end);
         let modified = UNIX_EPOCH + Duration::from_millis(last_commit.unwrap_or(0));
+        Ok(Self::of(Arc::new(group), options, last_commit, modified))
+    }
+
+    fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let (members, tiff) = (Mutex::default(), OnceLock::new());
-        Ok(GroupFolder { group: Arc::new(group), options, last_commit, modified, members, kept, tiff })
+        let (members, zarr, tiff) = (Mutex::default(), OnceLock::new(), OnceLock::new());
+        GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff }
     }
 
     /// The group as of another window, itself unchanged but for these arrays in it. All others that are open stay so.
@@ -125,19 +133,23 @@ impl GroupFolder {
     }
 
     /// `zarr/`.
-    fn zarr(&self) -> impl Folder + use<> {
-        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let members = GroupFolder {
-            group: self.group.clone(),
-            options: self.options.clone(),
-            last_commit: self.last_commit,
-            modified: self.modified,
-            members: Mutex::default(),
-            kept,
-            tiff: OnceLock::new(),
+    fn zarr(&self) -> Result<Arc<dyn Folder>> {
+        if let Some(known) = self.zarr.get() {
+            return Ok(known.clone());
+        }
+        let (group, options) = (self.group.clone(), self.options.clone());
+        let (last_commit, modified) = (self.last_commit, self.modified);
+        let plain = move |reason: Option<String>| {
+            let members = GroupFolder::of(group.clone(), options.clone(), last_commit, modified);
+            let group = group.clone();
+            ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason)
         };
-        let group = self.group.clone();
-        ZarrOfMembers::new(Arc::new(members), move || group.metadata())
+        let is_experiment = soma::object_type(&*self.group.metadata()?).is_some_and(|kind| kind == EXPERIMENT);
+        let folder: Arc<dyn Folder> = match is_experiment {
+            true => Arc::new(ExperimentZarr::new(&self.group, modified, plain)?),
+            false => Arc::new(plain(None)),
+        };
+        Ok(self.zarr.get_or_init(|| folder).clone())
     }
 
     /// `tiff/`, where the group is a pyramid that can be a picture.
@@ -171,7 +183,7 @@ impl Folder for GroupFolder {
                 let text = move || readme(&group, &options);
                 Ok(Some(Node::File(Arc::new(LazyFile::passing_text(self.modified, text)))))
             }
-            ZARR => Ok(Some(Node::Folder(Arc::new(self.zarr())))),
+            ZARR => Ok(Some(Node::Folder(self.zarr()?))),
             TIFF => self.tiff(),
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
             _ => self.member(name),

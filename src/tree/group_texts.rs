@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::experiment::EXPERIMENT;
 use super::meta;
 use super::names::{FileNames, OF_GROUPS, escape};
 use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, State, TIFF};
+use super::soma;
 use super::texts::{in_line, with_large_integers_as_text};
 use super::time::extended;
 use crate::array::{Group, Member, MemberPlace, ObjectKind};
@@ -163,6 +165,13 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     if there.len() > MOST_NAMED {
         text += &format!("    ... {} more\n", there.len() - MOST_NAMED);
     }
+    let annotated = match soma::object_type(&*group.metadata()?).as_deref() {
+        Some(EXPERIMENT) => {
+            "All of it as annotated data, for anndata and scanpy (of several measurements zarr/ms/NAME is one):\n\
+             \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"zarr\"))'\n"
+        }
+        _ => "",
+    };
     // Writing to a string does not fail.
     let _ = write!(
         text,
@@ -170,6 +179,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
          What one can do here\n--------------------\n\
          What the members are, where they are, and what is wrong with those that are missing:\n\
          \x20   column -ts \"$(printf '\\t')\" .group/members.tsv\n\
+         {annotated}\
          The group's metadata, a file for each key, and all of it as JSON:\n\
          \x20   ls .group/meta\n\
          \x20   cat .group/meta.json\n\

@@ -211,19 +211,19 @@ impl Folder for FixedFolder {
     }
 }
 
-/// A folder whose nodes are made on first use.
-pub struct LazyFolder<F> {
+/// A folder that is made on first use.
+pub struct LazyFolder<F, D = FixedFolder> {
     make: F,
-    made: OnceLock<Arc<FixedFolder>>,
+    made: OnceLock<Arc<D>>,
     modified: SystemTime,
 }
 
-impl<F: Fn() -> Result<FixedFolder> + Send + Sync> LazyFolder<F> {
+impl<F: Fn() -> Result<D> + Send + Sync, D: Folder> LazyFolder<F, D> {
     pub fn new(modified: SystemTime, make: F) -> Self {
         LazyFolder { make, made: OnceLock::new(), modified }
     }
 
-    fn made(&self) -> Result<Arc<FixedFolder>> {
+    fn made(&self) -> Result<Arc<D>> {
         if let Some(made) = self.made.get() {
             return Ok(made.clone());
         }
@@ -232,7 +232,7 @@ impl<F: Fn() -> Result<FixedFolder> + Send + Sync> LazyFolder<F> {
     }
 }
 
-impl<F: Fn() -> Result<FixedFolder> + Send + Sync> Folder for LazyFolder<F> {
+impl<F: Fn() -> Result<D> + Send + Sync, D: Folder> Folder for LazyFolder<F, D> {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         self.made()?.lookup(name)
     }

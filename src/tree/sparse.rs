@@ -59,6 +59,14 @@ impl SparseSubarray {
         Ok(self.view.get_or_init(|| view).clone())
     }
 
+    /// Whether the rows are surely sorted by coordinates, the last dimension being the most significant.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn is_column_major(&self) -> Result<bool> {
+        Ok(self.view()?.is_column_major())
+    }
+
     fn is_variable(&self, field: FieldId) -> bool {
         let schema = self.array.schema();
         match field {

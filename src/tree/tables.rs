@@ -8,17 +8,16 @@ use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
 use super::formats::{column_of, labelled_column_of, unrepresentable};
 use super::lazy::LazyFile;
+use super::matrix::matrix_domain;
 use super::subarray::FieldId;
 use super::texts::Format;
 use super::xattrs;
-use crate::array::{Array, Metadata};
 use crate::error::Result;
+use crate::export::Column;
 use crate::export::arrow::arrow;
 use crate::export::parquet::{self, parquet};
-use crate::export::text::matrix_market::{self, MatrixDomain};
+use crate::export::text::matrix_market;
 use crate::export::text::{self, Style, Table};
-use crate::export::{Column, number};
-use crate::format::scalar::{Range, Scalar};
 
 /// More cells than this are not measured because somebody lists a folder.
 const MOST_LISTED: u64 = 1 << 24;
@@ -119,90 +118,11 @@ fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: Fiel
     }
     let this = fields.clone();
     let make = move || {
-        let domain = matrix_domain(&this)?;
+        let domain = matrix_domain(this.subarray.array())?;
         let [rows, columns, values] = [column_of(&this, rows)?, column_of(&this, columns)?, column_of(&this, id)?];
         matrix_market::matrix_market(&rows, &columns, &values, domain).map_err(unrepresentable)
     };
     let name = format!("{}.mtx", fields.names.of_field(id));
     let file = LazyFile::new(fields.modified, make);
     builder.add_unlisted(name, Format::MatrixMarket, Some(&fields.user_name(id)), file);
-}
-
-/// More rows than this are no size of a matrix but room for one: other programs have a pointer or a number for each
-/// row, and SOMA gave a domain of 2^31 - 1, later of 2^63, to matrices that may grow.
-const MOST_ROWS: u64 = 1 << 30;
-
-/// From where to where the two dimensions of a matrix go: the current domain, else the domain where that is a size, else
-/// what the metadata says of it and the fragments hold.
-fn matrix_domain(fields: &FieldFolder) -> Result<MatrixDomain> {
-    let array = fields.subarray.array();
-    let schema = array.schema();
-    let mut domain = MatrixDomain { first: [0; 2], lengths: [0; 2] };
-    for (number, dimension) in schema.dimensions.iter().enumerate().take(2) {
-        let current = schema.current_domain.as_ref().and_then(|ranges| ranges.get(number));
-        let Some(range) = current.or(dimension.domain.as_ref()) else { continue };
-        let mut length = range.high.distance_above(&range.low).map_or(u64::MAX, |last| last.saturating_add(1));
-        if length > MOST_ROWS {
-            length = stated_length(&*array.metadata()?, &dimension.name, range)
-                .unwrap_or(0)
-                .max(written_length(array, number, range)?);
-        }
-        domain.first[number] = integer(&range.low).unwrap_or(0);
-        domain.lengths[number] = length;
-    }
-    Ok(domain)
-}
-
-/// How many coordinates SOMA says that a dimension has.
-///
-/// TileDB-SOMA before 1.15 writes the last coordinate in use of a dimension `NAME`, an `INT64`, under the key
-/// `NAME_domain_upper`.
-fn stated_length(metadata: &Metadata, dimension: &str, domain: &Range) -> Option<u64> {
-    let value = metadata.get(&format!("{dimension}_domain_upper"))?;
-    let last = number::integer(value.datatype, value.bytes()?).filter(|_| value.count == 1)?;
-    let (low, high) = (integer(&domain.low)?, integer(&domain.high)?);
-    (low..=high).contains(&last).then(|| u64::try_from(last - low).ok()?.checked_add(1)).flatten()
-}
-
-/// How many coordinates it takes to hold all that was written along a dimension.
-fn written_length(array: &Array, dimension: usize, domain: &Range) -> Result<u64> {
-    let mut length = 0;
-    for fragment in 0..array.fragment_count() {
-        let outline = array.outline(fragment)?;
-        let found = outline.facts.non_empty_domain.as_deref().and_then(|ranges| ranges.get(dimension));
-        let last = found.and_then(|found| found.high.distance_above(&domain.low));
-        length = length.max(last.map_or(0, |last| last.saturating_add(1)));
-    }
-    Ok(length)
-}
-
-fn integer(coordinate: &Scalar) -> Option<i128> {
-    match *coordinate {
-        Scalar::Signed(value) => Some(value.into()),
-        Scalar::Unsigned(value) => Some(value.into()),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::format::datatype::Datatype;
-    use crate::format::metadata::MetadataValue;
-
-    #[test]
-    fn soma_states_the_last_coordinate() {
-        let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
-        let stated = |value: i64, domain: Range| {
-            let value = MetadataValue { datatype: Datatype::Int64, count: 1, bytes: value.to_le_bytes().to_vec() };
-            let metadata = [(b"soma_dim_0_domain_upper".to_vec(), value)].into_iter().collect();
-            stated_length(&metadata, "soma_dim_0", &domain)
-        };
-        assert_eq!(stated(79, range(0, i64::MAX - 1)), Some(80));
-        assert_eq!(stated(79, range(10, i64::MAX - 1)), Some(70));
-        for outside in [-1, 1000] {
-            assert_eq!(stated(outside, range(0, 999)), None);
-        }
-        assert_eq!(stated_length(&Metadata::default(), "soma_dim_0", &range(0, 9)), None);
-    }
 }

@@ -10,29 +10,61 @@ use super::meta;
 use super::names::OF_GROUPS;
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::rasters::{self, Rasters};
+use super::soma::{self, Element};
 use super::subarray::{DenseBoxes, FieldId, column};
 use super::texts::Format;
 use crate::array::Metadata;
 use crate::error::{Error, Result};
 use crate::export::boxes::{BoxedColumns, Boxes, Rows};
+use crate::export::zarr::anndata::{self, Matrix};
 use crate::export::zarr::{self, Array, CHUNKS, METADATA};
 
 /// The name of the folder.
 pub const ZARR: &str = "zarr";
 
+/// What it is called where a group says why it is not annotated data.
+pub const ANNOTATED: &str = "AnnData";
+
 /// The names of more chunks along an axis are found and not listed.
 const MOST_LISTED: u64 = 1 << 18;
 
-/// Adds the Zarr group of an array.
-pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder) {
+/// Adds the Zarr group of an array, or of the part of it that a slice is: a data frame or a sparse matrix of SOMA as
+/// AnnData has it, which are whole, any other as a group of columns.
+pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {
+    let element = if is_slice { None } else { Element::of(fields.schema()) };
     for id in fields.attributes().chain(fields.dimensions()) {
-        if let Err(reason) = zarr::check(&fields.describe(id)) {
+        let field = fields.describe(id);
+        let checked = match element {
+            Some(Element::DataFrame) => anndata::check(&field),
+            _ => zarr::check(&field),
+        };
+        if let Err(reason) = checked {
             builder.leave_out(&format!("{ZARR}/{}", fields.names.of_field(id)), reason);
         }
     }
     let this = fields.clone();
-    let make = move || Ok(group_folder(&Arc::new(zarr::zarr(&columns(&this)?)), this.modified));
+    let make = move || Ok(group_folder(&Arc::new(group(&this, element)?), this.modified));
     builder.add_unlisted_whole(ZARR, METADATA, Format::Zarr, Arc::new(LazyFolder::new(fields.modified, make)));
+}
+
+/// The group of an array, with the reason why it is not what AnnData has where that could be expected.
+fn group(fields: &FieldFolder, element: Option<Element>) -> Result<zarr::Group> {
+    let array = fields.subarray.array();
+    let annotated = match element {
+        Some(Element::DataFrame) => Some(soma::data_frame(array)?.map(|frame| frame.group)),
+        Some(Element::SparseMatrix) => Some(soma::sparse_matrix(array, [None; 2])?.and_then(Matrix::group)),
+        Some(Element::DenseMatrix) | None => None,
+    };
+    let reason = match annotated {
+        Some(Ok(group)) => return Ok(group),
+        Some(Err(reason)) => Some(reason.to_string()),
+        None => None,
+    };
+    let mut group = zarr::zarr(&columns(fields)?);
+    if let Some(reason) = reason {
+        group.leave_out(ANNOTATED, reason);
+    }
+    Ok(group)
 }
 
 /// All that is shown, box by box, as the formats that say much of it are given it. No cell is read.
@@ -69,7 +101,7 @@ fn columns(fields: &FieldFolder) -> Result<BoxedColumns> {
 }
 
 /// The folder of a group, with all that is in it.
-fn group_folder(group: &Arc<zarr::Group>, modified: SystemTime) -> FixedFolder {
+pub(super) fn group_folder(group: &Arc<zarr::Group>, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
     let this = zarr::Node::Group(group.clone());
     folder.add_file(METADATA, LazyFile::text(modified, move || Ok(this.metadata())));
@@ -94,12 +126,20 @@ fn array_folder(array: &Arc<Array>, modified: SystemTime) -> FixedFolder {
 pub struct ZarrOfMembers<M> {
     members: Arc<dyn Folder>,
     metadata: Arc<M>,
+    /// Why it is not annotated data, where that could be expected.
+    not_annotated: Option<String>,
 }
 
 impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> ZarrOfMembers<M> {
     /// `members` is the folder of the group.
     pub fn new(members: Arc<dyn Folder>, metadata: M) -> Self {
-        ZarrOfMembers { members, metadata: Arc::new(metadata) }
+        ZarrOfMembers { members, metadata: Arc::new(metadata), not_annotated: None }
+    }
+
+    /// The same group, which says why it is not annotated data, if there is a reason to.
+    pub fn not_annotated(mut self, reason: Option<String>) -> Self {
+        self.not_annotated = reason;
+        self
     }
 }
 
@@ -107,7 +147,11 @@ impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> Folder for ZarrOf
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         if name == METADATA {
             let metadata = self.metadata.clone();
-            let text = move || Ok(zarr::of_group(&meta::for_formats(&*metadata()?)));
+            let reason = self.not_annotated.clone();
+            let text = move || {
+                let left_out = reason.as_deref().map(|reason| (ANNOTATED, reason));
+                Ok(zarr::of_group(&meta::for_formats(&*metadata()?), left_out))
+            };
             return Ok(Some(Node::File(Arc::new(LazyFile::text(self.modified(), text)))));
         }
         match self.members.lookup(name)? {

@@ -19,6 +19,8 @@
 //! * The metadata are attributes of the group, those of one field alone of its array. All metadata are consolidated in
 //!   the group's `zarr.json`.
 
+pub mod anndata;
+mod array;
 mod json;
 mod ngff;
 mod strings;
@@ -27,20 +29,22 @@ mod variables;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
-use super::boxes::{BoxedColumns, box_of_tile};
+use super::boxes::BoxedColumns;
 use super::column::{Field, FormatResult, Metadatum};
-use super::content::Content;
 use super::pyramid::Pyramid;
-use crate::array::dense::IndexBox;
-use crate::error::Result;
+
+use array::Attributes;
+
+pub use array::Array;
 
 /// The name of the file that says what an array or group is.
 pub const METADATA: &str = "zarr.json";
 
 /// The folder of an array's chunks; of one without axes, the chunk.
 pub const CHUNKS: &str = "c";
+
+/// The attribute that says why something is not there which one may look for.
+pub const LEFT_OUT: &str = "left_out";
 
 /// A group or an array.
 #[derive(Clone)]
@@ -52,45 +56,21 @@ pub enum Node {
 /// A group: attributes, and members by their names.
 #[derive(Default)]
 pub struct Group {
-    pub attributes: Map<String, Value>,
+    pub attributes: Attributes,
     pub members: Vec<(String, Node)>,
 }
 
-/// Makes the content of a chunk from the box of the array's cells in it.
-type MakeChunk = Box<dyn Fn(&IndexBox) -> Result<Arc<dyn Content>> + Send + Sync>;
-
-/// An array: what its `zarr.json` says, and its chunks.
-pub struct Array {
-    shape: Vec<u64>,
-    /// The lengths of a chunk, as many as `shape` has.
-    chunk: Vec<u64>,
-    data_type: Value,
-    codecs: Value,
-    fill_value: Value,
-    attributes: Map<String, Value>,
-    dimensions: Vec<String>,
-    /// Bytes of a chunk, where that is the same for all.
-    chunk_bytes: Option<u64>,
-    make: MakeChunk,
+impl Group {
+    /// Says why something is not here.
+    pub fn leave_out(&mut self, what: &str, reason: String) {
+        leave_out(&mut self.attributes, what, reason);
+    }
 }
 
-impl Array {
-    /// How many chunks there are along each axis.
-    pub fn grid(&self) -> Vec<u64> {
-        self.shape.iter().zip(&self.chunk).map(|(length, chunk)| length.div_ceil(*chunk)).collect()
-    }
-
-    /// Bytes of every chunk, where they are all as long.
-    pub fn chunk_bytes(&self) -> Option<u64> {
-        self.chunk_bytes
-    }
-
-    /// The chunk of these numbers, one along each axis; `None` where there is none.
-    ///
-    /// # Errors
-    /// When metadata that is needed cannot be read or, of cells of variable length, their offsets.
-    pub fn chunk(&self, numbers: &[u64]) -> Result<Option<Arc<dyn Content>>> {
-        box_of_tile(&self.shape, &self.chunk, numbers).map(|cells| (self.make)(&cells)).transpose()
+fn leave_out(attributes: &mut Attributes, what: &str, reason: String) {
+    let reasons = attributes.entry(LEFT_OUT).or_insert_with(|| Attributes::new().into());
+    if let Some(reasons) = reasons.as_object_mut() {
+        reasons.insert(what.to_owned(), reason.into());
     }
 }
 
@@ -112,12 +92,18 @@ pub fn zarr(columns: &BoxedColumns) -> Group {
 }
 
 /// The group of a group: its metadata, and where they tell of a pyramid of pictures what OME-NGFF says of that. Its
-/// members are found by who lists its folder, so nothing is consolidated.
-pub fn of_group(metadata: &[Metadatum]) -> String {
-    let mut attributes: Map<String, Value> =
+/// members are found by who lists its folder, so nothing is consolidated. `left_out` is what it could be expected to be
+/// beside, and why it is not.
+pub fn of_group(metadata: &[Metadatum], left_out: Option<(&str, &str)>) -> String {
+    let mut attributes: Attributes =
         metadata.iter().map(|metadatum| (metadatum.key.clone(), json::metadatum(metadatum))).collect();
-    if let Some(ome) = Pyramid::of(metadata).and_then(|pyramid| ngff::ome(&pyramid)) {
-        attributes.insert("ome".to_owned(), ome);
+    match Pyramid::of(metadata).map(|pyramid| ngff::ome(&pyramid)) {
+        Some(Ok(ome)) => drop(attributes.insert("ome".to_owned(), ome)),
+        Some(Err(reason)) => leave_out(&mut attributes, "ome", reason.to_string()),
+        None => {}
+    }
+    if let Some((what, reason)) = left_out {
+        leave_out(&mut attributes, what, reason.to_owned());
     }
     json::pretty(&serde_json::json!({"zarr_format": 3, "node_type": "group", "attributes": attributes}))
 }

@@ -2,17 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::export::column::{FormatResult, Unrepresentable};
 use crate::export::pyramid::{ATTRIBUTE, Channel, Level, Pyramid};
 
-/// The `ome` attribute of a pyramid; `None` where the axes are in no order that NGFF allows: time, channel, and two or
-/// three of space.
-pub fn ome(pyramid: &Pyramid) -> Option<Value> {
-    let first = pyramid.levels.first()?;
-    let order: Vec<usize> = first.axes.chars().map(|axis| "TCZYX".find(axis)).collect::<Option<_>>()?;
-    let has_space = first.axes.ends_with("YX");
-    let is_same = |level: &Level| level.axes == first.axes && level.samples == 1;
-    if !has_space || !order.is_sorted_by(|a, b| a < b) || !pyramid.levels.iter().all(is_same) {
-        return None;
+/// The `ome` attribute of a pyramid, or why NGFF has no place for it.
+pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
+    let [first, others @ ..] = &pyramid.levels[..] else {
+        return Err(Unrepresentable::new("it has no levels"));
+    };
+    check_axes(&first.axes)?;
+    if let Some(other) = others.iter().find(|level| level.axes != first.axes) {
+        let reason = format!("the levels have different axes, {} and {}", first.axes, other.axes);
+        return Err(Unrepresentable::new(reason));
+    }
+    if pyramid.levels.iter().any(|level| level.samples != 1) {
+        return Err(Unrepresentable::new("the samples of its pixels lie side by side, for which NGFF has no axis"));
     }
     let axes: Vec<Value> = first.axes.chars().map(|axis| axis_of(axis, pyramid)).collect();
     let dataset = |level: &Level| {
@@ -34,7 +38,29 @@ pub fn ome(pyramid: &Pyramid) -> Option<Value> {
     if let Some(channels) = channels.filter(|channels| !channels.is_empty()) {
         ome["omero"] = json!({"channels": channels});
     }
-    Some(ome)
+    Ok(ome)
+}
+
+/// Whether NGFF allows these axes in their order: time, then channels, then two or three of space, in any order.
+fn check_axes(axes: &str) -> FormatResult<()> {
+    let rank = |axis: char| match axis {
+        'T' => Some(0),
+        'C' => Some(1),
+        'Z' | 'Y' | 'X' => Some(2),
+        _ => None,
+    };
+    let ranks: Option<Vec<u8>> = axes.chars().map(rank).collect();
+    let is_twice = axes.char_indices().any(|(at, axis)| axes[..at].contains(axis));
+    match ranks {
+        Some(ranks)
+            if ranks.is_sorted() && !is_twice && (2..=3).contains(&ranks.iter().filter(|&&rank| rank == 2).count()) =>
+        {
+            Ok(())
+        }
+        _ => Err(Unrepresentable::new(format!(
+            "the axes are {axes}, and NGFF has them in the order of time, channels and two or three of space"
+        ))),
+    }
 }
 
 fn axis_of(axis: char, pyramid: &Pyramid) -> Value {
@@ -70,7 +96,7 @@ mod tests {
     use crate::export::column::Metadatum;
     use crate::format::datatype::Datatype;
 
-    fn said(levels: &str, xml: &str) -> Option<Value> {
+    fn said(levels: &str, xml: &str) -> FormatResult<Value> {
         let channels = json!({"channels": {"intensity": [
             {"name": "a", "color": {"red": 255, "green": 0, "blue": 10, "alpha": 255}, "min": 0.0, "max": 9.0}
         ]}});
@@ -85,7 +111,7 @@ mod tests {
             datatype: Datatype::StringUtf8,
             value: value.into_bytes(),
         });
-        ome(&Pyramid::of(&metadata)?)
+        ome(&Pyramid::of(&metadata).unwrap())
     }
 
     #[test]
@@ -104,14 +130,22 @@ mod tests {
     }
 
     #[test]
-    fn other_orders_and_groups_are_none() {
+    fn axes_are_as_they_are_stored_or_it_is_said_why_not() {
         let of = |axes: &str| {
             let shape = vec![4; axes.len()];
             said(&json!([{"level": 0, "name": "a", "axes": axes, "shape": shape}]).to_string(), "no xml")
         };
-        assert!(of("TCZYX").is_some() && of("YX").is_some());
-        for axes in ["YXC", "CTYX", "CXY", "SYX", "Y", ""] {
-            assert!(of(axes).is_none(), "{axes}");
+        for axes in ["TCZYX", "YX", "CYX", "TXYZ", "CXY"] {
+            let said = of(axes).unwrap();
+            let names =
+                said["multiscales"][0]["axes"].as_array().unwrap().iter().map(|axis| axis["name"].as_str().unwrap());
+            assert_eq!(names.collect::<String>(), axes);
         }
+        for axes in ["YXC", "CTYX", "SYX", "YXT", "Y", "CYY", "", "ZYXC"] {
+            assert!(of(axes).unwrap_err().0.contains(&format!("the axes are {axes},")), "{axes}");
+        }
+        let two = r#"[{"level": 0, "name": "a", "axes": "YX", "shape": [4, 4]},
+            {"level": 1, "name": "b", "axes": "XY", "shape": [2, 2]}]"#;
+        assert!(said(two, "").unwrap_err().0.contains("YX and XY"));
     }
 }

@@ -85,6 +85,19 @@ impl ZarrType {
         })
     }
 
+    /// As [`ZarrType::of`], but dates in the units that pandas knows are dates instead of counts.
+    pub fn with_dates(field: &Field) -> FormatResult<Self> {
+        use Datatype::{DateTimeMs, DateTimeNs, DateTimeSec, DateTimeUs};
+        let mut kind = Self::of(field)?;
+        if let (DateTimeSec | DateTimeMs | DateTimeUs | DateTimeNs, Some(unit)) =
+            (field.datatype, field.datatype.time_unit())
+        {
+            let configuration = json!({"unit": unit, "scale_factor": 1});
+            kind.data_type = json!({"name": "numpy.datetime64", "configuration": configuration});
+        }
+        Ok(kind)
+    }
+
     /// Bytes of a cell; `None` where they vary.
     pub fn cell_size(&self) -> Option<u64> {
         match &self.layout {

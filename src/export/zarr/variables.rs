@@ -4,24 +4,18 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::array::{Attributes, Layout, Marks, chunk_of};
 use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
-use crate::array::dense::IndexBox;
-use crate::error::{Error, Result};
-use crate::export::boxes::{BoxedColumns, Boxes, Framed, Rows};
+use crate::export::boxes::{BoxedColumns, Boxes, Rows};
 use crate::export::cf::{self, Direction, Remark, Said};
 use crate::export::column::{Column, Field, Labels, Metadatum};
-use crate::export::content::Content;
-use crate::export::element::Converted;
 use crate::export::georeference::{Georeference, GeoreferencedAxes};
-use crate::export::masked::Masked;
 use crate::export::names::Names;
 use crate::format::datatype::{Datatype, Kind};
 
 /// The coordinates of an axis are in chunks of so many.
 const COORDINATES_OF_A_CHUNK: u64 = 1 << 20;
-
-type Attributes = Map<String, Value>;
 
 /// The group of an array.
 pub fn group(columns: &BoxedColumns) -> Group {
@@ -146,49 +140,14 @@ impl Builder {
     fn validity(&mut self, name: String, of: &str, column: &Arc<dyn Boxes>, chunk: Vec<u64>, axes: &[String]) {
         let mut attributes = Map::new();
         attributes.insert("long_name".to_owned(), format!("whether {of} has a value").into());
-        let (cells, lengths) = (column.clone(), chunk.clone());
-        let make = move |cells_of_chunk: &IndexBox| -> Result<Arc<dyn Content>> {
-            let column = cells.column(cells_of_chunk)?;
-            let validity = column.validity.ok_or_else(|| Error::internal("a nullable column without validity"))?;
-            // Booleans are 0 and 1, and valid is whatever is not 0.
-            let booleans = Converted::new(validity, 1, 1, |from, to| {
-                to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from(*from != 0));
-                Ok(())
-            });
-            Ok(Framed::within(Arc::new(booleans), &column.shape, &lengths, vec![0]))
-        };
-        let array = Array {
-            shape: column.shape().to_vec(),
-            chunk_bytes: bytes_of(&chunk, 1),
-            chunk,
-            data_type: "bool".into(),
-            codecs: json!([{"name": "bytes"}]),
-            fill_value: false.into(),
-            attributes,
-            dimensions: axes.to_vec(),
-            make: Box::new(make),
-        };
-        self.group.members.push((name, Node::Array(Arc::new(array))));
+        let layout = Layout { chunk, dimensions: axes.to_vec(), attributes };
+        self.group.members.push((name, Node::Array(Arc::new(Array::of_validity(column, Marks::Valid, layout)))));
     }
 
     /// All labels of an enumeration, in the order of their codes.
     fn labels(&mut self, name: &str, labels: &Labels) {
-        let field = Field::new(name, labels.datatype);
-        let count = labels.values.len() as u64;
-        let column = match labels.datatype.kind() {
-            Kind::Bytes => {
-                let texts = labels.texts();
-                let mut end = 0;
-                let ends = texts.iter().map(|text| {
-                    end += text.len() as u64;
-                    end
-                });
-                let offsets: Vec<u8> = [0].into_iter().chain(ends).flat_map(u64::to_le_bytes).collect();
-                let field = Field::new(name, Datatype::StringUtf8).with_values_per_cell(None);
-                Column::variable(field, vec![count], Arc::new(texts.concat().into_bytes()), Arc::new(offsets))
-            }
-            _ => Column::fixed(field, vec![count], Arc::new(labels.values.concat())),
-        };
+        let column = labels.column(name);
+        let count = column.cells();
         let Ok(kind) = ZarrType::of(&column.field) else { return };
         if column.check().is_err() {
             return;
@@ -232,50 +191,13 @@ impl Builder {
         axes: &[String],
         null: Option<Vec<u8>>,
     ) {
-        let (mut shape, mut lengths, mut dimensions) = (column.shape().to_vec(), chunk.clone(), axes.to_vec());
-        if let Some(values) = kind.values {
-            shape.push(values);
-            lengths.push(values.max(1));
+        let mut dimensions = axes.to_vec();
+        if kind.values.is_some() {
             dimensions.push(self.names.give(&format!("{name}_values")));
         }
-        let rank = chunk.len();
-        let (data_type, codecs, fill_value) = (kind.data_type.clone(), kind.codecs.clone(), kind.fill_value.clone());
-        let chunk_bytes = kind.cell_size().and_then(|size| bytes_of(&chunk, size));
-        let cells = column.clone();
-        let make = move |cells_of_chunk: &IndexBox| {
-            // Without the axis of the values of a cell, which all are in every chunk.
-            let (first, count) = (cells_of_chunk.first.get(..rank), cells_of_chunk.count.get(..rank));
-            let (Some(first), Some(count)) = (first, count) else {
-                return Err(Error::internal("a chunk without axes"));
-            };
-            let mut column = cells.column(&IndexBox { first: first.to_vec(), count: count.to_vec() })?;
-            if let (Some(null), Some(validity)) = (&null, &column.validity) {
-                column.values = Arc::new(Masked::new(column.values, validity.clone(), null.clone()));
-            }
-            kind.chunk(column, &chunk)
-        };
-        let array = Array {
-            shape,
-            chunk: lengths,
-            data_type,
-            codecs,
-            fill_value,
-            attributes,
-            dimensions,
-            chunk_bytes,
-            make: Box::new(make),
-        };
+        let array = Array::of_values(column, kind, null, Layout { chunk, dimensions, attributes });
         self.group.members.push((name, Node::Array(Arc::new(array))));
     }
-}
-
-/// The lengths of the chunks of a column: those of its tiles, none longer than the axis.
-fn chunk_of(column: &Arc<dyn Boxes>) -> Vec<u64> {
-    column.extents().iter().zip(column.shape()).map(|(&extent, &length)| extent.min(length).max(1)).collect()
-}
-
-fn bytes_of(chunk: &[u64], cell_size: u64) -> Option<u64> {
-    chunk.iter().try_fold(cell_size, |bytes, &length| bytes.checked_mul(length))
 }
 
 fn of_group(metadata: &[Metadatum]) -> Attributes {

@@ -209,6 +209,11 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         let file = self.any(Format::Zarr)?;
         let path = self.path(file);
         let folder = literal(path.strip_suffix("/zarr.json").unwrap_or(&path));
+        if let Some(element) = self.description.annotated() {
+            let program = format!("import anndata, zarr; print(anndata.io.read_elem(zarr.open({folder}, mode=\"r\")))");
+            let purpose = format!("All of it as {element} for anndata and scanpy, in Zarr");
+            return Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))));
+        }
         let program = format!("import xarray; print(xarray.open_zarr({folder}))");
         let purpose = "All of it as a Zarr group, for xarray and dask: a chunk for each tile";
         Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))

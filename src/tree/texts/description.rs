@@ -9,6 +9,7 @@ use crate::export::{Labels, Metadatum};
 use crate::format::datatype::Kind;
 use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::{ArraySchema, Dimension};
+use crate::tree::soma::Element;
 
 /// An array, or a slice of one, as its folder shows it.
 pub struct Description<'a> {
@@ -203,6 +204,15 @@ impl Description<'_> {
     /// The last component of the array's path, which is what people call it.
     pub fn name(&self) -> &str {
         self.path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("array")
+    }
+
+    /// What its Zarr group is to anndata, if it is a whole array of SOMA.
+    pub fn annotated(&self) -> Option<&'static str> {
+        match Element::of(self.schema).filter(|_| self.selection.is_none())? {
+            Element::DataFrame => Some("a data frame"),
+            Element::SparseMatrix => Some("a sparse matrix"),
+            Element::DenseMatrix => None,
+        }
     }
 
     /// Cells along each axis, or the number of rows; `None` where rows could not be counted.

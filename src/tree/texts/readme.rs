@@ -182,6 +182,10 @@ fn which_file(description: &Description<'_>) -> String {
         // A mask of nulls is nothing to begin with.
         let values = files().find(|file| !file.path.ends_with(".valid.npy"));
         let Some(first) = values.or_else(|| files().next()) else { continue };
+        let job = match format {
+            Format::Zarr if description.annotated().is_some() => "Annotated data: anndata, scanpy",
+            _ => job,
+        };
         let path = in_line(opened(&first.path));
         let others = if files().nth(1).is_some() { "  ..." } else { "" };
         text += &format!("    {job:<48}  {folder}{path}{others}\n");
