@@ -217,12 +217,12 @@ fn the_commands_for_single_cell_data_work_on_an_experiment() {
     fs::create_dir(&mountpoint).unwrap();
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let part = readme.split("### Single-cell").nth(1).unwrap().split("\n## ").next().unwrap();
-    let block = |language: &str| {
-        let block = part.split(&format!("```{language}\n")).nth(1).unwrap().split("```").next().unwrap();
+    let block = |language: &str, number: usize| {
+        let block = part.split(&format!("```{language}\n")).nth(number).unwrap().split("```").next().unwrap();
         block.replace("/mnt/cells", &mountpoint.display().to_string()).replace(" pbmc_soma", &format!(" {experiment}"))
     };
     let mounted = Unmounted(&mountpoint);
-    let printed: Vec<Option<String>> = block("sh").lines().map(|line| shell(folder.path(), line)).collect();
+    let printed: Vec<Option<String>> = block("sh", 1).lines().map(|line| shell(folder.path(), line)).collect();
     // The third column of the cells is a label, counted.
     let [.., Some(columns), Some(counts)] = printed.as_slice() else { panic!("{printed:?}") };
     assert!(columns.lines().nth(2).unwrap().ends_with("\tbulk_labels"), "{columns}");
@@ -234,15 +234,17 @@ fn the_commands_for_single_cell_data_work_on_an_experiment() {
     counted.sort();
     assert_eq!(counted, expected.labels);
 
-    if let Some(python) = python_with("scipy") {
-        let digests = "import hashlib
+    let digests = "import hashlib, numpy as np
 order = np.lexsort((matrix.col, matrix.row))
 for part in matrix.row.astype('<i8'), matrix.col.astype('<i8'), matrix.data:
     print(hashlib.sha256(part[order].tobytes()).hexdigest())";
-        let output = Command::new(python).args(["-c", &(block("python") + digests)]).output().unwrap();
+    for (number, needs, matrix) in [(1, "scipy", ""), (2, "anndata", "matrix = cells.X.tocoo()\n")] {
+        let Some(python) = python_with(needs) else { continue };
+        let program = block("python", number) + matrix + digests;
+        let output = Command::new(python).args(["-c", &program]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let printed = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(printed.lines().collect::<Vec<_>>(), expected.matrix);
+        assert_eq!(printed.lines().collect::<Vec<_>>(), expected.matrix, "{needs}");
     }
     drop(mounted);
 }

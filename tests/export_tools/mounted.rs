@@ -87,6 +87,11 @@ fn python_on(needs: &str, script: &str, arrays: &[&str]) {
 /// Runs a script of `mounted/` that makes arrays in a folder, mounts each array NAME as `mnt_NAME`, and runs the script
 /// again to look at them.
 fn made_and_checked(needs: &str, script: &str) {
+    made_and_looked_at(script, needs, &[(needs, "check")]);
+}
+
+/// As [`made_and_checked`]: looked at in several ways, each of which needs other packages.
+fn made_and_looked_at(script: &str, needs: &str, ways: &[(&str, &str)]) {
     if !can_mount() {
         return;
     }
@@ -94,7 +99,9 @@ fn made_and_checked(needs: &str, script: &str) {
     let Some(made) = python_file(folder.path(), needs, script, &["make"]) else { return };
     let mounts: Vec<Mount> = made.split_whitespace().map(|name| Mount::new(folder.path(), name)).collect();
     assert!(!mounts.is_empty(), "{script} makes no arrays");
-    python_file(folder.path(), needs, script, &["check"]);
+    for (needs, way) in ways {
+        python_file(folder.path(), needs, script, &[way]);
+    }
 }
 
 /// A mounted array that is no fixture.
@@ -182,6 +189,17 @@ fn zarr_xarray_and_dask_open_the_zarr_group() {
     );
 }
 
+#[test]
+fn zarr_opens_the_parts_of_an_array() {
+    made_and_checked("numpy, tiledb, zarr", "zarr_part_files.py");
+}
+
+#[test]
+fn zarr_and_anndata_open_an_experiment_of_soma() {
+    let ways = [("numpy, tiledb, zarr", "check"), ("tiledb, zarr, anndata, pandas, scipy.sparse", "annotated")];
+    made_and_looked_at("soma_files.py", "numpy, tiledb", &ways);
+}
+
 /// The example of the README: a cluster of processes, which takes its time to start.
 #[test]
 fn the_workers_of_a_dask_cluster_each_mount_the_array() {
@@ -213,10 +231,15 @@ fn tifffile_and_rasterio_open_the_pictures() {
 }
 
 #[test]
-fn ome_zarr_tifffile_and_gdal_open_a_pyramid_of_pictures() {
-    // Without gdalinfo the others look at it.
+fn ome_zarr_opens_pyramids_of_pictures() {
+    made_and_checked("numpy, tiledb, zarr, dask.array, ome_zarr.reader", "ngff_files.py");
+}
+
+#[test]
+fn tifffile_and_gdal_open_pyramids_of_pictures() {
+    // Without gdalinfo tifffile looks at them.
     has("gdalinfo");
-    made_and_checked("numpy, tifffile, tiledb, zarr, dask.array, ome_zarr.reader", "pyramid_files.py");
+    made_and_checked("numpy, tifffile, tiledb", "pyramid_files.py");
 }
 
 #[test]

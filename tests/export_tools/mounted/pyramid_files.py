@@ -1,5 +1,5 @@
-"""ome-zarr opens zarr/ of a mounted pyramid of pictures, as TileDB-BioImaging writes them, and tifffile and GDAL open
-its OME-TIFF: every value is libtiledb's."""
+"""tifffile and GDAL open the OME-TIFF of mounted pyramids of pictures, as TileDB-BioImaging writes them: every value is
+libtiledb's."""
 
 import json
 import os
@@ -13,7 +13,6 @@ import tifffile
 import tiledb
 
 XML = '<OME><Image><Pixels PhysicalSizeX="0.5" PhysicalSizeY="0.25"/></Image></OME>'
-PIXELS = {"C": 1, "Y": 0.25, "X": 0.5}
 NAMES = ["first", "second & <third>", "µ"]
 COLOURS = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
 OME = "{http://www.openmicroscopy.org/Schemas/OME/2016-06}"
@@ -82,29 +81,6 @@ def plane(pyramid, level, band):
     return found[..., band] if axes == "YXC" or samples > 1 else found.reshape(-1, *found.shape[-2:])[0]
 
 
-def check_zarr():
-    import zarr
-    from ome_zarr.io import parse_url
-    from ome_zarr.reader import Reader
-
-    path, (axes, shapes, _, _) = "mnt_channels/zarr", PYRAMIDS["channels"]
-    assert "zarr" not in os.listdir("mnt_channels")
-    group = zarr.open_group(path, mode="r")
-    assert sorted(group.group_keys()) == [f"l_{level}.tdb" for level in range(len(shapes))]
-    [scales] = group.attrs["ome"]["multiscales"]
-    [node] = [node for node in Reader(parse_url(path))() if node.data]
-    assert len(node.data) == len(shapes)
-    for level, (data, shape) in enumerate(zip(node.data, shapes)):
-        assert np.array_equal(data.compute(), stored("channels", level)), level
-        [transformation] = scales["datasets"][level]["coordinateTransformations"]
-        assert transformation["scale"] == [PIXELS[axis] * whole / own for axis, whole, own in zip(axes, shapes[0], shape)]
-        assert zarr.open_array(f"{path}/{scales['datasets'][level]['path']}", mode="r").metadata.dimension_names == tuple(axes)
-    assert [axis["name"] for axis in node.metadata["axes"]] == list(axes)
-    assert node.metadata["channel_names"] == NAMES, node.metadata
-    # Samples side by side are no axis that NGFF knows.
-    assert "ome" not in zarr.open_group("mnt_side_by_side/zarr", mode="r").attrs
-
-
 def check_tifffile(pyramid):
     axes, shapes, dtype, samples = PYRAMIDS[pyramid]
     path = f"mnt_{pyramid}/tiff/intensity.ome.tif"
@@ -151,7 +127,6 @@ def check_gdal(pyramid):
 
 
 def check():
-    check_zarr()
     pictures = [pyramid for pyramid in PYRAMIDS if pyramid not in REFUSED]
     for pyramid in pictures:
         check_tifffile(pyramid)

@@ -1,0 +1,285 @@
+"""zarr-python and anndata open zarr/ of a mounted experiment of the form that TileDB-SOMA writes: every value is libtiledb's."""
+
+import json
+import sys
+
+import numpy as np
+import tiledb
+import zarr
+from tiledb.sparse_array import _setitem_impl_sparse
+
+CELLS, GENES, PEAKS = 70, 45, 12
+FAR = 2**62
+KINDS, SIZES, NUMBERED = ["B", "natural killer", "µ"], ["small", "large"], [10, 20, 30]
+NULLABLE = ["size", "remark", "part", "share", "sure", "when"]
+random = np.random.default_rng(5)
+
+
+def group(path, kind, **metadata):
+    tiledb.Group.create(path)
+    with tiledb.Group(path, "w") as made:
+        made.meta["soma_object_type"] = kind
+        for key, value in metadata.items():
+            made.meta[key] = value
+        return path
+
+
+def add(path, *names):
+    with tiledb.Group(path, "w") as made:
+        for name in names:
+            made.add(name, name, relative=True)
+
+
+def dimension(name, tile):
+    return tiledb.Dim(name, (0, FAR), tile, dtype="i8")
+
+
+def create(path, kind, dimensions, attributes, shape, enumerations=(), metadata=(), **options):
+    """An array that may grow, and whose current domain is its shape."""
+    domain, context = tiledb.Domain(*dimensions), tiledb.default_ctx()
+    schema = tiledb.ArraySchema(domain, attributes, sparse=True, enums=enumerations, **options)
+    box, current = tiledb.NDRectangle(context, domain), tiledb.CurrentDomain(context)
+    for dimension, length in zip(dimensions, shape):
+        box.set_range(dimension.name, 0, length - 1)
+    current.set_ndrectangle(box)
+    schema.set_current_domain(current)
+    tiledb.Array.create(path, schema)
+    with tiledb.open(path, "w") as array:
+        array.meta["soma_object_type"] = kind
+        for key, value in metadata:
+            array.meta[key] = value
+
+
+def matrix(path, shape, share, dtype="f4", parts=1, extents=(2048, 2048), **options):
+    """Each part is written by itself."""
+    dimensions = [dimension(f"soma_dim_{axis}", extent) for axis, extent in enumerate(extents)]
+    create(path, "SOMASparseNDArray", dimensions, [tiledb.Attr("soma_data", dtype=dtype)], shape, **options)
+    places = np.flatnonzero(random.random(shape[0] * shape[1]) < share)
+    random.shuffle(places)
+    for part in np.array_split(places, parts):
+        with tiledb.open(path, "w") as array:
+            array[part // shape[1], part % shape[1]] = {"soma_data": (random.random(len(part)) * 100 + 1).astype(dtype)}
+
+
+def frame(path, rows, attributes, columns, nulls=(), parts=1, enumerations=(), metadata=()):
+    """Attributes are names, types and what else they are; of those in `nulls` every third row is null."""
+    attributes = [tiledb.Attr(name, dtype=dtype, nullable=True, **more) for name, dtype, more in attributes]
+    create(path, "SOMADataFrame", [dimension("soma_joinid", 37)], attributes, [rows], enumerations, metadata)
+    there = np.arange(rows) % 3 != 1
+    for part in np.array_split(np.arange(rows), parts):
+        valid = {name: (there | (name not in nulls))[part].astype("u1") for name in columns}
+        with tiledb.open(path, "w") as array:
+            _setitem_impl_sparse(array, (part,), {name: values[part] for name, values in columns.items()}, valid)
+
+
+def text(values):
+    return np.array(list(values), dtype="O")
+
+
+def variables(path, rows, prefix, **options):
+    names = text(f"{prefix}{row}" for row in range(rows))
+    attributes = [("var_id", "U0", {"var": True}), ("length", "i4", {})]
+    frame(path, rows, attributes, {"var_id": names, "length": random.integers(0, 9, rows, dtype="i4")}, **options)
+
+
+def make():
+    group("cells", "SOMAExperiment")
+    text_type = {"var": True}
+    attributes = [("obs_id", "U0", text_type), ("kind", "i1", {"enum_label": "kinds"}), ("size", "u1", {"enum_label": "sizes"}),
+                  ("number", "i4", {"enum_label": "numbers"}), ("note", "U0", text_type), ("remark", "U0", text_type), ("whole", "i8", {}),
+                  ("part", "u2", {}), ("share", "f4", {}), ("good", "bool", {}), ("sure", "bool", {}), ("when", "M8[us]", {}), ("raw bytes", "blob", text_type)]
+    columns = {"obs_id": text(f"cell {row}" for row in range(CELLS)), "kind": random.integers(0, 3, CELLS, dtype="i1"),
+               "size": random.integers(0, 2, CELLS, dtype="u1"), "number": random.integers(0, 3, CELLS, dtype="i4"),
+               "note": text("é" * (row % 4) for row in range(CELLS)), "remark": text(f"row {row}" for row in range(CELLS)),
+               "whole": random.integers(-9, 9, CELLS), "part": random.integers(0, 9, CELLS, dtype="u2"), "share": random.random(CELLS, dtype="f4"),
+               "good": random.random(CELLS) > 0.5, "sure": random.random(CELLS) > 0.5, "when": random.integers(0, 10**15, CELLS).astype("M8[us]"),
+               "raw bytes": text(bytes([row]) for row in range(CELLS))}
+    enumerations = [tiledb.Enumeration("kinds", False, values=KINDS), tiledb.Enumeration("sizes", True, values=SIZES),
+                    tiledb.Enumeration("numbers", False, values=np.array(NUMBERED, "i4"))]
+    frame("cells/obs", CELLS, attributes, columns, NULLABLE, 3, enumerations)
+    group("cells/ms", "SOMACollection")
+    for measurement, rows in ("RNA", GENES), ("raw", GENES), ("ATAC", PEAKS):
+        path = group(f"cells/ms/{measurement}", "SOMAMeasurement")
+        variables(f"{path}/var", rows, measurement[0])
+        group(f"{path}/X", "SOMACollection")
+        matrix(f"{path}/X/data", (CELLS, rows), 0.2)
+        add(f"{path}/X", "data")
+        add(path, "var", "X")
+    # In several tiles along both axes and written in parts, sorted by columns, and full of values.
+    rna = "cells/ms/RNA"
+    matrix(f"{rna}/X/parts", (CELLS, GENES), 0.3, "i2", 3, (16, 8))
+    matrix(f"{rna}/X/columns", (CELLS, GENES), 0.3, "f8", 1, (2048, 16), cell_order="col-major", tile_order="col-major")
+    matrix(f"{rna}/X/small", (CELLS + 5, GENES), 0.3)
+    add(f"{rna}/X", "parts", "columns", "small")
+    for collection, shape, share in ("obsm", (CELLS, 4), 2), ("varm", (GENES, 3), 0.5), ("obsp", (CELLS, CELLS), 0.1):
+        group(f"{rna}/{collection}", "SOMACollection")
+        matrix(f"{rna}/{collection}/one", shape, share, "f8")
+        add(f"{rna}/{collection}", "one")
+    group(f"{rna}/uns", "SOMACollection", answer=42)
+    add(rna, "obsm", "varm", "obsp", "uns")
+    add("cells/ms", "RNA", "raw", "ATAC")
+    add("cells", "obs", "ms")
+    # The same but for the other measurement; and one whose observations have gaps.
+    for name in "plain", "gaps":
+        group(name, "SOMAExperiment")
+        frame(f"{name}/obs", 9, [("obs_id", "U0", text_type)], {"obs_id": text("abcdefghi")})
+        group(f"{name}/ms", "SOMACollection")
+        for measurement in "RNA", "raw":
+            path = group(f"{name}/ms/{measurement}", "SOMAMeasurement")
+            # The names of rows, under a name of their own.
+            genes = text(f"{measurement} {row}" for row in range(5))
+            frame(f"{path}/var", 5, [("gene", "U0", text_type)], {"gene": genes}, metadata=[("soma_dataframe_original_index_name", '"gene"')])
+            group(f"{path}/X", "SOMACollection")
+            matrix(f"{path}/X/data", (9, 5), 0.5)
+            add(f"{path}/X", "data")
+            add(path, "var", "X")
+        add(f"{name}/ms", "RNA", "raw")
+        add(name, "obs", "ms")
+    with tiledb.open("gaps/obs", "d") as array:
+        array.query(cond="soma_joinid == 4").submit()
+    print("cells plain gaps")
+
+
+def table(path):
+    """What libtiledb reads of a data frame, with None for null and labels for their codes."""
+    with tiledb.open(path) as array:
+        read = array.query(order="C")[:]
+        labels = {name: array.enum(array.attr(name).enum_label).values() for name in read if array.schema.has_attr(name) and array.attr(name).enum_label}
+    assert read.pop("soma_joinid").tolist() == list(range(len(next(iter(read.values())))))
+    read.pop("raw bytes", None)
+    found = {}
+    for name, values in read.items():
+        plain = [labels[name][code] for code in values.data] if name in labels else values.data.tolist()
+        found[name] = [None if null else getattr(value, "item", lambda: value)() for value, null in zip(plain, np.ma.getmaskarray(values))]
+    return found
+
+
+def cells_of(path, shape):
+    """What libtiledb reads of a matrix, as an array of all its cells."""
+    with tiledb.open(path) as array:
+        read = array[:]
+    values = np.zeros(shape, read["soma_data"].dtype)
+    values[read["soma_dim_0"], read["soma_dim_1"]] = read["soma_data"]
+    assert np.count_nonzero(values) == len(read["soma_data"]) > 0
+    return values
+
+
+def column(group, name):
+    """The values of a column of a data frame, by what AnnData's encodings say."""
+    member = group[name]
+    encoding = member.attrs["encoding-type"]
+    if encoding == "categorical":
+        categories = member["categories"][...].tolist()
+        return [None if code < 0 else categories[code] for code in member["codes"][...].astype("i8").tolist()]
+    if encoding.startswith("nullable-"):
+        return [None if null else value for value, null in zip(member["values"][...].tolist(), member["mask"][...])]
+    values = member[...]
+    assert encoding == ("string-array" if values.dtype.kind in "OT" else "array"), name
+    null = np.isnat(values) if values.dtype.kind == "M" else values != values
+    return [None if none else value for value, none in zip(values.tolist(), null)]
+
+
+def compressed(group):
+    """A sparse matrix as an array of all its cells."""
+    shape, by_rows = group.attrs["shape"], group.attrs["encoding-type"] == "csr_matrix"
+    data, indices, starts = (group[name][...] for name in ("data", "indices", "indptr"))
+    assert len(starts) == shape[0 if by_rows else 1] + 1 and starts[0] == 0 and starts[-1] == len(data) == len(indices)
+    values = np.zeros(shape, data.dtype)
+    for number, (start, end) in enumerate(zip(starts, starts[1:])):
+        assert (np.diff(indices[start:end]) > 0).all()
+        place = (number, indices[start:end]) if by_rows else (indices[start:end], number)
+        values[place] = data[start:end]
+    return values
+
+
+def same_frame(group, expected, index):
+    order = [name for name in expected if name != index]
+    assert group.attrs["encoding-type"] == "dataframe" and list(group.attrs["column-order"]) == order, order
+    assert column(group, group.attrs["_index"]) == expected[index]
+    for name in order:
+        assert column(group, name) == expected[name], name
+
+
+def reasons(path):
+    return json.load(open(f"{path}/zarr.json"))["attributes"]["left_out"]
+
+
+def check():
+    expected = table("cells/obs")
+    assert [name for name in expected if None in expected[name]] == NULLABLE
+    matrices = {"X": "X/data", "layers/parts": "X/parts", "layers/columns": "X/columns", "varm/one": "varm/one", "obsp/one": "obsp/one"}
+    shapes = {"varm/one": (GENES, 3), "obsp/one": (CELLS, CELLS)}
+    group = zarr.open_group("mnt_cells/zarr/ms/RNA", mode="r")
+    assert group.attrs["encoding-type"] == "anndata" and "obs" in dict(group.members())
+    same_frame(group["obs"], expected, "obs_id")
+    same_frame(group["var"], table("cells/ms/RNA/var"), "var_id")
+    for name, stored in matrices.items():
+        values = cells_of(f"cells/ms/RNA/{stored}", shapes.get(name, (CELLS, GENES)))
+        got = compressed(group[name])
+        assert got.dtype == values.dtype and np.array_equal(got, values), name
+    assert group["layers/columns"].attrs["encoding-type"] == "csc_matrix"
+    assert np.array_equal(group["obsm/one"][...], cells_of("cells/ms/RNA/obsm/one", (CELLS, 4)))
+    assert group["obs/size"].attrs["ordered"] and not group["obs/kind"].attrs["ordered"]
+    assert set(reasons("mnt_cells/zarr/ms/RNA")) == {"uns", "X/small"} and "soma_dim_0 7" in reasons("mnt_cells/zarr/ms/RNA")["X/small"]
+    assert "3 measurements" in reasons("mnt_cells/zarr")["AnnData"]
+    # By themselves.
+    alone = zarr.open_group("mnt_cells/ms/RNA/X/parts/zarr", mode="r")
+    assert np.array_equal(compressed(alone), cells_of("cells/ms/RNA/X/parts", (CELLS, GENES)))
+    same_frame(zarr.open_group("mnt_cells/obs/zarr", mode="r"), expected, "obs_id")
+    assert "raw bytes" in open("mnt_cells/obs/README.txt").read().split("Not here")[1]
+    # A slice is no matrix with rows of its own.
+    part = zarr.open_group("mnt_cells/ms/RNA/X/parts/slice/3..20,../zarr", mode="r")
+    assert sorted(part.array_keys()) == ["soma_data", "soma_dim_0", "soma_dim_1"]
+    plain = zarr.open_group("mnt_plain/zarr", mode="r")
+    assert sorted(plain.group_keys()) == ["X", "obs", "raw", "var"] and plain["var"].attrs["_index"] == "gene"
+    for name, measurement in ("", "RNA"), ("raw/", "raw"):
+        same_frame(plain[f"{name}var"], table(f"plain/ms/{measurement}/var"), "gene")
+        assert np.array_equal(compressed(plain[f"{name}X"]), cells_of(f"plain/ms/{measurement}/X/data", (9, 5)))
+    for path in "mnt_gaps/zarr", "mnt_gaps/zarr/ms/RNA":
+        assert "8 rows" in reasons(path)["AnnData"] and "without a gap" in reasons(path)["AnnData"], reasons(path)
+    gaps = zarr.open_group("mnt_gaps/zarr", mode="r")
+    assert np.array_equal(compressed(gaps["ms/RNA/X/data"]), cells_of("gaps/ms/RNA/X/data", (9, 5)))
+    assert gaps["obs/soma_joinid"][...].tolist() == [0, 1, 2, 3, 5, 6, 7, 8] and "AnnData" in gaps["obs"].attrs["left_out"]
+    print(len(expected) + len(matrices))
+
+
+def same_table(found, expected, index):
+    import pandas
+
+    assert found.index.tolist() == expected[index] and found.columns.tolist() == [name for name in expected if name != index]
+    for name in found.columns:
+        values = found[name]
+        if values.dtype.kind == "M":
+            values = values.astype("M8[us]")
+        stored = np.array(expected[name], dtype="O") if name == "when" else expected[name]
+        got = [None if pandas.isna(value) else value for value in (values.to_numpy().astype("O") if name == "when" else values.tolist())]
+        assert got == list(stored), (name, got, stored)
+
+
+def annotated():
+    """What anndata reads of it."""
+    import anndata
+    from scipy import sparse
+
+    expected = table("cells/obs")
+    data = anndata.read_zarr("mnt_cells/zarr/ms/RNA")
+    same_table(data.obs, expected, "obs_id")
+    same_table(data.var, table("cells/ms/RNA/var"), "var_id")
+    assert data.obs["kind"].cat.categories.tolist() == KINDS and data.obs["size"].cat.ordered
+    assert data.X.shape == (CELLS, GENES) and np.array_equal(data.X.toarray(), cells_of("cells/ms/RNA/X/data", (CELLS, GENES)))
+    for layer in "parts", "columns":
+        assert np.array_equal(data.layers[layer].toarray(), cells_of(f"cells/ms/RNA/X/{layer}", (CELLS, GENES)))
+    assert sparse.issparse(data.layers["columns"]) and data.layers["columns"].format == "csc"
+    assert np.array_equal(data.obsm["one"], cells_of("cells/ms/RNA/obsm/one", (CELLS, 4)))
+    assert np.array_equal(data.obsp["one"].toarray(), cells_of("cells/ms/RNA/obsp/one", (CELLS, CELLS)))
+    other = anndata.read_zarr("mnt_cells/zarr/ms/ATAC")
+    assert other.shape == (CELLS, PEAKS) and np.array_equal(other.X.toarray(), cells_of("cells/ms/ATAC/X/data", (CELLS, PEAKS)))
+    plain = anndata.read_zarr("mnt_plain/zarr")
+    assert plain.var_names.tolist() == [f"RNA {row}" for row in range(5)] and plain.var.index.name == "gene"
+    assert np.array_equal(plain.raw.X.toarray(), cells_of("plain/ms/raw/X/data", (9, 5)))
+    alone = anndata.io.read_elem(zarr.open_group("mnt_cells/ms/RNA/X/data/zarr", mode="r"))
+    assert np.array_equal(alone.toarray(), data.X.toarray())
+    print(len(expected))
+
+
+{"make": make, "check": check, "annotated": annotated}[sys.argv[1]]()
