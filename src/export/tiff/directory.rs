@@ -40,7 +40,7 @@ impl Value {
     fn parts(&self) -> (u16, u64, Arc<dyn Content>) {
         let parts = |kind, count: usize, bytes: Vec<u8>| (kind, count as u64, Arc::new(bytes) as Arc<dyn Content>);
         match self {
-            Value::Text(text) => (2, text.len() as u64, text.clone()),
+            Value::Text(text) => (2, text.len(), text.clone()),
             Value::Short(values) => {
                 parts(3, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
             }
