@@ -5,8 +5,9 @@
 //!   `obsm` and `varm` that has all cells is an array. `uns` is left out.
 //! * Where the experiment has one measurement, `zarr/` itself is that. One with the name `raw` does not count: it is what
 //!   TileDB-SOMA makes of AnnData's `raw`, and is that.
-//! * Where that cannot be, as when rows cannot be told by their place, what is shown is the Zarr group of the group, as that
-//!   of others, with the reason in its attribute `left_out`. A member that has no place in annotated data is there, too.
+//! * Where that cannot be, as when rows cannot be told by their place or a member is damaged, what is shown is the Zarr
+//!   group of the group, as that of others, with the reason in its attribute `left_out`. What of annotated data has no
+//!   place in AnnData is there, too.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,11 +68,11 @@ impl ExperimentZarr {
         };
         let experiment = experiment.clone();
         let whole = LazyFolder::new(modified, move || -> Result<Arc<dyn Folder>> {
-            let made = match only_measurement(&experiment)? {
-                Ok(name) => annotated_data(&experiment, &name)?,
-                Err(reason) => Err(reason),
-            };
-            Ok(match made {
+            let made = only_measurement(&experiment).and_then(|only| match only {
+                Ok(name) => annotated_data(&experiment, &name),
+                Err(reason) => Ok(Err(reason)),
+            });
+            Ok(match reasoned(made)? {
                 Ok(group) => Arc::new(group_folder(&Arc::new(group), modified)),
                 Err(reason) => Arc::new(plain(Some(reason.to_string()))),
             })
@@ -132,7 +133,7 @@ impl Folder for Measurements {
         }
         let (experiment, modified, of_name) = (self.experiment.clone(), self.modified, name.to_owned());
         let folder: Arc<dyn Folder> = Arc::new(LazyFolder::new(modified, move || -> Result<Arc<dyn Folder>> {
-            Ok(match annotated_data(&experiment, &of_name)? {
+            Ok(match reasoned(annotated_data(&experiment, &of_name))? {
                 Ok(group) => Arc::new(group_folder(&Arc::new(group), modified)),
                 Err(reason) => explained(&experiment, &of_name, &plain, reason.to_string())?,
             })
@@ -152,6 +153,15 @@ impl Folder for Measurements {
     fn memory(&self) -> usize {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().map(|(_, folder)| folder.memory()).sum()
+    }
+}
+
+/// The same, but that what is wrong with something stored is a reason, too. What could not be read is none: it may be
+/// read the next time.
+fn reasoned<T>(made: Result<FormatResult<T>>) -> Result<FormatResult<T>> {
+    match made {
+        Err(error) if !error.is_passing() => Ok(Err(Unrepresentable::new(error.to_string()))),
+        made => made,
     }
 }
 

@@ -46,6 +46,11 @@ impl Axis {
         matches!(self.scale, Scale::Float { .. })
     }
 
+    /// Whether there is more than one coordinate.
+    pub fn has_order(&self) -> bool {
+        self.is_text() || self.last() > 0
+    }
+
     /// Whether the coordinates are dates or times, some before 1970 and some not.
     pub fn crosses_1970(&self) -> bool {
         let Scale::Integer { low, last, .. } = self.scale else { return false };

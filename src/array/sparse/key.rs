@@ -46,6 +46,8 @@ struct PackedField {
 #[derive(Debug)]
 pub struct KeyPlan {
     pub axes: Vec<Axis>,
+    /// The dimensions of more than one coordinate, as the cells of a tile are sorted by them.
+    directed: Vec<usize>,
     fields: Vec<PackedField>,
     words: usize,
     hilbert: Option<Hilbert>,
@@ -140,7 +142,8 @@ impl KeyPlan {
                 texts[packed.word] = Some(number);
             }
         }
-        Ok(KeyPlan { axes, fields, words, hilbert, tiled, texts })
+        let directed = directed(schema.cell_order).into_iter().filter(|&number| axes[number].has_order()).collect();
+        Ok(KeyPlan { axes, directed, fields, words, hilbert, tiled, texts })
     }
 
     /// Words of a key, at least 1.
@@ -166,25 +169,19 @@ impl KeyPlan {
     /// Whether the order is that of the coordinates, the first dimension being the most significant. `is_one_tile` tells
     /// of a dimension whether all cells surely lie in one space tile along it.
     pub fn is_row_major(&self, is_one_tile: impl Fn(usize) -> bool) -> bool {
-        self.coordinates().is_sorted() && self.is_by_coordinates(is_one_tile)
+        self.directed.is_sorted() && self.is_by_coordinates(is_one_tile)
     }
 
     /// As [`KeyPlan::is_row_major`], the last dimension being the most significant.
     pub fn is_column_major(&self, is_one_tile: impl Fn(usize) -> bool) -> bool {
-        self.coordinates().rev().is_sorted() && self.is_by_coordinates(is_one_tile)
+        self.directed.iter().rev().is_sorted() && self.is_by_coordinates(is_one_tile)
     }
 
-    /// The dimensions as their coordinates follow each other in the key.
-    fn coordinates(&self) -> impl DoubleEndedIterator<Item = usize> {
-        self.fields.iter().filter_map(|packed| match packed.field {
-            KeyField::Position(number) | KeyField::Text(number) => Some(number),
-            KeyField::Tile(_) | KeyField::Hilbert => None,
-        })
-    }
-
-    /// Whether the tiles in front of the coordinates change nothing: those along the first of these never do.
+    /// Whether the tiles, which come before all coordinates, change nothing: along the most significant dimension they
+    /// never do.
     fn is_by_coordinates(&self, is_one_tile: impl Fn(usize) -> bool) -> bool {
-        self.hilbert.is_none() && self.coordinates().skip(1).all(|number| !self.tiled[number] || is_one_tile(number))
+        let has_no_say = |&number: &usize| !self.tiled[number] || is_one_tile(number);
+        self.hilbert.is_none() && self.directed.iter().skip(1).all(has_no_say)
     }
 
     /// Whether there are dates or times before and from 1970 on.

@@ -1,6 +1,8 @@
 """zarr-python and anndata open zarr/ of a mounted experiment of the form that TileDB-SOMA writes: every value is libtiledb's."""
 
+import glob
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -137,7 +139,11 @@ def make():
         add(name, "obs", "ms")
     with tiledb.open("gaps/obs", "d") as array:
         array.query(cond="soma_joinid == 4").submit()
-    print("cells plain gaps")
+    shutil.copytree("plain", "damaged")
+    [schema] = glob.glob("damaged/ms/RNA/X/data/__schema/__[0-9]*")
+    with open(schema, "wb") as file:
+        file.write(b"nothing")
+    print("cells plain gaps damaged")
 
 
 def table(path):
@@ -240,6 +246,9 @@ def check():
     gaps = zarr.open_group("mnt_gaps/zarr", mode="r")
     assert np.array_equal(compressed(gaps["ms/RNA/X/data"]), cells_of("gaps/ms/RNA/X/data", (9, 5)))
     assert gaps["obs/soma_joinid"][...].tolist() == [0, 1, 2, 3, 5, 6, 7, 8] and "AnnData" in gaps["obs"].attrs["left_out"]
+    for path in "mnt_damaged/zarr", "mnt_damaged/zarr/ms/RNA":
+        assert "ms/RNA/X/data" in reasons(path)["AnnData"], reasons(path)
+    same_frame(zarr.open_group("mnt_damaged/zarr/obs", mode="r"), table("damaged/obs"), "obs_id")
     print(len(expected) + len(matrices))
 
 

@@ -1,6 +1,9 @@
 //! Matrices: sparse ones by compressed rows or columns, and those with a value in every cell.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
 use crate::array::dense::IndexBox;
@@ -114,27 +117,31 @@ pub fn dense(values: &Arc<dyn Boxes>) -> FormatResult<Node> {
 /// The numbers of where rows start are in chunks of so many, each of which is found by itself.
 const STARTS_OF_A_CHUNK: u64 = 1 << 16;
 
+/// It is known of so many reads where they ended: those of chunks side by side.
+const ENDS: usize = 64;
+
 /// So many coordinates are looked at together.
 const LOOKED_AT: usize = 1 << 16;
 
 /// `indptr`: for each coordinate from 0 on the number of cells before the first with it, `i64`, and behind the last the
 /// number of all.
 ///
-/// Nothing of it is kept but where the last read ended: where a read begins is searched for among the coordinates, which
-/// are sorted, and those of its range are then looked at once. So reading all of it in order is one pass over them.
-/// Memory of a read: some coordinates.
+/// Nothing of it is kept but where the last reads ended: where another begins is searched for among the coordinates, which
+/// are sorted, and those of its range are then looked at once. So reading all of it in order, or several parts side by
+/// side, is one pass over them. Memory of a read: some coordinates.
 struct Starts {
     /// `i64`, ascending.
     coordinates: Arc<dyn Content>,
     /// How many numbers there are.
     count: u64,
-    /// A coordinate and the number of cells before it.
-    last: Mutex<(u64, u64)>,
+    /// Coordinates that reads ended before, each with a cell that is not behind its first.
+    ends: Mutex<LruCache<u64, u64>>,
 }
 
 impl Starts {
     fn new(coordinates: Arc<dyn Content>, count: u64) -> Self {
-        Starts { coordinates, count, last: Mutex::new((0, 0)) }
+        let ends = Mutex::new(LruCache::new(NonZeroUsize::new(ENDS).unwrap_or(NonZeroUsize::MIN)));
+        Starts { coordinates, count, ends }
     }
 
     fn cells(&self) -> u64 {
@@ -158,10 +165,11 @@ impl Starts {
 
     /// A cell from which on the first is found that has this coordinate or a greater one.
     fn cell_near(&self, coordinate: u64) -> Result<u64> {
-        let (known, cells) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match known == coordinate || known.checked_add(1) == Some(coordinate) {
-            true => Ok(cells),
-            false => self.cells_before(coordinate),
+        let known = self.ends.lock().unwrap_or_else(PoisonError::into_inner).get(&coordinate).copied();
+        match known {
+            _ if coordinate == 0 => Ok(0),
+            Some(cell) => Ok(cell),
+            None => self.cells_before(coordinate),
         }
     }
 
@@ -202,7 +210,7 @@ impl Starts {
             last = self.cells();
             numbers.for_each(|number| *number = last.to_le_bytes());
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (end - 1, last);
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).put(end, last);
         Ok(())
     }
 }

@@ -8,12 +8,13 @@ mod frame;
 mod matrix;
 
 use super::array::Attributes;
-use super::{Group, Node};
+use super::{Group, METADATA, Node};
+use crate::export::names::Names;
 
 pub use frame::{DataFrame, FrameColumn, check};
 pub use matrix::{Compressed, Matrix, dense, full};
 
-/// The matrices of chunks of this many cells: a chunk's length is their size times it.
+/// Matrices have chunks of so many cells.
 const CELLS_OF_A_CHUNK: u64 = 1 << 20;
 
 /// The attributes of something of this encoding.
@@ -37,8 +38,11 @@ pub fn annotated_data(members: Vec<(String, Node)>, left_out: Vec<(String, Strin
     group
 }
 
-/// Several elements by their names: `layers`, `obsm` and the like.
-pub fn mapping(members: Vec<(String, Node)>) -> Group {
+/// Several elements by their names: `layers`, `obsm` and the like. What Zarr keeps for itself is called a little otherwise.
+pub fn mapping(elements: Vec<(String, Node)>) -> Group {
+    let mut names = Names::of_zarr();
+    names.give(METADATA);
+    let members = elements.into_iter().map(|(name, node)| (names.give(&name), node)).collect();
     Group { attributes: encoding("dict", "0.1.0"), members }
 }
 

@@ -221,3 +221,12 @@ fn what_is_left_out_is_told() {
         json!({"encoding-type": "anndata", "encoding-version": "0.1.0", "left_out": {"uns": "no place"}})
     );
 }
+
+#[test]
+fn elements_have_names_that_zarr_allows() {
+    let node = || Node::Group(Arc::new(Group::default()));
+    let elements = ["a", "zarr.json", "__a"].map(|name| (name.to_owned(), node()));
+    let group = mapping(elements.into());
+    let names: Vec<&str> = group.members.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a", "zarr.json_2", "_a"]);
+}
