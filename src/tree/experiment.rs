@@ -67,7 +67,7 @@ impl ExperimentZarr {
             _ => None,
         };
         let experiment = experiment.clone();
-        let whole = LazyFolder::new(modified, move || -> Result<Arc<dyn Folder>> {
+        let whole = LazyFolder::of_any(modified, move || {
             let made = only_measurement(&experiment).and_then(|only| match only {
                 Ok(name) => annotated_data(&experiment, &name),
                 Err(reason) => Ok(Err(reason)),
@@ -132,7 +132,7 @@ impl Folder for Measurements {
             return Ok(Some(Node::Folder(folder.clone())));
         }
         let (experiment, modified, of_name) = (self.experiment.clone(), self.modified, name.to_owned());
-        let folder: Arc<dyn Folder> = Arc::new(LazyFolder::new(modified, move || -> Result<Arc<dyn Folder>> {
+        let folder: Arc<dyn Folder> = Arc::new(LazyFolder::of_any(modified, move || {
             Ok(match reasoned(annotated_data(&experiment, &of_name))? {
                 Ok(group) => Arc::new(group_folder(&Arc::new(group), modified)),
                 Err(reason) => explained(&experiment, &of_name, &plain, reason.to_string())?,

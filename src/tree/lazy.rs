@@ -212,27 +212,35 @@ impl Folder for FixedFolder {
 }
 
 /// A folder that is made on first use.
-pub struct LazyFolder<F, D = FixedFolder> {
-    make: F,
-    made: OnceLock<Arc<D>>,
+pub struct LazyFolder {
+    make: Box<dyn Fn() -> Result<Arc<dyn Folder>> + Send + Sync>,
+    made: OnceLock<Arc<dyn Folder>>,
     modified: SystemTime,
 }
 
-impl<F: Fn() -> Result<D> + Send + Sync, D: Folder> LazyFolder<F, D> {
-    pub fn new(modified: SystemTime, make: F) -> Self {
-        LazyFolder { make, made: OnceLock::new(), modified }
+impl LazyFolder {
+    pub fn new<D: Folder + 'static>(
+        modified: SystemTime,
+        make: impl Fn() -> Result<D> + Send + Sync + 'static,
+    ) -> Self {
+        Self::of_any(modified, move || Ok(Arc::new(make()?)))
     }
 
-    fn made(&self) -> Result<Arc<D>> {
+    /// One that is of some kind or another.
+    pub fn of_any(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Folder>> + Send + Sync + 'static) -> Self {
+        LazyFolder { make: Box::new(make), made: OnceLock::new(), modified }
+    }
+
+    fn made(&self) -> Result<Arc<dyn Folder>> {
         if let Some(made) = self.made.get() {
             return Ok(made.clone());
         }
-        let made = Arc::new((self.make)()?);
+        let made = (self.make)()?;
         Ok(self.made.get_or_init(|| made).clone())
     }
 }
 
-impl<F: Fn() -> Result<D> + Send + Sync, D: Folder> Folder for LazyFolder<F, D> {
+impl Folder for LazyFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         self.made()?.lookup(name)
     }

@@ -134,33 +134,6 @@ pub trait Folder: Send + Sync {
     }
 }
 
-/// Whatever folder it is.
-impl Folder for Arc<dyn Folder> {
-    fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        (**self).lookup(name)
-    }
-
-    fn why_absent(&self, name: &str) -> Option<String> {
-        (**self).why_absent(name)
-    }
-
-    fn list(&self) -> Result<Vec<Entry>> {
-        (**self).list()
-    }
-
-    fn modified(&self) -> SystemTime {
-        (**self).modified()
-    }
-
-    fn memory(&self) -> usize {
-        (**self).memory()
-    }
-
-    fn extended_attributes(&self) -> Vec<(String, Vec<u8>)> {
-        (**self).extended_attributes()
-    }
-}
-
 /// A file of the tree.
 #[expect(clippy::len_without_is_empty, reason = "the length can fail; whoever wants to know asks for it")]
 pub trait File: Send + Sync {
