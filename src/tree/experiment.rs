@@ -221,7 +221,11 @@ enum Object {
 }
 
 fn member(group: &Group, name: &str) -> Result<Option<Object>> {
-    let members = NamedMembers::new(group.members()?);
+    member_of(group, &NamedMembers::new(group.members()?), name)
+}
+
+/// As [`member`], for those who want several: the names of a group's members are given once.
+fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Option<Object>> {
     let Some(path) = members.by_name.get(name).and_then(|&number| members.members.get(number)?.place.path()) else {
         return Ok(None);
     };
@@ -331,13 +335,14 @@ impl Builder {
     ) -> Result<Vec<(String, zarr::Node)>> {
         let Some(Object::Group(group)) = member(around, name)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
-        for own in NamedMembers::new(group.members()?).names.into_iter().flatten() {
-            let matrix = match member(&group, &own)? {
+        let members = NamedMembers::new(group.members()?);
+        for own in members.names.iter().flatten() {
+            let matrix = match member_of(&group, &members, own)? {
                 Some(Object::Array(array)) => matrix(&array, lengths, fullness)?,
                 _ => Err(Unrepresentable::new("it is no array")),
             };
             match matrix {
-                Ok(matrix) => found.push((own, matrix)),
+                Ok(matrix) => found.push((own.clone(), matrix)),
                 Err(reason) => self.left_out.push((format!("{name}/{own}"), reason.to_string())),
             }
         }

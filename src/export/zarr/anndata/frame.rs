@@ -58,7 +58,7 @@ pub fn check(field: &Field) -> FormatResult<()> {
 
 impl DataFrame {
     /// The group of the data frame. To find out whether there are nulls in a nullable column its validity is read, up to
-    /// the first one; no value is.
+    /// the first one, unless there are very many rows; no value is.
     ///
     /// # Errors
     /// When that cannot be read.
@@ -89,9 +89,15 @@ impl DataFrame {
 /// Bytes of a validity that are looked at together.
 const LOOKED_AT: u64 = 1 << 20;
 
-/// Whether any row is null.
+/// Of more rows nobody waits to learn whether there are nulls among them.
+const MOST_LOOKED_AT: u64 = 1 << 26;
+
+/// Whether any row may be null: so it is taken to be where there are too many to look at.
 fn has_nulls(column: &FrameColumn) -> Result<bool> {
     let Some(validity) = &column.validity else { return Ok(false) };
+    if validity.len() > MOST_LOOKED_AT {
+        return Ok(true);
+    }
     let mut bytes = Vec::new();
     let mut at = 0;
     while at < validity.len() {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::export::boxes::{Boxes, Rows};
 use crate::export::column::{Column, Field, Labels, Metadatum};
+use crate::export::compose::Repeat;
 use crate::export::content::Content;
 use crate::export::testing::{assert_random_access, read_all};
 use crate::export::zarr::Array;
@@ -88,6 +89,13 @@ fn a_frame_has_an_index_and_its_columns_in_order() {
     let named = DataFrame { index, index_is_named: true, columns: vec![], metadata: vec![] }.group().unwrap();
     assert_eq!(named.attributes["_index"], "zarr.json_2");
     assert_eq!(named.members[0].0, "zarr.json_2");
+}
+
+#[test]
+fn more_rows_than_anybody_waits_for_are_not_looked_at_for_nulls() {
+    let mut column = numbers(Field::new("v", Datatype::Int16), vec![1, 0], &[1]);
+    column.validity = Some(Arc::new(Repeat::new([1], 1 << 60)));
+    says(member(&group_of(column), "v"), "nullable-integer");
 }
 
 #[test]
