@@ -6,6 +6,7 @@ mod cached;
 mod corpus;
 mod failing;
 mod http;
+mod identities;
 mod live;
 mod others;
 mod proxy;

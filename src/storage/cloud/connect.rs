@@ -2,19 +2,20 @@
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder};
+use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::list::PaginatedListStore;
 use object_store::{
     BackoffConfig, Certificate, ClientOptions, HeaderMap, HeaderValue, ObjectStore, RetryConfig,
     StaticCredentialProvider,
 };
 
+use super::super::secret::{is_open_to_others, read_private, warn_of_mode};
 use super::credentials::is_sendable;
 use super::profile::Profile;
 use super::traffic::{CountingConnector, Traffic};
@@ -30,6 +31,12 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// So many stalled attempts fit into the time that a request may take.
 const STALLS: u32 = 4;
+
+/// Where the command line of Google leaves what it was told of the user, in the home folder.
+const OF_GCLOUD: &str = ".config/gcloud/application_default_credentials.json";
+
+/// A file with a key of Google has some kilobytes; more than this is something else.
+const MOST_KEY_FILE: usize = 64 << 10;
 
 /// Of S3's buckets where nothing says which.
 pub(super) const USUAL_REGION: &str = "us-east-1";
@@ -180,6 +187,8 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
     if options.anonymous || is_emulator {
         let nobody = GcpCredential { bearer: String::new() };
         builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(nobody))).with_skip_signature(true);
+    } else {
+        warn_of_key_file(&builder);
     }
     let builder = builder
         .with_retry(no_retries())
@@ -187,6 +196,22 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
         .with_http_connector(CountingConnector(traffic.clone()));
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
     Ok(Connection { client: Arc::new(client), region: None })
+}
+
+/// Warns where others may read the file that the client of Google's store takes a key from.
+fn warn_of_key_file(builder: &GoogleCloudStorageBuilder) {
+    let named = [GoogleConfigKey::ServiceAccount, GoogleConfigKey::ApplicationCredentials]
+        .iter()
+        .find_map(|key| builder.get_config_value(key).map(PathBuf::from));
+    let Some(file) = named.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(OF_GCLOUD))) else {
+        return;
+    };
+    // What cannot be read the client itself says.
+    let Ok((bytes, mode)) = read_private(&file, MOST_KEY_FILE) else { return };
+    let text = String::from_utf8_lossy(&bytes);
+    if is_open_to_others(mode) && ["private_key", "refresh_token"].iter().any(|name| text.contains(name)) {
+        warn_of_mode(&file, mode);
+    }
 }
 
 fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
