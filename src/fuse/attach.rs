@@ -1,16 +1,21 @@
 //! Attaching a FUSE device to a folder: by mount(2) where this process may, else by the helper `fusermount3`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::io::retry_on_intr;
+use rustix::mount::{MountFlags, mount};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{geteuid, getgid, getuid};
+
 use super::mount_table::KIND;
-use super::sys;
 
 const DEVICE: &str = "/dev/fuse";
 
@@ -40,7 +45,7 @@ pub fn attach(mountpoint: &Path, source: &OsStr, access: Access, labels: &[OsStr
     match File::options().read(true).write(true).open(DEVICE) {
         Ok(device) => match attach_directly(&device, mountpoint, source, access, labels) {
             Ok(()) => return Ok(device.into()),
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) && !sys::is_root() => {}
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) && !geteuid().is_root() => {}
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
                 return Err(
                     "this process may not mount; a container needs `--cap-add SYS_ADMIN --device /dev/fuse`".into()
@@ -104,7 +109,7 @@ fn attach_directly(
     access: Access,
     labels: &[OsString],
 ) -> io::Result<()> {
-    let (user, group) = sys::user_and_group();
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
     let others = if access == Access::Owner { "" } else { ",allow_other" };
     let descriptor = device.as_raw_fd();
     let mut data = OsString::from(format!(
@@ -114,8 +119,9 @@ fn attach_directly(
         data.push(",");
         data.push(label);
     }
-    let flags = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOATIME;
-    sys::mount(source, mountpoint, KIND, flags, &data)
+    let data = CString::new(data.into_vec())?;
+    let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOATIME;
+    Ok(mount(source, mountpoint, KIND, flags, &*data)?)
 }
 
 /// The helper mounts and sends the open device through a socket, whose number it takes from the environment.
@@ -133,13 +139,34 @@ fn attach_with_helper(helper: &Path, mountpoint: &Path, options: OsString) -> Re
         .stderr(Stdio::piped())
         .spawn()
         .map_err(failed)?;
-    let device = sys::receive_descriptor(&ours);
+    let device = receive_descriptor(&ours);
     let output = child.wait_with_output().map_err(failed)?;
     match device {
         Ok(Some(device)) => Ok(device),
         Ok(None) => Err(complaint(&output.stderr)),
         Err(error) => Err(format!("{}: {error}", complaint(&output.stderr))),
     }
+}
+
+/// Receives one file descriptor that the other end sent with one byte of data; `None` where it closed instead.
+///
+/// # Errors
+/// What recvmsg(2) says, or `InvalidData` where a message came without a descriptor.
+fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    let mut byte = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received =
+        retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC))?;
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let mut descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    let none = || io::Error::new(io::ErrorKind::InvalidData, "a message without a file descriptor");
+    descriptors.next().map(Some).ok_or_else(none)
 }
 
 fn helper_options(source: &OsStr, access: Access, labels: &[OsString]) -> OsString {
@@ -184,6 +211,33 @@ mod tests {
         );
         let shared = helper_options(OsStr::new("s"), Access::OwnerAndRoot, &["context=a".into()]);
         assert!(shared.to_string_lossy().contains(",allow_other,context=a,fsname=s"));
+    }
+
+    #[test]
+    fn a_closed_socket_sends_no_descriptor_and_plain_bytes_are_refused() {
+        use std::io::Write;
+        let (here, there) = UnixStream::pair().unwrap();
+        drop(there);
+        assert!(receive_descriptor(&here).unwrap().is_none());
+        let (here, mut there) = UnixStream::pair().unwrap();
+        there.write_all(b"x").unwrap();
+        assert_eq!(receive_descriptor(&here).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_descriptor_that_is_sent_is_received() {
+        use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+        use std::os::fd::AsFd;
+        use std::os::unix::fs::MetadataExt;
+        let (here, there) = UnixStream::pair().unwrap();
+        let file = File::open("/dev/null").unwrap();
+        let sent = [file.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&sent)));
+        sendmsg(&there, &[io::IoSlice::new(b"x")], &mut control, SendFlags::empty()).unwrap();
+        let received = File::from(receive_descriptor(&here).unwrap().expect("it was sent"));
+        assert_eq!(received.metadata().unwrap().rdev(), file.metadata().unwrap().rdev());
     }
 
     #[test]

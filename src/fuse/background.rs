@@ -7,11 +7,11 @@
 use std::env;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::sys;
+use rustix::process::setsid;
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 /// Marks the process that serves.
 const MARK: &str = "TILEFS_BACKGROUND";
@@ -60,7 +60,7 @@ pub fn start() -> Result<(), (u8, String)> {
 /// In the process that serves: leaves the terminal, so that ctrl-C there does not end the mount. To be called first.
 pub fn leave_terminal() {
     // Fails only where it is the leader of a group already, and then there is no terminal to leave.
-    let _ = sys::new_session();
+    let _ = setsid();
 }
 
 /// In the process that serves: says that the mount answers, and lets go of the folder and the streams of whoever
@@ -72,7 +72,10 @@ pub fn report_success() -> io::Result<()> {
     report(0, "")?;
     SUCCEEDED.store(true, Ordering::Relaxed);
     env::set_current_dir("/")?;
-    sys::redirect_standard_streams(File::options().read(true).write(true).open("/dev/null")?.as_fd())
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&nothing)?;
+    dup2_stdout(&nothing)?;
+    Ok(dup2_stderr(&nothing)?)
 }
 
 /// In the process that serves: says why there is no mount, and with which status to exit; after a mount, says to the

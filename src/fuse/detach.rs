@@ -6,7 +6,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{attach, mount_table, mountpoint, sys};
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+
+use super::{attach, mount_table, mountpoint};
 use crate::error::{Error, Result};
 
 /// How long to wait for an unmounted name to leave the mount table.
@@ -75,14 +78,14 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
 /// # Errors
 /// [`Refusal`].
 pub fn detach(mountpoint: &Path, how: Detach) -> std::result::Result<(), Refusal> {
-    match sys::unmount(mountpoint, how == Detach::Lazily) {
+    // A lazy one takes the name away at once and the file system when its last user lets go.
+    let lazily = if how == Detach::Lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+    match rustix::mount::unmount(mountpoint, UnmountFlags::NOFOLLOW | lazily) {
         Ok(()) => Ok(()),
-        Err(error) => match error.raw_os_error() {
-            Some(libc::EPERM) => detach_with_helper(mountpoint, how),
-            Some(libc::EBUSY) => Err(Refusal::Busy),
-            Some(libc::EINVAL) => Err(Refusal::Other("nothing is mounted here".into())),
-            _ => Err(Refusal::Other(format!("the kernel refuses to unmount: {error}"))),
-        },
+        Err(Errno::PERM) => detach_with_helper(mountpoint, how),
+        Err(Errno::BUSY) => Err(Refusal::Busy),
+        Err(Errno::INVAL) => Err(Refusal::Other("nothing is mounted here".into())),
+        Err(error) => Err(Refusal::Other(format!("the kernel refuses to unmount: {}", std::io::Error::from(error)))),
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
+use rustix::process::{getgid, getuid};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
@@ -16,7 +17,7 @@ use super::needs::Needs;
 use super::refresh::{self, Refreshing};
 use super::requests::Requests;
 use super::working_folders::working_folders;
-use super::{mount_table, mountpoint, sys};
+use super::{mount_table, mountpoint};
 use crate::address_space;
 use crate::error::{Error, Result};
 use crate::read_ahead::{self, ReadAhead};
@@ -100,8 +101,7 @@ pub struct Ownership {
 impl Ownership {
     /// Those of this process; everybody may read what the mount lets them.
     pub fn own() -> Self {
-        let (user, group) = sys::user_and_group();
-        Ownership { user, group, umask: 0 }
+        Ownership { user: getuid().as_raw(), group: getgid().as_raw(), umask: 0 }
     }
 }
 
