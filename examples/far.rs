@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tilefs::read_ahead::{MAX_WINDOW, ReadAhead, Reader};
+use tilefs::read_ahead::{MAX_WINDOW, ReadAhead};
 use tilefs::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs::tree::{self, Node, OpenOptions};
 
@@ -30,13 +30,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = OpenOptions::default();
     let root = tree::root(tree::open_stored_in(storage.clone(), &key, &options)?, &options)?;
     let Some(Node::File(found)) = root.lookup(file)? else { return Err(format!("there is no file {file}").into()) };
-    let reader = Arc::new(Reader::new(found.open()?));
+    let read_ahead = ReadAhead::new(WORKERS, MAX_WINDOW);
+    let reader = read_ahead.open(found.open()?);
     let length = match rest {
         [mib, ..] => (mib.parse::<u64>()? << 20).min(reader.content().len()),
         [] => reader.content().len(),
     };
     let opening = storage.take_requests().len();
-    let read_ahead = ReadAhead::new(WORKERS, MAX_WINDOW);
     let mut block = vec![0; BLOCK];
     let begin = Instant::now();
     for offset in (0..length).step_by(BLOCK) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::failure::Failure;
 use tilefs::export::{Content, Forward};
-use tilefs::read_ahead::{ReadAhead, Reader};
+use tilefs::read_ahead::ReadAhead;
 
 /// How much is read and written first: a reader who wants a header only should not wait for more.
 const FIRST_BLOCK: u64 = 4 << 10;
@@ -29,7 +29,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints all bytes of a file, in blocks, reading ahead.
 pub fn copy(content: Arc<dyn Content>, read_ahead: &ReadAhead) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
-    let reader = Arc::new(Reader::new(content));
+    let reader = read_ahead.open(content);
     let length = reader.content().len();
     let mut block = vec![0; length.min(BLOCK) as usize];
     let (mut offset, mut next) = (0, FIRST_BLOCK);

@@ -36,6 +36,12 @@ pub trait Content: Send + Sync {
         unknown_band(self.len(), offset)
     }
 
+    /// The file that is likely read next by somebody who begins to read this one, where files are read in a series. To
+    /// be asked once a reader, when it begins.
+    fn next_file(&self) -> Option<Arc<dyn Content>> {
+        None
+    }
+
     /// Fills `buf` with the bytes from `offset`: [`Content::read`] into memory.
     ///
     /// # Errors
@@ -90,6 +96,10 @@ impl<C: Content + ?Sized> Content for Arc<C> {
 
     fn band(&self, offset: u64) -> Range<u64> {
         (**self).band(offset)
+    }
+
+    fn next_file(&self) -> Option<Arc<dyn Content>> {
+        (**self).next_file()
     }
 }
 

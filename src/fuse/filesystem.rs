@@ -346,7 +346,7 @@ impl Server {
             return Err(Failure::Errno(Errno::ESTALE));
         }
         let may_keep = !self.direct_io && !file.is_live();
-        let handle = OpenFile { _node: node.clone(), reader: Arc::new(Reader::new(content)) };
+        let handle = OpenFile { _node: node.clone(), reader: self.read_ahead.open(content) };
         Ok((self.files.open(Arc::new(handle)), may_keep))
     }
 

@@ -4,7 +4,8 @@
 //! chunk is decoded. So each open file has a [`Reader`], whose reads tell a [pattern](pattern::Pattern): forward,
 //! backward, or in strides. What it expects is queued, in bands of tiles where the file has them, for a few worker
 //! threads, which read it without an output; the distance grows while the pattern holds, up to a limit that all
-//! running readers share. Reads here and there queue nothing.
+//! running readers share. Reads here and there queue nothing. Of files that are read in a series, one after the other,
+//! the next is queued as a whole when one begins to be read.
 //!
 //! The reader, and the threads that answer it, take about one core; where they have to share it with those that
 //! read ahead, all of them are slower. So one worker rests as long as the others keep ahead of the readers.
@@ -13,8 +14,10 @@ mod pattern;
 mod queue;
 mod unread;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::addr_eq;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,6 +35,9 @@ use unread::Unread;
 /// reader comes.
 pub const MAX_WINDOW: u64 = 16 << 20;
 
+/// So many files are read ahead, whole, before they are opened; of more the oldest are given up.
+const MOST_UNOPENED: usize = 8;
+
 /// How long to wait for the workers at the end: one that never comes back from the disk is left behind.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -42,6 +48,8 @@ pub struct ReadAhead {
     max_window: u64,
     /// How many readers have a window.
     running: AtomicU64,
+    /// Readers of files that are read ahead and not yet opened, oldest first.
+    unopened: Mutex<VecDeque<Arc<Reader>>>,
     counts: Arc<Counts>,
 }
 
@@ -88,7 +96,16 @@ impl ReadAhead {
                 Err(_) => queue.end(),
             }
         }
-        ReadAhead { queue, has_workers, max_window, running: AtomicU64::new(0), counts }
+        let (running, unopened) = (AtomicU64::new(0), Mutex::default());
+        ReadAhead { queue, has_workers, max_window, running, unopened, counts }
+    }
+
+    /// A reader of a file that is opened, which goes on with what was read ahead of it.
+    pub fn open(&self, content: Arc<dyn Content>) -> Arc<Reader> {
+        let mut unopened = lock(&self.unopened);
+        let known = unopened.iter().position(|reader| addr_eq(Arc::as_ptr(&reader.content), Arc::as_ptr(&content)));
+        let known = known.and_then(|at| unopened.remove(at));
+        known.unwrap_or_else(|| Arc::new(Reader::new(content)))
     }
 
     /// To be told of each read before it is served.
@@ -105,7 +122,11 @@ impl ReadAhead {
         let expected = pattern.note(offset, length, &file, most);
         self.running.fetch_add(u64::from(pattern.is_running()).wrapping_sub(was_running), Ordering::Relaxed);
         drop(pattern);
-        reader.served.fetch_add(length, Ordering::Relaxed);
+        if reader.served.fetch_add(length, Ordering::Relaxed) == 0
+            && let Some(next) = content.next_file()
+        {
+            self.read_whole(next, most);
+        }
         let read = offset..offset.saturating_add(length);
         *lock(&reader.last) = read.clone();
         self.counts.used.add(lock(&reader.unread).take(&read));
@@ -136,6 +157,30 @@ impl ReadAhead {
         vec![bytes("used", &self.counts.used), bytes("wasted", &self.counts.wasted)]
     }
 
+    /// Reads a file ahead that is likely opened next, if it has at most so many bytes.
+    fn read_whole(&self, content: Arc<dyn Content>, most: u64) {
+        let length = content.len();
+        if length > most {
+            return;
+        }
+        let reader = Arc::new(Reader::new(content));
+        let mut ranges = Vec::new();
+        let mut at = 0;
+        while at < length {
+            let end = reader.content.band(at).end.clamp(at + 1, length);
+            ranges.push(at..end);
+            at = end;
+        }
+        self.queue.add(&reader, ranges);
+        let mut unopened = lock(&self.unopened);
+        unopened.push_back(reader);
+        let given_up = if unopened.len() > MOST_UNOPENED { unopened.pop_front() } else { None };
+        drop(unopened);
+        if let Some(reader) = given_up {
+            self.forget_all_of(&reader);
+        }
+    }
+
     /// The reader expects something else now, or nothing any more.
     fn forget_all_of(&self, reader: &Arc<Reader>) {
         reader.generation.fetch_add(1, Ordering::Relaxed);
@@ -152,7 +197,7 @@ impl Drop for ReadAhead {
 
 impl Reader {
     /// A reader that has not read yet.
-    pub fn new(content: Arc<dyn Content>) -> Self {
+    fn new(content: Arc<dyn Content>) -> Self {
         Reader {
             content,
             pattern: Mutex::default(),
@@ -358,6 +403,64 @@ mod tests {
         }
         read_ahead.close(&reader);
         assert_eq!(read_ahead.queue.waiting(), 0);
+    }
+
+    /// A file of a series.
+    struct Member {
+        this: Arc<Watched>,
+        next: Arc<dyn Content>,
+    }
+
+    impl Content for Member {
+        fn len(&self) -> u64 {
+            self.this.length
+        }
+
+        fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+            self.this.read(offset, out)
+        }
+
+        fn next_file(&self) -> Option<Arc<dyn Content>> {
+            Some(self.next.clone())
+        }
+    }
+
+    #[test]
+    fn the_next_of_a_series_is_read_ahead_whole_and_once() {
+        let (first, second) = (Watched::new(PIECE), Watched::new(2 * PIECE + 5));
+        let next: Arc<dyn Content> = second.clone();
+        let read_ahead = ReadAhead::new(2, MAX_WINDOW);
+        let reader = read_ahead.open(Arc::new(Member { this: first, next: next.clone() }));
+        assert_eq!(read_ahead.queue.waiting(), 0, "nothing is read of what is only opened");
+        for offset in [0, PIECE / 2] {
+            read_ahead.note(&reader, offset, PIECE / 2);
+        }
+        let whole = [(0, PIECE), (PIECE, PIECE), (2 * PIECE, 5)];
+        assert_eq!(second.ahead(2 * PIECE + 5), whole);
+        read_ahead.close(&reader);
+        assert_eq!(read_ahead.counts.wasted.get(), 0);
+        // Who opens it goes on with that.
+        let reader = read_ahead.open(next);
+        read_ahead.note(&reader, 0, 2 * PIECE + 5);
+        assert_eq!(read_ahead.counts.used.get(), 2 * PIECE + 5);
+        read_ahead.close(&reader);
+        assert_eq!(second.ahead(0), whole);
+    }
+
+    #[test]
+    fn files_that_nobody_opens_are_given_up() {
+        let read_ahead = ReadAhead::new(1, MAX_WINDOW);
+        let closed: Vec<_> = (0..2 * MOST_UNOPENED).map(|_| Watched::new(PIECE)).collect();
+        for next in &closed {
+            let member = Member { this: Watched::new(1), next: next.clone() };
+            read_ahead.note(&read_ahead.open(Arc::new(member)), 0, 1);
+            next.ahead(PIECE);
+        }
+        assert_eq!(lock(&read_ahead.unopened).len(), MOST_UNOPENED);
+        assert_eq!(read_ahead.counts.wasted.get(), MOST_UNOPENED as u64 * PIECE);
+        let large = Member { this: Watched::new(1), next: Watched::new(MAX_WINDOW + 1) };
+        read_ahead.note(&read_ahead.open(Arc::new(large)), 0, 1);
+        assert_eq!(lock(&read_ahead.unopened).len(), MOST_UNOPENED);
     }
 
     #[test]

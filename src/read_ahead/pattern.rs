@@ -25,9 +25,9 @@ const MOST_STRIDES: u64 = 32;
 /// The reads of one open file.
 #[derive(Debug, Default)]
 pub struct Pattern {
-    forward: Run,
+    forward: Sequence,
     /// Counted from the end of the file.
-    backward: Run,
+    backward: Sequence,
     strides: Strides,
     kind: Option<Kind>,
 }
@@ -110,7 +110,7 @@ impl Pattern {
 
 /// A series of reads that follow each other.
 #[derive(Debug, Default)]
-struct Run {
+struct Sequence {
     /// The reads of this run, and their bytes.
     reads: u64,
     bytes: u64,
@@ -126,7 +126,7 @@ struct Run {
     advances: bool,
 }
 
-impl Run {
+impl Sequence {
     /// Takes a read into the run, or begins another one; whether it belongs to the run. Strided reads do not: the holes
     /// they leave stay open.
     fn take(&mut self, read: Range<u64>) -> bool {
@@ -136,7 +136,7 @@ impl Run {
         let belongs = self.reads > 0 && near && (next - start).saturating_sub(bytes) <= TOLERANCE;
         *self = if belongs {
             let advances = read.end > self.next;
-            Run {
+            Sequence {
                 reads: self.reads + 1,
                 bytes,
                 start,
@@ -147,7 +147,7 @@ impl Run {
             }
         } else {
             let Range { start, end: next } = read;
-            Run { reads: 1, bytes: length, start, next, ahead: next, window: 0, advances: true }
+            Sequence { reads: 1, bytes: length, start, next, ahead: next, window: 0, advances: true }
         };
         belongs
     }

@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod builder;
+mod chunk_series;
 mod coordinates;
 pub mod dense;
 pub mod descendants;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
+use super::chunk_series::ChunkSeries;
 use super::fields::FieldFolder;
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::meta;
@@ -118,7 +119,7 @@ fn array_folder(array: &Arc<Array>, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
     let this = zarr::Node::Array(array.clone());
     folder.add_file(METADATA, LazyFile::text(modified, move || Ok(this.metadata())));
-    folder.add(CHUNKS, ChunkFolder::node(array, Vec::new(), modified));
+    folder.add(CHUNKS, ChunkFolder::node(&Arc::new(ChunkSeries::new(array.clone())), Vec::new(), modified));
     folder
 }
 
@@ -173,7 +174,7 @@ impl<M: Fn() -> Result<Arc<Metadata>> + Send + Sync + 'static> Folder for ZarrOf
 
 /// The chunks of an array whose first numbers are these.
 struct ChunkFolder {
-    array: Arc<Array>,
+    series: Arc<ChunkSeries>,
     numbers: Vec<u64>,
     /// How many chunks there are along the next axis.
     length: u64,
@@ -182,14 +183,13 @@ struct ChunkFolder {
 
 impl ChunkFolder {
     /// The folder of the chunks that begin with these numbers; the chunk where they are all it has.
-    fn node(array: &Arc<Array>, numbers: Vec<u64>, modified: SystemTime) -> Node {
-        let array = array.clone();
-        if let Some(&length) = array.grid().get(numbers.len()) {
-            return Node::Folder(Arc::new(ChunkFolder { array, numbers, length, modified }));
+    fn node(series: &Arc<ChunkSeries>, numbers: Vec<u64>, modified: SystemTime) -> Node {
+        let series = series.clone();
+        if let Some(&length) = series.grid().get(numbers.len()) {
+            return Node::Folder(Arc::new(ChunkFolder { series, numbers, length, modified }));
         }
-        let length = array.chunk_bytes();
-        let make = move || array.chunk(&numbers)?.ok_or_else(|| Error::internal("a chunk outside of its grid"));
-        let file = LazyFile::new(modified, make);
+        let length = series.array().chunk_bytes();
+        let file = LazyFile::new(modified, move || series.open(&numbers));
         Node::File(Arc::new(match length {
             Some(length) => file.with_length(length),
             None => file,
@@ -203,7 +203,7 @@ impl Folder for ChunkFolder {
         let number = name.parse::<u64>().ok().filter(|&number| number < self.length && number.to_string() == name);
         Ok(number.map(|number| {
             let numbers = self.numbers.iter().copied().chain([number]).collect();
-            ChunkFolder::node(&self.array, numbers, self.modified)
+            ChunkFolder::node(&self.series, numbers, self.modified)
         }))
     }
 
@@ -211,7 +211,7 @@ impl Folder for ChunkFolder {
         if self.length > MOST_LISTED {
             return Err(Error::unsupported(format!("a list of {} chunks; each is found by its name", self.length)));
         }
-        let is_last = self.numbers.len() + 1 == self.array.grid().len();
+        let is_last = self.numbers.len() + 1 == self.series.grid().len();
         let kind = if is_last { EntryKind::File } else { EntryKind::Folder };
         Ok((0..self.length).map(|number| Entry { name: number.to_string(), kind }).collect())
     }

@@ -1,0 +1,227 @@
+//! The chunks of a Zarr array as files that are read one after the other: who reads two in a row finds the next decoded.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::export::Content;
+use crate::export::zarr::Array;
+use crate::read::Output;
+
+/// So many chunks are known to have been read: enough for as many readers, each with chunks of its own.
+const MOST_KNOWN: usize = 16;
+
+/// The chunks of an array, in row-major order. Memory: the numbers and contents of [`MOST_KNOWN`] chunks.
+pub struct ChunkSeries {
+    array: Arc<Array>,
+    grid: Vec<u64>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The chunks whose reading began last.
+    read: VecDeque<u64>,
+    /// Those that were said to be next.
+    next: VecDeque<(u64, Arc<dyn Content>)>,
+}
+
+/// A chunk of the series.
+struct Chunk {
+    content: Arc<dyn Content>,
+    series: Arc<ChunkSeries>,
+    number: u64,
+}
+
+impl ChunkSeries {
+    pub fn new(array: Arc<Array>) -> Self {
+        ChunkSeries { grid: array.grid(), array, state: Mutex::default() }
+    }
+
+    pub fn array(&self) -> &Array {
+        &self.array
+    }
+
+    /// How many chunks there are along each axis.
+    pub fn grid(&self) -> &[u64] {
+        &self.grid
+    }
+
+    /// The chunk of these numbers, one along each axis.
+    ///
+    /// # Errors
+    /// As of [`Array::chunk`].
+    pub fn open(self: &Arc<Self>, numbers: &[u64]) -> Result<Arc<dyn Content>> {
+        let number = self.number(numbers);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = state.next.iter().position(|(next, _)| Some(*next) == number)
+            && let Some((_, content)) = state.next.remove(at)
+        {
+            return Ok(content);
+        }
+        drop(state);
+        self.make(numbers, number)
+    }
+
+    fn make(self: &Arc<Self>, numbers: &[u64], number: Option<u64>) -> Result<Arc<dyn Content>> {
+        let content = self.array.chunk(numbers)?.ok_or_else(|| Error::internal("a chunk outside of its grid"))?;
+        // Of others even to know the length cells are read.
+        match number.filter(|_| self.array.chunk_bytes().is_some()) {
+            Some(number) => Ok(Arc::new(Chunk { content, series: self.clone(), number })),
+            None => Ok(content),
+        }
+    }
+
+    /// The place of a chunk in the series.
+    fn number(&self, numbers: &[u64]) -> Option<u64> {
+        let mut axes = self.grid.iter().zip(numbers);
+        axes.try_fold(0u64, |number, (length, along)| number.checked_mul(*length)?.checked_add(*along))
+    }
+
+    /// The numbers of a chunk along each axis; `None` behind the last.
+    fn numbers(&self, mut number: u64) -> Option<Vec<u64>> {
+        let mut numbers = vec![0; self.grid.len()];
+        for (along, &length) in numbers.iter_mut().zip(&self.grid).rev() {
+            *along = number.checked_rem(length)?;
+            number /= length;
+        }
+        (number == 0).then_some(numbers)
+    }
+
+    /// Notes that a chunk is read now; where the one before it was read lately, gives the one behind it.
+    fn next_of(self: &Arc<Self>, number: u64) -> Option<Arc<dyn Content>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_series = number.checked_sub(1).is_some_and(|before| state.read.contains(&before));
+        if !state.read.contains(&number) {
+            push(&mut state.read, number);
+        }
+        let next = number.checked_add(1)?;
+        if !is_series || state.read.contains(&next) || state.next.iter().any(|(known, _)| *known == next) {
+            return None;
+        }
+        // What goes wrong is told when that chunk is opened.
+        let content = self.make(&self.numbers(next)?, Some(next)).ok()?;
+        push(&mut state.next, (next, content.clone()));
+        Some(content)
+    }
+}
+
+/// Adds to what is known, of which the oldest is forgotten.
+fn push<T>(known: &mut VecDeque<T>, one: T) {
+    if known.len() >= MOST_KNOWN {
+        known.pop_front();
+    }
+    known.push_back(one);
+}
+
+impl Content for Chunk {
+    fn len(&self) -> u64 {
+        self.content.len()
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        self.content.read(offset, out)
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        self.content.band(offset)
+    }
+
+    fn next_file(&self) -> Option<Arc<dyn Content>> {
+        self.series.next_of(self.number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::dense::IndexBox;
+    use crate::export::boxes::{BoxedColumns, Boxes};
+    use crate::export::column::{Column, Field};
+    use crate::export::zarr::{Node, zarr};
+    use crate::format::datatype::Datatype;
+
+    /// A column of bytes, 5 by 6 in tiles of 2 by 2, whose values are the numbers of the cells.
+    struct Numbers(Field);
+
+    impl Boxes for Numbers {
+        fn field(&self) -> &Field {
+            &self.0
+        }
+
+        fn shape(&self) -> &[u64] {
+            &[5, 6]
+        }
+
+        fn extents(&self) -> Vec<u64> {
+            vec![2, 2]
+        }
+
+        fn column(&self, cells: &IndexBox) -> Result<Column> {
+            let along = |axis: usize| cells.first[axis]..cells.first[axis] + cells.count[axis];
+            let values: Vec<u8> = along(0).flat_map(|y| along(1).map(move |x| (y * 6 + x) as u8)).collect();
+            Ok(Column::fixed(self.0.clone(), cells.count.clone(), Arc::new(values)))
+        }
+    }
+
+    fn series() -> Arc<ChunkSeries> {
+        let attribute: Arc<dyn Boxes> = Arc::new(Numbers(Field::new("a", Datatype::UInt8)));
+        let group = zarr(&BoxedColumns {
+            sparse: false,
+            dimensions: Vec::new(),
+            attributes: vec![attribute],
+            metadata: Vec::new(),
+            georeference: None,
+        });
+        match &group.members[..] {
+            [(_, Node::Array(array))] => Arc::new(ChunkSeries::new(array.clone())),
+            _ => panic!("one array"),
+        }
+    }
+
+    fn bytes(content: &dyn Content) -> Vec<u8> {
+        let mut bytes = vec![0; content.len() as usize];
+        content.read_at(0, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn the_chunk_behind_two_in_a_row_is_next() {
+        let series = series();
+        assert_eq!(series.grid(), [3, 3]);
+        let open = |y, x| series.open(&[y, x]).unwrap();
+        assert!(open(0, 1).next_file().is_none(), "who reads one may want no other");
+        let next = open(0, 2).next_file().expect("two in a row");
+        assert_eq!(bytes(&*next), [12, 13, 18, 19]);
+        assert!(open(0, 2).next_file().is_none(), "it was said once");
+        assert!(Arc::ptr_eq(&open(1, 0), &next), "who opens it has what was read ahead");
+        assert!(!Arc::ptr_eq(&open(1, 0), &next));
+        // Down a column, and behind the last.
+        for y in 0..3 {
+            assert!(series.open(&[y, 1]).unwrap().next_file().is_none(), "{y}");
+        }
+        assert!(open(2, 2).next_file().is_none());
+        assert!(series.open(&[3, 0]).is_err());
+    }
+
+    #[test]
+    fn several_readers_have_each_their_series() {
+        let series = series();
+        let next = |y, x| series.open(&[y, x]).unwrap().next_file().map(|next| bytes(&*next));
+        assert_eq!((next(0, 0), next(1, 1)), (None, None));
+        assert_eq!(next(0, 1), Some(vec![4, 5, 10, 11]));
+        assert_eq!(next(1, 2), Some(vec![24, 25, 0, 0]));
+    }
+
+    #[test]
+    fn numbers_are_row_major() {
+        let series = series();
+        for number in 0..9 {
+            let numbers = series.numbers(number).unwrap();
+            assert_eq!(numbers, [number / 3, number % 3]);
+            assert_eq!(series.number(&numbers), Some(number));
+        }
+        assert!(series.numbers(9).is_none());
+    }
+}
