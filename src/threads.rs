@@ -66,6 +66,12 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }
 
+/// How many threads decode where nobody says: one more than there are cores. Mostly one of them waits, for memory or for
+/// the kernel to copy what it read; with no more than cores, one of these would wait with it.
+pub fn usual() -> usize {
+    cores() + 1
+}
+
 /// How many threads decode.
 pub fn decoding() -> usize {
     rayon::current_num_threads().max(1)

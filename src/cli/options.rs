@@ -7,7 +7,9 @@ use clap::{Args, ValueEnum};
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
+use tilefs::address_space;
 use tilefs::storage::{CloudOptions, Settings};
+use tilefs::threads;
 use tilefs::tree::{self, OpenOptions};
 
 /// How the array is opened.
@@ -38,7 +40,7 @@ pub struct Opening {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     cache_size: Option<u64>,
 
-    /// How many threads may decode at a time; one a core if not given
+    /// How many threads may decode at a time; one a core and one more if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
@@ -155,7 +157,12 @@ impl Opening {
             from,
             key_file: self.key_file.clone(),
             cache_size: self.cache_size.unwrap_or_else(memory::default_cache_size),
-            threads: self.threads.map_or(defaults.threads, usize::from),
+            threads: match self.threads {
+                Some(threads) => threads.into(),
+                // Where address space is short, each takes of it.
+                None if address_space::limit().is_some() => threads::cores(),
+                None => defaults.threads,
+            },
             extent: match self.extent {
                 Extent::Domain => tree::Extent::Domain,
                 Extent::Nonempty => tree::Extent::NonEmpty,

@@ -48,7 +48,7 @@ impl Default for OpenOptions {
             from: None,
             key_file: None,
             cache_size: 256 << 20,
-            threads: crate::threads::cores(),
+            threads: crate::threads::usual(),
             extent: Extent::default(),
             row_order: false,
             links: Links::Anywhere,
