@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk};
 use super::context::{Context, IndexKey};
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
@@ -81,44 +82,47 @@ impl<'a> OpenedTile<'a> {
         Ok(stored)
     }
 
-    /// What is behind the header, to be read on.
-    fn window(self) -> ReadWindow<'a> {
+    /// The chunks of the tile, one after the other.
+    fn walk(self) -> Result<ChunkWalk<'a>> {
         let end = self.start + self.header.persisted_size;
-        ReadWindow { storage: self.storage, path: self.path, end, start: self.start, bytes: self.front }
-    }
-}
-
-/// Reads on in a file by large reads, whatever small parts of it are asked for.
-struct ReadWindow<'a> {
-    storage: &'a dyn Storage,
-    path: &'a StoreKey,
-    /// Where what may be read ends.
-    end: u64,
-    /// Where the bytes are that were read last.
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl ReadWindow<'_> {
-    /// The bytes at an offset of the file, each of which is behind those asked for before.
-    fn get(&mut self, at: u64, length: usize) -> Result<&[u8]> {
-        let left = self.end.saturating_sub(at);
-        if length as u64 > left {
-            return Err(Error::damaged("a chunk leaves its tile").in_field("chunk header").at(at));
+        let window = ReadWindow::new(self.storage, self.path, self.start, end, self.front, LARGE_READ);
+        let walk = ChunkWalk::new(window, self.header.tile_size)?;
+        if walk.count() > MOST_CHUNKS {
+            let what = format!("metadata in {} chunks", walk.count());
+            return Err(Error::unsupported(what).in_field("number of chunks"));
         }
-        let is_here = |from: u64| from.checked_add(length as u64).is_some_and(|end| end <= self.bytes.len() as u64);
-        let from = match at.checked_sub(self.start).filter(|&from| is_here(from)) {
-            Some(from) => from as usize,
-            None => {
-                let wanted = left.min(length.max(LARGE_READ) as u64) as usize;
-                self.bytes.resize(wanted, 0);
-                self.storage.read_at(self.path, at, &mut self.bytes)?;
-                self.start = at;
-                0
-            }
-        };
-        self.bytes.get(from..from + length).ok_or_else(|| Error::internal("a window that does not hold what it read"))
+        Ok(walk)
     }
+}
+
+/// The next chunk of metadata; behind the last, all of the tile was gone through.
+fn next_chunk_of_metadata(walk: &mut ChunkWalk<'_>, size: u64) -> Result<Option<StoredChunk>> {
+    let Some(chunk) = walk.next_chunk()? else {
+        if walk.rest() != 0 || walk.decoded() != size {
+            let reason = format!("chunks of {} bytes in a tile of {size}", walk.decoded());
+            return Err(Error::damaged(reason).in_field("chunks"));
+        }
+        return Ok(None);
+    };
+    check_chunk(&chunk.header).in_field("chunk header").at(chunk.offset)?;
+    Ok(Some(chunk))
+}
+
+/// Whether the lengths are those of a chunk of metadata.
+fn check_chunk(header: &ChunkHeader) -> Result<()> {
+    let original = header.original;
+    if original > MOST_CHUNK {
+        return Err(Error::unsupported(format!("metadata in chunks of {original} bytes")));
+    }
+    if header.payload_size() > 2 * u64::from(original) + MOST_FRAMING {
+        return Err(Error::damaged(format!("{} bytes for a chunk of {original}", header.payload_size())));
+    }
+    Ok(())
+}
+
+fn decode_chunk(chunk: &StoredChunk, stored: &[u8], decoder: &Decoder, out: &mut [u8]) -> Result<()> {
+    let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
+    decode_generic_chunk(decoder, metadata, data, out).at(chunk.offset)
 }
 
 /// Reads the header of the generic tile at `offset` of a file.
@@ -166,15 +170,15 @@ fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Resul
     if header.persisted_size > READ_AT_ONCE {
         let decoder = generic_decoder(context, &header)?;
         let mut all = Vec::new();
-        Chunks::walk(&header, tile.window(), |place, window| {
-            let size = place.header.original as usize;
-            let start = all.len();
+        let mut walk = tile.walk()?;
+        while let Some(chunk) = next_chunk_of_metadata(&mut walk, header.tile_size)? {
+            let (start, size) = (all.len(), chunk.header.original as usize);
             memory::resize(&mut all, start.saturating_add(size), "metadata")?;
-            let stored = window.get(place.offset, place.header.payload_size() as usize)?;
+            let stored = walk.stored(&chunk)?;
             let permit = context.fetcher.permit();
             permit.count(stored.len(), size as u64);
-            place.decode(stored, &decoder, &mut all[start..])
-        })?;
+            decode_chunk(&chunk, stored, &decoder, &mut all[start..])?;
+        }
         return Ok(all);
     }
     decode_stored(context, &header, &tile.read_rest()?)
@@ -221,82 +225,15 @@ fn generic_decoder(context: &Context, header: &GenericTileHeader) -> Result<Deco
     generic_tile_decoder(&header.pipeline, header.encrypted, context.key.as_deref())
 }
 
-/// Where the chunks of a generic tile are. Memory: 32 bytes for each, of at most 2^17.
-struct Chunks {
-    places: Vec<ChunkPlace>,
-    size: u64,
-}
-
-#[derive(Clone, Copy)]
-struct ChunkPlace {
-    /// Offset in the file, behind the chunk's header.
-    offset: u64,
-    header: ChunkHeader,
-    /// Offset in the decoded tile.
-    start: u64,
-}
-
-impl Chunks {
-    /// Finds the chunks of the tile with this header, and visits each with what can read it.
-    fn walk(
-        header: &GenericTileHeader,
-        mut window: ReadWindow<'_>,
-        mut visit: impl FnMut(&ChunkPlace, &mut ReadWindow<'_>) -> Result<()>,
-    ) -> Result<Self> {
-        let (mut at, end) = (window.start, window.end);
-        let count = window.get(at, 8)?.first_chunk().copied().map_or(0, u64::from_le_bytes);
-        at += 8;
-        if count > MOST_CHUNKS {
-            return Err(Error::unsupported(format!("metadata in {count} chunks")).in_field("number of chunks"));
-        }
-        let mut chunks = Chunks { places: Vec::new(), size: 0 };
-        for _ in 0..count {
-            let head = window.get(at, ChunkHeader::SIZE)?.first_chunk().copied().unwrap_or_default();
-            let place =
-                ChunkPlace { offset: at + head.len() as u64, header: ChunkHeader::parse(&head), start: chunks.size };
-            at = place.offset + place.header.payload_size();
-            place.check().in_field("chunk header").at(place.offset)?;
-            chunks.size += u64::from(place.header.original);
-            if at > end || chunks.size > header.tile_size {
-                return Err(Error::damaged("a chunk leaves its tile").in_field("chunk header").at(place.offset));
-            }
-            visit(&place, &mut window)?;
-            chunks.places.push(place);
-        }
-        if at != end || chunks.size != header.tile_size {
-            let reason = format!("chunks of {} bytes in a tile of {}", chunks.size, header.tile_size);
-            return Err(Error::damaged(reason).in_field("chunks"));
-        }
-        Ok(chunks)
-    }
-}
-
-impl ChunkPlace {
-    /// Whether the lengths are those of a chunk of metadata.
-    fn check(&self) -> Result<()> {
-        let original = self.header.original;
-        if original > MOST_CHUNK {
-            return Err(Error::unsupported(format!("metadata in chunks of {original} bytes")));
-        }
-        if self.header.payload_size() > 2 * u64::from(original) + MOST_FRAMING {
-            return Err(Error::damaged(format!("{} bytes for a chunk of {original}", self.header.payload_size())));
-        }
-        Ok(())
-    }
-
-    fn decode(&self, stored: &[u8], decoder: &Decoder, out: &mut [u8]) -> Result<()> {
-        let (metadata, data) = stored.split_at(self.header.metadata as usize);
-        decode_generic_chunk(decoder, metadata, data, out).at(self.offset)
-    }
-}
-
 /// A generic tile of which ranges are read; its chunks are decoded when they are wanted and kept in the cache.
 pub struct GenericTile {
     context: Arc<Context>,
     owner: u64,
     path: StoreKey,
     decoder: Decoder,
-    chunks: Chunks,
+    /// 32 bytes for each, of at most 2^17.
+    chunks: Vec<StoredChunk>,
+    size: u64,
     stored: u64,
     /// Where the front is in the file.
     start: u64,
@@ -306,7 +243,7 @@ pub struct GenericTile {
 
 impl std::fmt::Debug for GenericTile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GenericTile").field("path", &self.path).field("size", &self.chunks.size).finish_non_exhaustive()
+        f.debug_struct("GenericTile").field("path", &self.path).field("size", &self.size).finish_non_exhaustive()
     }
 }
 
@@ -319,12 +256,18 @@ impl GenericTile {
         let open = || {
             let tile = OpenedTile::read(&*context.storage, path, 0)?;
             let (header, start, front) = (tile.header.clone(), tile.start, tile.front.clone());
+            let mut chunks = Vec::new();
+            let mut walk = tile.walk()?;
+            while let Some(chunk) = next_chunk_of_metadata(&mut walk, header.tile_size)? {
+                chunks.push(chunk);
+            }
             Ok(GenericTile {
                 context: context.clone(),
                 owner: context.indexes.new_owner(),
                 path: path.clone(),
                 decoder: generic_decoder(context, &header)?,
-                chunks: Chunks::walk(&header, tile.window(), |_, _| Ok(()))?,
+                chunks,
+                size: header.tile_size,
                 stored: header.persisted_size,
                 start,
                 front,
@@ -335,7 +278,7 @@ impl GenericTile {
 
     /// The decoded length.
     pub fn size(&self) -> u64 {
-        self.chunks.size
+        self.size
     }
 
     /// The stored length.
@@ -349,9 +292,9 @@ impl GenericTile {
     /// Any damage in the chunks that hold them, and [`Error::Damaged`] past the end.
     pub fn read_at(&self, mut start: u64, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
-            let number = self.chunks.places.partition_point(|place| place.start <= start).saturating_sub(1);
+            let number = self.chunks.partition_point(|place| place.start <= start).saturating_sub(1);
             let past = || Error::damaged(format!("byte {start} of {} wanted", self.size())).in_file(&self.path);
-            let place = self.chunks.places.get(number).ok_or_else(past)?;
+            let place = self.chunks.get(number).ok_or_else(past)?;
             let chunk = self.chunk(number, place).in_file(&self.path)?;
             let from = chunk.get((start - place.start) as usize..).filter(|from| !from.is_empty()).ok_or_else(past)?;
             let length = from.len().min(out.len());
@@ -363,7 +306,7 @@ impl GenericTile {
         Ok(())
     }
 
-    fn chunk(&self, number: usize, place: &ChunkPlace) -> Result<Arc<Vec<u8>>> {
+    fn chunk(&self, number: usize, place: &StoredChunk) -> Result<Arc<Vec<u8>>> {
         self.context.indexes.get_or_load(IndexKey::GenericChunk(self.owner, number as u64), || {
             let mut out = vec![0; place.header.original as usize];
             let length = place.header.payload_size() as usize;
@@ -381,10 +324,10 @@ impl GenericTile {
         })
     }
 
-    fn decode(&self, place: &ChunkPlace, stored: &[u8], out: &mut [u8]) -> Result<()> {
+    fn decode(&self, place: &StoredChunk, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let permit = self.context.fetcher.permit();
         permit.count(stored.len(), out.len() as u64);
-        place.decode(stored, &self.decoder, out)
+        decode_chunk(place, stored, &self.decoder, out)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bitsort;
 mod bounds;
+mod chunk_walk;
 mod context;
 pub mod dense;
 pub mod directory;
@@ -21,9 +22,11 @@ mod open_files;
 mod reorder;
 pub mod sparse;
 mod spilled;
+mod strided;
 pub mod tiles;
 pub mod timed_files;
 mod undecodable;
+mod value_plan;
 pub mod var_tiles;
 pub mod verify;
 mod watch;

@@ -1,8 +1,8 @@
 //! Tiles of variable-size cells: the offsets and the values of a tile, read together.
 //!
-//! A tile of moderate size is decoded as one unit, offsets and values, because whoever wants the one wants
-//! the other. Of a larger one only the chunks in question are decoded, unless the filter that made it
-//! stores the offsets within the values.
+//! A tile that [`Tiles`] would not cut into chunks is decoded as one unit, offsets and values, because whoever wants the
+//! one often wants the other. Of a larger one only the chunks in question are decoded, of offsets or of values, unless
+//! the filter that made it stores the offsets within the values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,9 +16,6 @@ use super::tiles::{OFFSET, OffsetTiles, TileCursor, TileUnit, Tiles};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
 use crate::read::Decoded;
-
-/// Tiles whose offsets and values take at most this many bytes are one unit of the cache.
-const WHOLE_TILE: u64 = 4 << 20;
 
 /// A tile on disk weighs as much as this part of it in memory: bounds the disk to so many times the budget of indexes.
 const DISK_TO_MEMORY: u64 = 64;
@@ -128,7 +125,7 @@ impl VarTiles {
     /// As [`VarTiles::size`].
     pub fn is_whole(&self, tile: u64, cells: u64) -> Result<bool> {
         let total = cells.saturating_mul(OFFSET).saturating_add(self.size(tile)?);
-        Ok(total <= WHOLE_TILE || self.is_folded(tile, cells)?)
+        Ok(total <= self.values.whole_tile() || self.is_folded(tile, cells)?)
     }
 
     /// Reads cells of one tile.
@@ -137,8 +134,8 @@ impl VarTiles {
     /// Any damage in a tile that is one unit.
     pub fn reader(&self, tile: u64, cells: u64) -> Result<VarReader<'_>> {
         let size = self.size(tile)?;
-        let state = if self.is_spilled(tile, cells)? {
-            State::Spilled(self.spilled(tile, cells)?)
+        let state = if let Some(spilled) = self.spilled_tile(tile, cells)? {
+            State::Spilled(spilled)
         } else if self.is_whole(tile, cells)? {
             State::Whole(self.tile(tile, cells)?)
         } else {
@@ -148,6 +145,14 @@ impl VarTiles {
             }
         };
         Ok(VarReader { tiles: self, cells, size, state })
+    }
+
+    /// A tile that is one unit and too large to be kept in memory; `None` of the others.
+    ///
+    /// # Errors
+    /// Any damage in it.
+    pub fn spilled_tile(&self, tile: u64, cells: u64) -> Result<Option<Arc<SpilledTile>>> {
+        if self.is_spilled(tile, cells)? { self.spilled(tile, cells).map(Some) } else { Ok(None) }
     }
 
     /// Whether a tile that is one unit is too large to be kept in memory.
@@ -251,11 +256,13 @@ mod tests {
 
     use super::*;
     use crate::array::Context;
+    use crate::array::value_plan::{ValueCopy, ValuePlan};
     use crate::filter::{Decoder, TileContext};
     use crate::format::datatype::Datatype;
     use crate::format::pipeline::Pipeline;
     use crate::read::Decoding;
-    use crate::storage::LocalStorage;
+    use crate::storage::{LocalStorage, SimulatedStorage, Storage};
+    use std::time::Duration;
 
     const CHUNK: usize = 65536;
 
@@ -272,18 +279,19 @@ mod tests {
 
     /// Tiles 0 (one cell) and 1 (the given one) in two files, and what must live as long as they are read.
     fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> (VarTiles, Arc<Context>) {
-        stored_with(folder, offsets, values, value_size, 64 << 20)
+        stored_with(folder, offsets, values, value_size, 64 << 20, Arc::new(LocalStorage::default()))
     }
 
-    /// The same, read with so much memory.
+    /// The same, read with so much memory from another storage.
     fn stored_with(
         folder: &TempDir,
         offsets: &[u64],
         values: &[u8],
         value_size: usize,
         budget: usize,
+        storage: Arc<dyn Storage>,
     ) -> (VarTiles, Arc<Context>) {
-        let context = Arc::new(Context::new(Arc::new(LocalStorage::default()), budget, 1, None));
+        let context = Arc::new(Context::new(storage, budget, 1, None));
         let file = |name: &str, datatype: Datatype, first: &[u8], second: &[u8]| {
             let path = folder.path().join(name);
             let (first, second) = (framed(first), framed(second));
@@ -311,7 +319,7 @@ mod tests {
 
     #[test]
     fn small_tiles_are_units_and_large_ones_are_not() {
-        for cells in [0usize, 1, 1000, 700_000] {
+        for cells in [0usize, 1, 1000, 10_000, 700_000] {
             let folder = TempDir::new().unwrap();
             let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
             let offsets: Vec<u64> = (0..cells).map(|cell| (3 * cell - cell % 3) as u64).collect();
@@ -320,7 +328,7 @@ mod tests {
             tiles.reader(0, 1).unwrap().copy(0, &mut first).unwrap();
             assert_eq!(&first, b"first");
             let mut reader = tiles.reader(1, cells as u64).unwrap();
-            assert_eq!(matches!(reader.state, State::Whole(_)), cells < 700_000);
+            assert_eq!(matches!(reader.state, State::Whole(_)), cells < 12_000);
             let mut all = offsets.clone();
             all.push(values.len() as u64);
             for (first, count) in [(0, cells + 1), (cells / 2, 1), (cells, 1), (cells / 3, cells / 2)] {
@@ -339,7 +347,7 @@ mod tests {
 
     #[test]
     fn planned_units_are_what_a_read_needs() {
-        for cells in [1000u64, 700_000] {
+        for cells in [1000u64, 20_000, 700_000] {
             let folder = TempDir::new().unwrap();
             let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
             let (tiles, context) = stored(&folder, &offsets, &vec![1; 3 * cells as usize], 1);
@@ -362,13 +370,67 @@ mod tests {
         }
     }
 
+    /// Copies from a tile: of a whole one, of chunks, of one that is on disk.
+    #[test]
+    fn plans_copy_what_readers_do() {
+        let local = || -> Arc<dyn Storage> { Arc::new(LocalStorage::default()) };
+        let far = || -> Arc<dyn Storage> { Arc::new(SimulatedStorage::new(local(), Duration::ZERO)) };
+        for (cells, budget, storage) in [
+            (1000u64, 64 << 20, local()),
+            (60_000, 64 << 20, local()),
+            (60_000, 64 << 20, far()),
+            (150_000, 1 << 20, far()),
+        ] {
+            let folder = TempDir::new().unwrap();
+            let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
+            let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
+            let (tiles, context) = stored_with(&folder, &offsets, &values, 1, budget, storage);
+            // Some in a row, some here and there and backwards, and over the ends of chunks.
+            let wanted: Vec<u64> = (0..50).chain((0..40).map(|number| cells - 1 - number * (cells / 41))).collect();
+            let cell = |place: usize, cell: u64| ValueCopy { from: 3 * cell, to: 3 * place, length: 3 };
+            let mut plan = ValuePlan::default();
+            plan.add(0, &tiles, 1, cells, []).unwrap();
+            plan.add(0, &tiles, 1, cells, wanted.iter().enumerate().map(|(place, wanted)| cell(place, *wanted)))
+                .unwrap();
+            plan.add(7, &tiles, 0, 1, [ValueCopy { from: 1, to: 3 * wanted.len(), length: 4 }]).unwrap();
+            let mut out = vec![0; 3 * wanted.len() + 4];
+            plan.fetch(&context.fetcher).unwrap();
+            let before = context.fetcher.cache().statistics().misses;
+            plan.read(&context.fetcher, &mut out, |_, result| result).unwrap();
+            if budget > 1 << 20 {
+                assert_eq!(context.fetcher.cache().statistics().misses, before, "all was fetched");
+            }
+            let mut reader = tiles.reader(1, cells).unwrap();
+            let mut expected = vec![0; out.len()];
+            for (place, wanted) in wanted.iter().enumerate() {
+                reader.copy(3 * wanted, &mut expected[3 * place..][..3]).unwrap();
+            }
+            expected[3 * wanted.len()..].copy_from_slice(b"irst");
+            assert_eq!(out, expected, "{cells}");
+
+            let mut past = ValuePlan::default();
+            let end = ValueCopy { from: 3 * cells - 1, to: 0, length: 2 };
+            let planned = past.add(3, &tiles, 1, cells, [end]);
+            let read = || {
+                past.read(&context.fetcher, &mut [0; 2], |fragment, result| {
+                    assert_eq!(fragment, 3);
+                    result
+                })
+            };
+            assert!(planned.and_then(|()| read()).is_err());
+            assert!(plan.read(&context.fetcher, &mut out[..8], |_, result| result).is_err());
+        }
+    }
+
     #[test]
     fn what_is_too_large_to_be_kept_is_decoded_once() {
         let folder = TempDir::new().unwrap();
-        let cells = 200_000;
+        let cells = 150_000;
         let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
         let offsets: Vec<u64> = (0..cells as u64).map(|cell| 3 * cell).collect();
-        let (tiles, context) = stored_with(&folder, &offsets, &values, 1, 1 << 20);
+        // Far away larger tiles are units.
+        let far = Arc::new(SimulatedStorage::new(Arc::new(LocalStorage::default()), Duration::ZERO));
+        let (tiles, context) = stored_with(&folder, &offsets, &values, 1, 1 << 20, far);
         assert!(tiles.is_spilled(1, cells as u64).unwrap());
         let mut all = vec![0; values.len()];
         for (part, out) in all.chunks_mut(10_001).enumerate() {

@@ -334,6 +334,18 @@ impl<'a, U: Unit> Batches<'a, U> {
         Ok(())
     }
 
+    /// As [`Batches::fetch_all`], for those who read the units one after the other then: damage is left to that reading,
+    /// which knows whose it is.
+    ///
+    /// # Errors
+    /// [`Error::Io`], which it would only meet once more.
+    pub fn fetch_before_reading(self) -> Result<()> {
+        match self.fetch_all() {
+            Err(error @ Error::Io { .. }) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Where the batch ends that begins with a unit: behind it at least.
     fn end_of_batch(&self, first: usize) -> usize {
         let most = self.units.get(first).map_or(0, |unit| self.fetcher.batch_bytes(unit));

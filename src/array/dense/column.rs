@@ -11,6 +11,7 @@ use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
 use crate::array::open_files::OpenFiles;
+use crate::array::strided::Strided;
 use crate::array::tiles::{TileReader, TileUnit, Tiles};
 use crate::error::{Error, Locate, Result};
 use crate::format::schema::Layout;
@@ -281,6 +282,13 @@ impl DenseColumn {
             if stride == 1 && out_stride == 1 {
                 let to = to as usize * size;
                 return reader.copy(batches, from * size as u64, &mut out[to..to + count as usize * size]);
+            }
+            // Backwards it is cell by cell.
+            let cells = usize::try_from(stride).ok().and_then(|stride| Strided::new(size, stride.checked_mul(size)?));
+            if let Some(cells) = cells.filter(|_| out_stride > 0) {
+                let (start, out_step) = (from * size as u64, out_stride as usize * size);
+                let out = &mut out[to as usize * size..];
+                return reader.copy_strided(batches, start, cells, count as usize, out, out_step);
             }
             for step in 0..count {
                 let from = from.wrapping_add((stride as u64).wrapping_mul(step));

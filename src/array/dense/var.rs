@@ -16,9 +16,10 @@ use super::selection::Selection;
 use super::view::DenseView;
 use crate::array::fragment::FieldFile;
 use crate::array::open_files::OpenFiles;
+use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::error::{Error, Locate, Result};
-use crate::read::{Batches, Decoding, Output};
+use crate::read::{Batches, Decoding, Fetcher, Output};
 
 /// Cells between checkpoints.
 const BLOCK: u64 = 4096;
@@ -40,10 +41,19 @@ pub struct DenseVarColumn {
     checkpoints: OnceLock<Vec<u64>>,
 }
 
-/// One block of cells: how long each value is and where in the file it begins.
-struct Block {
-    lengths: Vec<u64>,
+/// One block of cells.
+struct ValueBlock {
+    values: Values,
+    /// Where in the file each value begins.
     starts: Vec<u64>,
+}
+
+/// What the offsets of some cells say.
+struct Values {
+    /// How long each value is.
+    lengths: Vec<u64>,
+    /// Where in its tile each begins; of a fill value this says nothing.
+    places: Vec<u64>,
 }
 
 impl DenseVarColumn {
@@ -93,7 +103,7 @@ impl DenseVarColumn {
         let count = out.len();
         let Some(out) = out.wanted() else {
             let from = self.embedding.inner_before(first);
-            return self.fetch(from, self.embedding.inner_before(first.saturating_add(count)) - from, false);
+            return self.fetch_offsets(from, self.embedding.inner_before(first.saturating_add(count)) - from);
         };
         if out.is_empty() {
             return Ok(());
@@ -117,7 +127,7 @@ impl DenseVarColumn {
                 offset = offset.saturating_add(fill);
                 continue;
             }
-            offset += block.lengths.get((inner % BLOCK) as usize).copied().unwrap_or(0);
+            offset += block.values.lengths.get((inner % BLOCK) as usize).copied().unwrap_or(0);
             inner += 1;
             next += 1;
             run -= 1;
@@ -148,39 +158,24 @@ impl DenseVarColumn {
             if self.start_of_block(checkpoints, block)? >= window.end {
                 break;
             }
-            match out.wanted() {
-                Some(out) => self.read_block(checkpoints, block, &window, out)?,
-                None => {
-                    let first = block * BLOCK;
-                    self.fetch(first, BLOCK.min(self.cells.cells() - first), true)?;
-                }
-            }
+            self.read_block(checkpoints, block, &window, &mut out)?;
         }
         Ok(())
     }
 
-    /// Fetches the offsets of some cells, and with `values` their values.
-    fn fetch(&self, first: u64, count: u64, values: bool) -> Result<()> {
+    /// Fetches the offsets of some cells.
+    fn fetch_offsets(&self, first: u64, count: u64) -> Result<()> {
         let mut units = Vec::new();
         self.cells.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
             let cells = self.view.cells_in_tile(fragment, tile)?;
-            let tiles = self.var_tiles(fragment)?;
             let own = piece.tile_cells();
-            let mut add = || {
-                tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut units)?;
-                if values {
-                    let (mut start, mut end) = ([0], [0]);
-                    let mut reader = tiles.reader(tile, cells)?;
-                    reader.offsets(own.start, &mut start)?;
-                    reader.offsets(own.end, &mut end)?;
-                    tiles.value_units(tile, cells, start[0]..end[0], &mut units)?;
-                }
-                Ok(())
-            };
-            self.place(fragment, add())
+            let tiles = self.var_tiles(fragment)?;
+            self.place(fragment, tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut units))
         })?;
-        Batches::new(&self.view.array().context().fetcher, &units, Decoding::OnThisThread).fetch_all()
+        Batches::new(self.fetcher(), &units, Decoding::OnThisThread)
+            .fetch_before_reading()
+            .in_array(self.view.array().path())
     }
 
     /// The last block that begins at or before a byte, or the first.
@@ -193,39 +188,50 @@ impl DenseVarColumn {
         Ok(low)
     }
 
-    /// Writes what a block and the gaps behind its cells have of `window` to `out`.
-    fn read_block(&self, checkpoints: &[u64], number: u64, window: &Range<u64>, out: &mut [u8]) -> Result<()> {
+    /// Gives `out` what a block and the gaps behind its cells have of `window`.
+    fn read_block(&self, checkpoints: &[u64], number: u64, window: &Range<u64>, out: &mut Output<'_>) -> Result<()> {
         let block = self.block(checkpoints, number)?;
         let end = self.start_of_block(checkpoints, number + 1)?;
+        let (plan, mut fills) = self.plan_values(&block, number * BLOCK, window)?;
+        let Some(out) = out.wanted() else { return plan.fetch(self.fetcher()) };
         let next_starts = block.starts.iter().skip(1).copied().chain([end]);
-        for ((start, length), next) in block.starts.iter().zip(&block.lengths).zip(next_starts) {
-            self.fill_gap(start + length..next, window, out);
-        }
-        self.cells.for_each_piece(number * BLOCK, block.lengths.len() as u64, |piece| {
-            let Source::Tile { fragment, tile } = piece.source else {
-                return piece.for_each_line(|_, to, count, _, out_stride| {
-                    for number in 0..count {
-                        let cell = (to + number * out_stride) as usize;
-                        self.fill_gap(block.starts[cell]..block.starts[cell] + block.lengths[cell], window, out);
-                    }
-                    Ok(())
-                });
-            };
-            self.read_tile(fragment, tile, |reader| {
-                let mut range = CellRanges::default();
-                piece.for_each_line(|from, to, count, stride, out_stride| {
-                    range.read(reader, from, count, stride)?;
-                    for number in 0..count {
-                        let cell = (to + number * out_stride) as usize;
-                        let value = block.starts[cell]..block.starts[cell] + block.lengths[cell];
-                        if let Some((skip, part)) = overlap(&value, window) {
-                            reader.copy(range.start(number) + skip, &mut out[part])?;
+        let values = block.starts.iter().zip(&block.values.lengths).zip(next_starts);
+        fills.extend(values.map(|((start, length), next)| start + length..next));
+        fills.into_iter().for_each(|fill| self.fill_gap(fill, window, out));
+        plan.read(self.fetcher(), out, |fragment, result| self.place(fragment, result))
+    }
+
+    /// What to do to have the values of a block of cells, the first of which is `first`, in a window of the file: what
+    /// to copy, and where in the file there are fill values instead.
+    fn plan_values(&self, block: &ValueBlock, first: u64, window: &Range<u64>) -> Result<(ValuePlan, Vec<Range<u64>>)> {
+        let (mut plan, mut fills, mut copies) = (ValuePlan::default(), Vec::new(), Vec::new());
+        let Values { lengths, places } = &block.values;
+        self.cells.for_each_piece(first, lengths.len() as u64, |piece| {
+            copies.clear();
+            piece.for_each_line(|_, to, count, _, out_stride| {
+                for number in 0..count {
+                    let cell = (to + number * out_stride) as usize;
+                    let value = block.starts[cell]..block.starts[cell] + lengths[cell];
+                    match (piece.source, overlap(&value, window)) {
+                        (Source::Fill, Some(_)) => fills.push(value),
+                        (Source::Tile { .. }, Some((skip, part))) => {
+                            copies.push(ValueCopy { from: places[cell] + skip, to: part.start, length: part.len() });
                         }
+                        (_, None) => {}
                     }
-                    Ok(())
-                })
-            })
-        })
+                }
+                Ok(())
+            })?;
+            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
+            let cells = self.view.cells_in_tile(fragment, tile)?;
+            let tiles = self.var_tiles(fragment)?;
+            self.place(fragment, plan.add(fragment, &tiles, tile, cells, copies.drain(..)))
+        })?;
+        Ok((plan, fills))
+    }
+
+    fn fetcher(&self) -> &Fetcher {
+        &self.view.array().context().fetcher
     }
 
     /// Writes fill values, one after the other from the start of `gap`, where they fall into `window`.
@@ -246,7 +252,7 @@ impl DenseVarColumn {
         let blocks = self.cells.cells().div_ceil(BLOCK);
         let sums: Vec<u64> = (0..blocks)
             .into_par_iter()
-            .map(|block| Ok(self.block_lengths(block)?.iter().sum()))
+            .map(|block| Ok(self.values_of_block(block)?.lengths.iter().sum()))
             .collect::<Result<_>>()?;
         let mut checkpoints = Vec::with_capacity(sums.len() + 1);
         let mut offset = 0u64;
@@ -271,13 +277,13 @@ impl DenseVarColumn {
     }
 
     /// A block of cells; an empty one behind the last.
-    fn block(&self, checkpoints: &[u64], number: u64) -> Result<Block> {
-        let lengths = self.block_lengths(number)?;
-        let mut starts = Vec::with_capacity(lengths.len());
+    fn block(&self, checkpoints: &[u64], number: u64) -> Result<ValueBlock> {
+        let values = self.values_of_block(number)?;
+        let mut starts = Vec::with_capacity(values.lengths.len());
         let fill = self.fill.len() as u64;
         let mut before = checkpoints.get(number as usize).copied().unwrap_or(0);
         let (mut outer, mut run) = (0, 0);
-        for (inner, length) in (number * BLOCK..).zip(&lengths) {
+        for (inner, length) in (number * BLOCK..).zip(&values.lengths) {
             if run == 0 {
                 (outer, run) = self.embedding.outer_cell(inner);
             }
@@ -286,14 +292,15 @@ impl DenseVarColumn {
             outer += 1;
             run -= 1;
         }
-        Ok(Block { lengths, starts })
+        Ok(ValueBlock { values, starts })
     }
 
-    /// The lengths in bytes of the values of one block of cells.
-    fn block_lengths(&self, block: u64) -> Result<Vec<u64>> {
+    /// What the offsets say of one block of cells.
+    fn values_of_block(&self, block: u64) -> Result<Values> {
         let first = block * BLOCK;
         let count = BLOCK.min(self.cells.cells().saturating_sub(first));
-        let mut lengths = vec![self.fill.len() as u64; count as usize];
+        self.fetch_offsets(first, count)?;
+        let (mut lengths, mut places) = (vec![self.fill.len() as u64; count as usize], vec![0; count as usize]);
         self.cells.for_each_piece(first, count, |piece| {
             let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
             self.read_tile(fragment, tile, |reader| {
@@ -301,13 +308,14 @@ impl DenseVarColumn {
                 piece.for_each_line(|from, to, count, stride, out_stride| {
                     range.read(reader, from, count, stride)?;
                     for number in 0..count {
-                        lengths[(to + number * out_stride) as usize] = range.length(number);
+                        let cell = (to + number * out_stride) as usize;
+                        (lengths[cell], places[cell]) = (range.length(number), range.start(number));
                     }
                     Ok(())
                 })
             })
         })?;
-        Ok(lengths)
+        Ok(Values { lengths, places })
     }
 
     /// What `read` makes of a tile; an error on the way says which fragment it is about.

@@ -129,7 +129,7 @@ fn execute(array: &Array, sources: &[FragmentSource<'_>], steps: &[Step], store:
     progress.finish(store);
     let mut merged = merged.into_iter();
     let segments = steps.iter().filter_map(|step| match step {
-        Step::Run { fragment, positions } => Some(Segment::Run {
+        Step::CellSlab { fragment, positions } => Some(Segment::CellSlab {
             fragment: *fragment as u32,
             position: positions.start,
             rows: positions.end - positions.start,

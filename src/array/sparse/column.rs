@@ -95,7 +95,7 @@ impl FixedColumn {
         self.view.map()?.for_each(first, count, |rows| {
             plan.clear();
             match &rows {
-                Rows::Run { fragment, position, rows } => self.plan(&mut plan, *fragment, *position, *rows)?,
+                Rows::CellSlab { fragment, position, rows } => self.plan(&mut plan, *fragment, *position, *rows)?,
                 Rows::Interleaved(interleaved) => {
                     for part in interleaved.parts.iter().filter(|part| part.cells > 0) {
                         self.plan(&mut plan, part.fragment, part.position, part.cells)?;
@@ -115,7 +115,7 @@ impl FixedColumn {
                 return Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all();
             };
             let mut batches = Batches::new(fetcher, &plan.units, Decoding::OnManyThreads);
-            if let Rows::Run { .. } = rows {
+            if let Rows::CellSlab { .. } = rows {
                 return self.copy(&plan, &mut batches, out);
             }
             let bytes = (plan.cells as usize).saturating_mul(self.cell_size);

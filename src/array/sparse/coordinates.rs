@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::cells::FragmentCells;
 use super::key::{AxisColumn, CellOrder, KeyPlan};
-use super::stream::{Batch, FragmentSource, Stream, StreamBuffers};
+use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
 use super::visible::CellFilter;
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
@@ -62,7 +62,7 @@ impl<'a> CoordinateCheck<'a> {
         };
         let own = self.cells.positions_of(tile);
         let mut stream = Stream::new(&source, own.start.saturating_sub(1)..own.end, BATCH_CELLS, true);
-        let (mut batch, mut buffers) = (Batch::default(), StreamBuffers::default());
+        let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         let mut before = None;
         if own.start > 0 {
             match stream.read(&mut batch, &mut buffers) {
@@ -95,7 +95,7 @@ impl<'a> CoordinateCheck<'a> {
     }
 
     /// Where none may, no cell has the coordinates of the one before.
-    fn check_unique(&self, batch: &Batch, tile: &Range<u64>, before: &mut Option<Before>) -> Result<()> {
+    fn check_unique(&self, batch: &CellBatch, tile: &Range<u64>, before: &mut Option<Before>) -> Result<()> {
         if self.may_repeat {
             return Ok(());
         }

@@ -6,7 +6,7 @@
 
 use super::key::KeyPlan;
 use super::merge::{CellSink, CellStream, MergeInput, merge};
-use super::record::{self, Record, RunWriter};
+use super::record::{self, Record, SortedRunWriter};
 use super::rows::{Address, ScatteredSegment};
 use super::sort::{AddressWriter, part_bytes, sorting_share};
 use super::store::Store;
@@ -35,7 +35,7 @@ pub fn distinct_rows<S: CellStream>(
     let sorted = Store::new(sorting_share(budget));
     let mut cells = ByCoordinates {
         fragments,
-        writer: RunWriter::new(&sorted, part_bytes(budget)),
+        writer: SortedRunWriter::new(&sorted, part_bytes(budget)),
         record: Record::default(),
         seen: 0,
         plan,
@@ -43,7 +43,7 @@ pub fn distinct_rows<S: CellStream>(
     merge(plan, streams, &mut cells)?;
     let runs = cells.writer.finish()?;
     let ordered = Store::new(sorting_share(budget));
-    let mut by_place = RunWriter::new(&ordered, part_bytes(budget));
+    let mut by_place = SortedRunWriter::new(&ordered, part_bytes(budget));
     let mut newest = Record::default();
     record::merge(&sorted, &runs, |record| {
         let (coordinates, age) = record.key.split_at(record.key.len() - AGE_BYTES);
@@ -73,7 +73,7 @@ struct ByCoordinates<'a> {
     plan: &'a KeyPlan,
     /// By input.
     fragments: &'a [usize],
-    writer: RunWriter<'a>,
+    writer: SortedRunWriter<'a>,
     record: Record,
     seen: u64,
 }

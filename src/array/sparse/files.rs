@@ -287,6 +287,14 @@ impl VarFile {
         }
     }
 
+    /// The tiles, unless every cell is the same value.
+    pub fn tiles(&self) -> Option<&VarTiles> {
+        match self {
+            VarFile::Stored(tiles) => Some(tiles),
+            VarFile::Fill(_) => None,
+        }
+    }
+
     /// Adds the units that hold some bytes of the values of the tile that these cells are in.
     ///
     /// # Errors

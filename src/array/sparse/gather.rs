@@ -23,7 +23,7 @@ pub struct GatherList {
 pub const DROPPED: u32 = u32::MAX;
 
 impl GatherList {
-    /// The cells of rows that are no run.
+    /// The cells of rows that are no cell slab.
     ///
     /// # Errors
     /// Where they are one.
@@ -31,7 +31,7 @@ impl GatherList {
         match rows {
             Rows::Interleaved(interleaved) => self.set_mixed(interleaved),
             Rows::Scattered(addresses) => self.set_scattered(addresses),
-            Rows::Run { .. } => return Err(Error::damaged("a run of rows among blocks")),
+            Rows::CellSlab { .. } => return Err(Error::damaged("a cell slab among blocks")),
         }
         Ok(())
     }

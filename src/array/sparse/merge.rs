@@ -7,14 +7,14 @@
 use std::cmp::Ordering;
 
 use super::key::{AxisColumn, KeyPlan};
-use super::stream::{Batch, StreamBuffers};
+use super::stream::{CellBatch, StreamBuffers};
 use super::task::Merged;
 use crate::error::Error;
 
 /// The cells of one fragment in order.
 pub trait CellStream {
     /// Reads the next cells; `false` at the end.
-    fn read(&mut self, batch: &mut Batch, buffers: &mut StreamBuffers) -> Merged<bool>;
+    fn read(&mut self, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Merged<bool>;
 
     /// When cells were written that have no time of their own.
     fn time(&self) -> u64;
@@ -52,7 +52,7 @@ pub fn merge<S: CellStream, K: CellSink>(plan: &KeyPlan, streams: Vec<S>, sink: 
 /// One fragment in a merge, at its next cell.
 pub struct MergeInput<S> {
     pub stream: S,
-    pub batch: Batch,
+    pub batch: CellBatch,
     /// The next cell, in the batch.
     pub cell: usize,
     /// When the next cell was written.
@@ -115,7 +115,7 @@ impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merg
         let count = streams.len();
         let inputs = streams.into_iter().map(|stream| MergeInput {
             stream,
-            batch: Batch::default(),
+            batch: CellBatch::default(),
             cell: 0,
             time: 0,
             is_done: false,

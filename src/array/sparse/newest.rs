@@ -117,7 +117,7 @@ mod tests {
     use crate::array::sparse::merge::merge;
     use crate::array::sparse::rows::{RowMap, Rows, Segment};
     use crate::array::sparse::store::Store;
-    use crate::array::sparse::stream::{Batch, StreamBuffers};
+    use crate::array::sparse::stream::{CellBatch, StreamBuffers};
     use crate::format::schema::fixture;
 
     /// Cells of one fragment: a coordinate, a time, and whether the cell is shown.
@@ -132,7 +132,7 @@ mod tests {
     }
 
     impl CellStream for Listed {
-        fn read(&mut self, batch: &mut Batch, _: &mut StreamBuffers) -> Merged<bool> {
+        fn read(&mut self, batch: &mut CellBatch, _: &mut StreamBuffers) -> Merged<bool> {
             let cells = &self.cells[self.next..self.cells.len().min(self.next + 3)];
             batch.position = 100 + self.next as u64;
             batch.count = cells.len();

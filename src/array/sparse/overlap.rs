@@ -14,15 +14,15 @@ pub struct KeyRange {
 }
 
 /// Consecutive tiles of one fragment: its number, and places among its tiles.
-pub type TileRun = (usize, Range<u64>);
+pub type TilesOfFragment = (usize, Range<u64>);
 
 /// Tiles that share a part of the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TileGroup {
     /// Tiles whose cells follow each other as they are stored, with none of other fragments between.
-    Alone(TileRun),
+    Alone(TilesOfFragment),
     /// Tiles of several fragments that lie across each other.
-    Together(Vec<TileRun>),
+    Together(Vec<TilesOfFragment>),
 }
 
 /// Makes the most of what is known of a fragment's tiles when its cells are surely in order: a tile does not
@@ -94,16 +94,16 @@ fn take_alone(parts: &mut Vec<TileGroup>, fragment: usize, place: u64) {
 }
 
 fn take_together(parts: &mut Vec<TileGroup>, fragment: usize, place: u64, is_new: bool) {
-    let runs = match parts.last_mut() {
-        Some(TileGroup::Together(runs)) if !is_new => runs,
+    let tiles = match parts.last_mut() {
+        Some(TileGroup::Together(tiles)) if !is_new => tiles,
         _ => {
             parts.push(TileGroup::Together(vec![(fragment, place..place + 1)]));
             return;
         }
     };
-    match runs.iter_mut().find(|run| run.0 == fragment) {
+    match tiles.iter_mut().find(|tiles| tiles.0 == fragment) {
         Some((_, places)) => places.end = place + 1,
-        None => runs.push((fragment, place..place + 1)),
+        None => tiles.push((fragment, place..place + 1)),
     }
 }
 
@@ -199,12 +199,12 @@ mod tests {
             let mut seen: Vec<Vec<usize>> = vec![Vec::new(); fragments.len()];
             let mut alone = Vec::new();
             for (number, part) in parts.iter().enumerate() {
-                let runs = match part {
-                    TileGroup::Alone(run) => std::slice::from_ref(run),
-                    TileGroup::Together(runs) => runs,
+                let tiles = match part {
+                    TileGroup::Alone(tiles) => std::slice::from_ref(tiles),
+                    TileGroup::Together(tiles) => tiles,
                 };
                 alone.push(matches!(part, TileGroup::Alone(_)));
-                for (fragment, places) in runs {
+                for (fragment, places) in tiles {
                     prop_assert_eq!(places.start, seen[*fragment].len() as u64);
                     seen[*fragment].extend(places.clone().map(|_| number));
                 }

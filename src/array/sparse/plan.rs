@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::build::Query;
-use super::overlap::{KeyRange, TileGroup, TileRun, groups, loosen, tighten};
+use super::overlap::{KeyRange, TileGroup, TilesOfFragment, groups, loosen, tighten};
 use super::rows::MOST_MERGED;
 use super::selection::Share;
 use super::stream::FragmentSource;
@@ -22,7 +22,7 @@ const TASKS_PER_THREAD: u64 = 4;
 /// What becomes of some cells.
 pub enum Step {
     /// All are rows.
-    Run {
+    CellSlab {
         fragment: usize,
         positions: Range<u64>,
     },
@@ -57,7 +57,7 @@ impl Planner<'_> {
                 TileGroup::Alone((fragment, _)) => {
                     self.add_alone((fragment, 0..self.sources[fragment].cells.tile_count()), &mut steps)?;
                 }
-                TileGroup::Together(runs) => self.add_overlapping(&runs, &mut steps)?,
+                TileGroup::Together(tiles) => self.add_overlapping(&tiles, &mut steps)?,
             }
         }
         Ok(steps)
@@ -91,15 +91,15 @@ impl Planner<'_> {
     }
 
     /// Tiles of fragments that overlap as a whole.
-    fn add_overlapping(&self, runs: &[TileRun], steps: &mut Vec<Step>) -> Result<()> {
+    fn add_overlapping(&self, tiles: &[TilesOfFragment], steps: &mut Vec<Step>) -> Result<()> {
         let mut key_ranges = Vec::new();
-        for (fragment, _) in runs {
+        for (fragment, _) in tiles {
             key_ranges.push((*fragment, self.spans_of_tiles(*fragment)?));
         }
         for part in self.join_versions(groups(&key_ranges), &key_ranges) {
             match part {
-                TileGroup::Alone(run) => self.add_alone(run, steps)?,
-                TileGroup::Together(runs) => self.add_merge(&runs, &key_ranges, steps)?,
+                TileGroup::Alone(tiles) => self.add_alone(tiles, steps)?,
+                TileGroup::Together(tiles) => self.add_merge(&tiles, &key_ranges, steps)?,
             }
         }
         Ok(())
@@ -130,8 +130,8 @@ impl Planner<'_> {
         let mut joined: Vec<TileGroup> = Vec::new();
         for part in parts {
             let touches = |before: &TileGroup| {
-                runs_of(before).iter().any(|(fragment, places)| {
-                    let continues = runs_of(&part).iter().any(|(other, _)| other == fragment);
+                tiles_of(before).iter().any(|(fragment, places)| {
+                    let continues = tiles_of(&part).iter().any(|(other, _)| other == fragment);
                     let key_ranges =
                         key_ranges.iter().find(|(number, _)| number == fragment).map(|(_, key_ranges)| key_ranges);
                     continues
@@ -145,14 +145,14 @@ impl Planner<'_> {
             };
             match joined.last_mut() {
                 Some(before) if touches(before) => {
-                    let mut runs = runs_of(before).to_vec();
-                    for (fragment, places) in runs_of(&part) {
-                        match runs.iter_mut().find(|(other, _)| other == fragment) {
+                    let mut tiles = tiles_of(before).to_vec();
+                    for (fragment, places) in tiles_of(&part) {
+                        match tiles.iter_mut().find(|(other, _)| other == fragment) {
                             Some((_, before)) => before.end = places.end,
-                            None => runs.push((*fragment, places.clone())),
+                            None => tiles.push((*fragment, places.clone())),
                         }
                     }
-                    *before = TileGroup::Together(runs);
+                    *before = TileGroup::Together(tiles);
                 }
                 _ => joined.push(part),
             }
@@ -161,7 +161,7 @@ impl Planner<'_> {
     }
 
     /// Tiles that nothing of another fragment lies across.
-    fn add_alone(&self, (fragment, places): TileRun, steps: &mut Vec<Step>) -> Result<()> {
+    fn add_alone(&self, (fragment, places): TilesOfFragment, steps: &mut Vec<Step>) -> Result<()> {
         let source = &self.sources[fragment];
         let cells = source.cells;
         if source.has_versions {
@@ -169,7 +169,7 @@ impl Planner<'_> {
             return self.add_merge(&[(fragment, places)], &key_ranges, steps);
         }
         if source.filter.keeps_all() && source.selection.is_none() {
-            add_run(steps, fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start);
+            add_slab(steps, fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start);
             return Ok(());
         }
         let mbrs = source.mbrs()?;
@@ -185,7 +185,7 @@ impl Planner<'_> {
             let positions = cells.positions_of(place);
             match share {
                 Share::None => {}
-                Share::All if source.filter.keeps_all() => add_run(steps, fragment, positions),
+                Share::All if source.filter.keeps_all() => add_slab(steps, fragment, positions),
                 _ => add_filter(steps, fragment, positions),
             }
         }
@@ -193,8 +193,13 @@ impl Planner<'_> {
     }
 
     /// A merge, cut into several where the order allows it.
-    fn add_merge(&self, runs: &[TileRun], key_ranges: &[(usize, Vec<KeyRange>)], steps: &mut Vec<Step>) -> Result<()> {
-        let whole: Vec<(usize, Range<u64>)> = runs
+    fn add_merge(
+        &self,
+        tiles: &[TilesOfFragment],
+        key_ranges: &[(usize, Vec<KeyRange>)],
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let whole: Vec<(usize, Range<u64>)> = tiles
             .iter()
             .map(|(fragment, places)| {
                 let cells = self.sources[*fragment].cells;
@@ -203,7 +208,7 @@ impl Planner<'_> {
             .collect();
         let mut rest = MergeTask { parts: whole, compares: true, accepts_disorder: false };
         let wanted = (rest.cells() / TASK_CELLS).min(TASKS_PER_THREAD * threads::decoding() as u64) as usize;
-        for cut in self.cuts(runs, key_ranges, &rest, wanted)? {
+        for cut in self.cuts(tiles, key_ranges, &rest, wanted)? {
             let mut before = MergeTask { parts: Vec::new(), ..rest };
             for (fragment, positions) in &mut rest.parts {
                 let key_ranges = key_ranges
@@ -222,7 +227,7 @@ impl Planner<'_> {
     /// Keys at which to cut a merge into about so many.
     fn cuts(
         &self,
-        runs: &[TileRun],
+        tiles: &[TilesOfFragment],
         key_ranges: &[(usize, Vec<KeyRange>)],
         task: &MergeTask,
         wanted: usize,
@@ -231,7 +236,7 @@ impl Planner<'_> {
             return Ok(Vec::new());
         }
         let mut keys: Vec<Vec<u64>> = Vec::new();
-        for (fragment, places) in runs {
+        for (fragment, places) in tiles {
             let Some((_, key_ranges)) = key_ranges.iter().find(|(number, _)| number == fragment) else { continue };
             let key_ranges = key_ranges.get(places.start as usize..places.end as usize).unwrap_or(&[]);
             keys.extend(key_ranges.iter().map(|key_range| key_range.low.to_vec()));
@@ -277,19 +282,21 @@ impl Planner<'_> {
     }
 }
 
-fn runs_of(part: &TileGroup) -> &[TileRun] {
+fn tiles_of(part: &TileGroup) -> &[TilesOfFragment] {
     match part {
-        TileGroup::Alone(run) => std::slice::from_ref(run),
-        TileGroup::Together(runs) => runs,
+        TileGroup::Alone(tiles) => std::slice::from_ref(tiles),
+        TileGroup::Together(tiles) => tiles,
     }
 }
 
-fn add_run(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
+fn add_slab(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
     match steps.last_mut() {
-        Some(Step::Run { fragment: last, positions: before }) if *last == fragment && before.end == positions.start => {
+        Some(Step::CellSlab { fragment: last, positions: before })
+            if *last == fragment && before.end == positions.start =>
+        {
             before.end = positions.end;
         }
-        _ => steps.push(Step::Run { fragment, positions }),
+        _ => steps.push(Step::CellSlab { fragment, positions }),
     }
 }
 

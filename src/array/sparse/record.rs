@@ -22,19 +22,19 @@ pub struct Record {
 
 /// Sorted records.
 #[derive(Debug, Clone)]
-pub struct Run {
+pub struct SortedRun {
     blobs: Arc<[Blob]>,
 }
 
 /// Makes runs.
-pub struct RunWriter<'a> {
+pub struct SortedRunWriter<'a> {
     store: &'a Store,
     most_bytes: usize,
     /// Records that are not sorted yet.
     entries: Vec<Entry>,
     /// The keys of those behind what an entry holds.
     tails: Vec<u8>,
-    runs: Vec<Run>,
+    runs: Vec<SortedRun>,
 }
 
 /// A record as it is sorted: most keys are no longer than what it holds itself.
@@ -65,12 +65,12 @@ impl Entry {
     }
 }
 
-impl<'a> RunWriter<'a> {
+impl<'a> SortedRunWriter<'a> {
     /// Sorts at most `most_bytes` at once, and puts what is sorted into `store`.
     pub fn new(store: &'a Store, most_bytes: usize) -> Self {
         // Places of tails are counted in 32 bits.
         let most_bytes = most_bytes.min(1 << 30);
-        RunWriter { store, most_bytes, entries: Vec::new(), tails: Vec::new(), runs: Vec::new() }
+        SortedRunWriter { store, most_bytes, entries: Vec::new(), tails: Vec::new(), runs: Vec::new() }
     }
 
     /// # Errors
@@ -99,7 +99,7 @@ impl<'a> RunWriter<'a> {
 
     /// # Errors
     /// [`Error::Io`] from the temporary file.
-    pub fn finish(mut self) -> Result<Vec<Run>> {
+    pub fn finish(mut self) -> Result<Vec<SortedRun>> {
         self.close()?;
         Ok(self.runs)
     }
@@ -128,7 +128,7 @@ impl<'a> RunWriter<'a> {
         }
         self.tails = tails;
         self.tails.clear();
-        self.runs.push(Run { blobs: blobs.into() });
+        self.runs.push(SortedRun { blobs: blobs.into() });
         Ok(())
     }
 }
@@ -137,8 +137,8 @@ impl<'a> RunWriter<'a> {
 ///
 /// # Errors
 /// Those of `visit`, [`Error::Io`] from the temporary file.
-pub fn merge(store: &Store, runs: &[Run], mut visit: impl FnMut(&Record) -> Result<()>) -> Result<()> {
-    let mut readers: Vec<RunReader<'_>> = runs.iter().map(|run| RunReader::new(store, run)).collect();
+pub fn merge(store: &Store, runs: &[SortedRun], mut visit: impl FnMut(&Record) -> Result<()>) -> Result<()> {
+    let mut readers: Vec<SortedRunReader<'_>> = runs.iter().map(|run| SortedRunReader::new(store, run)).collect();
     let mut next = BinaryHeap::new();
     for (number, reader) in readers.iter_mut().enumerate() {
         let mut record = Record::default();
@@ -157,7 +157,7 @@ pub fn merge(store: &Store, runs: &[Run], mut visit: impl FnMut(&Record) -> Resu
 }
 
 /// Reads the records of a run in order.
-struct RunReader<'a> {
+struct SortedRunReader<'a> {
     store: &'a Store,
     blobs: std::slice::Iter<'a, Blob>,
     buffer: Vec<u8>,
@@ -165,9 +165,9 @@ struct RunReader<'a> {
     at: usize,
 }
 
-impl<'a> RunReader<'a> {
-    fn new(store: &'a Store, run: &'a Run) -> Self {
-        RunReader { store, blobs: run.blobs.iter(), buffer: Vec::new(), bytes: Vec::new(), at: 0 }
+impl<'a> SortedRunReader<'a> {
+    fn new(store: &'a Store, run: &'a SortedRun) -> Self {
+        SortedRunReader { store, blobs: run.blobs.iter(), buffer: Vec::new(), bytes: Vec::new(), at: 0 }
     }
 
     /// The next record; `false` at the end.
@@ -221,7 +221,7 @@ mod tests {
             let mut records: Vec<Record> = records.collect();
             let mut runs = Vec::new();
             for part in records.chunks(70) {
-                let mut writer = RunWriter::new(&store, most_bytes);
+                let mut writer = SortedRunWriter::new(&store, most_bytes);
                 part.iter().for_each(|record| writer.push(record).unwrap());
                 runs.extend(writer.finish().unwrap());
             }

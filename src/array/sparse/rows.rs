@@ -28,7 +28,7 @@ pub struct RowMap {
 /// Rows that belong together in the map.
 pub enum Segment {
     /// Consecutive cells of one fragment.
-    Run {
+    CellSlab {
         fragment: u32,
         position: u64,
         rows: u64,
@@ -42,11 +42,11 @@ pub enum Segment {
 pub struct InterleavedSegment {
     /// What the codes of its blocks choose from.
     pub fragments: Arc<[u32]>,
-    blocks: Vec<Block>,
+    blocks: Vec<InterleavedBlock>,
     rows: u64,
 }
 
-struct Block {
+struct InterleavedBlock {
     first_row: u64,
     blob: Blob,
 }
@@ -97,7 +97,7 @@ impl Address {
 
 /// Some consecutive rows.
 pub enum Rows<'a> {
-    Run { fragment: u32, position: u64, rows: u64 },
+    CellSlab { fragment: u32, position: u64, rows: u64 },
     Interleaved(&'a InterleavedRows),
     Scattered(&'a [Address]),
 }
@@ -105,7 +105,7 @@ pub enum Rows<'a> {
 impl Rows<'_> {
     pub fn count(&self) -> u64 {
         match self {
-            Rows::Run { rows, .. } => *rows,
+            Rows::CellSlab { rows, .. } => *rows,
             Rows::Interleaved(interleaved) => interleaved.rows,
             Rows::Scattered(addresses) => addresses.len() as u64,
         }
@@ -189,8 +189,8 @@ impl RowMap {
             }
             let (from, to) = (row - rows.start, end.min(rows.end) - rows.start);
             match &self.segments[segment] {
-                Segment::Run { fragment, position, .. } => {
-                    visit(Rows::Run { fragment: *fragment, position: position + from, rows: to - from })?;
+                Segment::CellSlab { fragment, position, .. } => {
+                    visit(Rows::CellSlab { fragment: *fragment, position: position + from, rows: to - from })?;
                 }
                 Segment::Interleaved(interleaved) => {
                     interleaved.for_each(from..to, &self.store, &mut buffers, &mut visit)?
@@ -205,10 +205,10 @@ impl RowMap {
 }
 
 impl Segment {
-    /// The first row of each of its blocks, counted in the segment; of a run there are none.
+    /// The first row of each of its blocks, counted in the segment; of a cell slab there are none.
     pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
-            Segment::Run { .. } => Box::new(std::iter::empty()),
+            Segment::CellSlab { .. } => Box::new(std::iter::empty()),
             Segment::Interleaved(interleaved) => Box::new(interleaved.blocks.iter().map(|block| block.first_row)),
             Segment::Scattered(list) => Box::new((0..list.rows).step_by(SCATTERED_ROWS as usize)),
         }
@@ -216,7 +216,7 @@ impl Segment {
 
     pub fn rows(&self) -> u64 {
         match self {
-            Segment::Run { rows, .. } => *rows,
+            Segment::CellSlab { rows, .. } => *rows,
             Segment::Interleaved(interleaved) => interleaved.rows,
             Segment::Scattered(list) => list.rows,
         }
@@ -343,7 +343,7 @@ pub struct InterleavedWriter<'a> {
     positions: Vec<u64>,
     codes: Vec<u16>,
     most_codes: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<InterleavedBlock>,
     rows: u64,
 }
 
@@ -385,7 +385,7 @@ impl<'a> InterleavedWriter<'a> {
         }
         encode_codes(&self.codes, self.fragments.len(), &mut stored);
         self.codes.clear();
-        self.blocks.push(Block { first_row, blob: self.store.put(stored)? });
+        self.blocks.push(InterleavedBlock { first_row, blob: self.store.put(stored)? });
         Ok(())
     }
 
@@ -449,7 +449,9 @@ mod tests {
     /// The cells of rows, one by one.
     fn cells(rows: &Rows<'_>) -> Vec<(u32, u64)> {
         match rows {
-            Rows::Run { fragment, position, rows } => (*position..position + rows).map(|at| (*fragment, at)).collect(),
+            Rows::CellSlab { fragment, position, rows } => {
+                (*position..position + rows).map(|at| (*fragment, at)).collect()
+            }
             Rows::Scattered(list) => list.iter().map(|cell| (cell.fragment(), cell.position())).collect(),
             Rows::Interleaved(interleaved) => {
                 let mut parts = interleaved.parts.clone();
@@ -502,8 +504,8 @@ mod tests {
                 store.put(bytes.collect()).unwrap()
             });
             let scattered = ScatteredSegment { rows: scattered.len() as u64, blocks: blocks.collect() };
-            let run = Segment::Run { fragment: 9, position: 5, rows: 3 };
-            let map = RowMap::new(vec![run, Segment::Interleaved(interleaved), Segment::Scattered(scattered)], store);
+            let slab = Segment::CellSlab { fragment: 9, position: 5, rows: 3 };
+            let map = RowMap::new(vec![slab, Segment::Interleaved(interleaved), Segment::Scattered(scattered)], store);
             prop_assert_eq!(map.count(), expected.len() as u64);
             for (first, count) in asked.into_iter().chain([(0, map.count())]) {
                 let first = first % map.count();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::build::MAP_SHARE;
 use super::column::FixedColumn;
 use super::key::{AxisColumn, CellOrder, KeyPlan};
-use super::record::{Record, RunWriter, merge};
+use super::record::{Record, SortedRunWriter, merge};
 use super::rows::{Address, RowMap, Rows, SCATTERED_ROWS, ScatteredSegment, Segment};
 use super::store::{Blob, Store};
 use super::var_column::VarColumn;
@@ -39,7 +39,7 @@ pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
     let share = rows.div_ceil(threads::decoding() as u64).max(1);
     let runs = for_all(threads::decoding(), |number| {
         let first = (share * number as u64).min(rows);
-        let mut writer = RunWriter::new(&sorted, part_bytes(query.budget()));
+        let mut writer = SortedRunWriter::new(&sorted, part_bytes(query.budget()));
         let (mut batch, mut record) = (RowBatch::default(), Record::default());
         let (mut row, most_text) = (first, part_bytes(query.budget()) as u64);
         let end = (first + share).min(rows);
@@ -155,7 +155,7 @@ impl RowBatch {
 /// Appends the cells that rows are.
 fn add_addresses(rows: &Rows<'_>, addresses: &mut Vec<Address>) -> Result<()> {
     match rows {
-        Rows::Run { fragment, position, rows } => {
+        Rows::CellSlab { fragment, position, rows } => {
             for position in *position..position + rows {
                 addresses.push(Address::new(*fragment, position)?);
             }

@@ -45,7 +45,7 @@ pub struct FragmentSource<'a> {
 
 /// Some consecutive cells of one tile, as read.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct CellBatch {
     /// Position of the first cell.
     pub position: u64,
     pub count: usize,
@@ -58,7 +58,7 @@ pub struct Batch {
     pub visibility: CellVisibility,
 }
 
-impl Batch {
+impl CellBatch {
     /// The key of a cell.
     #[inline]
     pub fn key(&self, cell: usize, words: usize) -> &[u64] {
@@ -118,7 +118,7 @@ impl<'a> Stream<'a> {
     ///
     /// # Errors
     /// Any damage in the cells.
-    pub fn read(&mut self, batch: &mut Batch, buffers: &mut StreamBuffers) -> Result<bool> {
+    pub fn read(&mut self, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Result<bool> {
         let source = self.source;
         let wanted = (self.left.end - self.left.start).min(self.batch_cells);
         if wanted == 0 {
@@ -135,7 +135,7 @@ impl<'a> Stream<'a> {
         Ok(true)
     }
 
-    fn read_cells(&mut self, cells: TileCells, batch: &mut Batch, buffers: &mut StreamBuffers) -> Result<()> {
+    fn read_cells(&mut self, cells: TileCells, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Result<()> {
         let source = self.source;
         let plan = source.plan;
         source.filter.mark(cells, &mut batch.visibility)?;
@@ -177,7 +177,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Puts the last cell of a batch aside that is about to be replaced.
-    fn keep_last(&mut self, batch: &Batch) {
+    fn keep_last(&mut self, batch: &CellBatch) {
         let words = self.source.plan.words();
         if let Some(start) = batch.keys.len().checked_sub(words) {
             let cell = start / words;

@@ -86,13 +86,13 @@ impl SparseView {
         while end > rows.start {
             let segment = map.segment_of(end - 1);
             let own = map.rows_of(segment);
-            let Some(Segment::Run { fragment, position, .. }) = map.segments().get(segment) else {
+            let Some(Segment::CellSlab { fragment, position, .. }) = map.segments().get(segment) else {
                 return Ok(Some(end - 1));
             };
             let cells = &self.query().cells[*fragment as usize];
             let at = position + (end - 1 - own.start);
             let tile = cells.positions_of(cells.place_of(at)).start;
-            // What lies before the run is of another fragment.
+            // What lies before the slab is of another fragment.
             let start = own.start + tile.saturating_sub(*position);
             if start >= rows.start {
                 return Ok(Some(start));
@@ -109,7 +109,7 @@ impl SparseView {
     pub fn for_each_tile(&self, rows: Range<u64>, mut visit: impl FnMut(usize, u64) -> Result<()>) -> Result<()> {
         let cells = &self.query().cells;
         self.map()?.for_each(rows.start, rows.end - rows.start, |rows| match rows {
-            Rows::Run { fragment, position, rows } => {
+            Rows::CellSlab { fragment, position, rows } => {
                 cells[fragment as usize].for_each_tile(position, rows, |_, cells| visit(fragment as usize, cells.tile))
             }
             Rows::Interleaved(interleaved) => {

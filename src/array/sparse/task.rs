@@ -7,7 +7,7 @@ use super::merge::{CellStream, merge};
 use super::newest::Newest;
 use super::rows::{InterleavedWriter, Segment};
 use super::store::Store;
-use super::stream::{Batch, FragmentSource, Stream, StreamBuffers};
+use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
 use crate::error::Error;
 
 /// Memory that the batches of one merge take together, about.
@@ -112,7 +112,7 @@ impl MergeTask {
     /// Goes through the cells of one fragment, of which none replaces another.
     fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64)) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
-        let (mut batch, mut buffers) = (Batch::default(), StreamBuffers::default());
+        let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
         for (part, (number, positions)) in self.parts.iter().enumerate() {
             let mut stream = Stream::new(&sources[*number], positions.clone(), BATCH_CELLS.end, false);
             while stream.read(&mut batch, &mut buffers)? {
@@ -134,7 +134,7 @@ struct FragmentStream<'a, P> {
 }
 
 impl<P: Fn(u64)> CellStream for FragmentStream<'_, P> {
-    fn read(&mut self, batch: &mut Batch, buffers: &mut StreamBuffers) -> Merged<bool> {
+    fn read(&mut self, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Merged<bool> {
         (self.progress)(batch.count as u64);
         let is_read = self.stream.read(batch, buffers)?;
         match self.stream.disorder() {

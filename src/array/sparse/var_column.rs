@@ -13,7 +13,8 @@ use crate::array::context::IndexKey;
 use crate::array::once::Once;
 use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
-use crate::error::{Error, Result};
+use crate::array::value_plan::{ValueCopy, ValuePlan};
+use crate::error::{Error, Locate, Result};
 use crate::read::{Batches, Decoding, Output};
 use crate::threads::for_all;
 
@@ -24,7 +25,7 @@ const BLOCKS_AT_ONCE: usize = 64;
 pub struct VarColumn {
     view: Arc<SparseView>,
     field: VarField,
-    /// Of the indexes that are kept: for every run of whole tiles the bytes before each.
+    /// Of the indexes that are kept: for every slab of whole tiles the bytes before each.
     number: u64,
     index: Once<Index>,
     open: OpenFiles<Arc<VarFile>>,
@@ -35,7 +36,7 @@ pub struct VarColumn {
 struct Index {
     /// Bytes before each segment of the map of rows, and all.
     segments: Vec<u64>,
-    /// For each segment its blocks; none for a run.
+    /// For each segment its blocks; none for a slab.
     blocks: Vec<Vec<BlockStart>>,
 }
 
@@ -48,7 +49,7 @@ struct BlockStart {
 
 /// Consecutive cells of one fragment, in whole tiles: a segment of the map of rows.
 #[derive(Clone, Copy)]
-struct Run {
+struct CellSlab {
     segment: usize,
     fragment: u32,
     position: u64,
@@ -121,8 +122,8 @@ impl VarColumn {
             let own = map.rows_of(number);
             let into = out.part(rows.start - first..rows.end - first);
             let base = index.segments[number];
-            match run_of(map, number) {
-                Some(run) => self.run_offsets(run, rows.start - own.start, base, into, &files),
+            match slab_of(map, number) {
+                Some(slab) => self.slab_offsets(slab, rows.start - own.start, base, into, &files),
                 None => self.block_offsets(number, rows.start - own.start, base, into, &files),
             }
         })
@@ -138,8 +139,8 @@ impl VarColumn {
         let files = self.files();
         self.for_each_segment_of_bytes(start, out.len(), |number, from, bytes| {
             let into = out.part(bytes);
-            match run_of(map, number) {
-                Some(run) => self.read_run(run, from, into, &files),
+            match slab_of(map, number) {
+                Some(slab) => self.read_slab(slab, from, into, &files),
                 None => self.read_blocks(number, from, into, &files),
             }
         })
@@ -177,8 +178,8 @@ impl VarColumn {
         let mut index = Index { segments: vec![0], blocks: Vec::new() };
         for (number, segment) in map.segments().iter().enumerate() {
             let mut blocks = Vec::new();
-            let bytes = match run_of(map, number) {
-                Some(run) => self.tile_starts(run)?.last().copied().unwrap_or(0),
+            let bytes = match slab_of(map, number) {
+                Some(slab) => self.tile_starts(slab)?.last().copied().unwrap_or(0),
                 None => {
                     let rows: Vec<u64> = segment.block_starts().collect();
                     let mut byte = 0u64;
@@ -269,8 +270,12 @@ impl VarColumn {
         mut visit: impl FnMut(&VarFiles<'a>, &GatherList, &[Value]) -> Result<()>,
     ) -> Result<()> {
         let (mut gathered, mut values) = (GatherList::default(), Vec::new());
+        let mut units = Vec::new();
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
             gathered.set(&rows)?;
+            units.clear();
+            gathered.slabs.iter().try_for_each(|slab| files.units(slab, false, &mut units))?;
+            self.fetch_before_reading(&units)?;
             values.clear();
             values.resize(rows.count() as usize, Value::default());
             files.values(&gathered, &mut values)?;
@@ -341,7 +346,15 @@ impl VarColumn {
     }
 
     fn fetch(&self, units: &[TileUnit]) -> Result<()> {
-        Batches::new(&self.view.array().context().fetcher, units, Decoding::OnThisThread).fetch_all()
+        self.batches(units).fetch_all()
+    }
+
+    fn fetch_before_reading(&self, units: &[TileUnit]) -> Result<()> {
+        self.batches(units).fetch_before_reading().in_array(self.view.array().path())
+    }
+
+    fn batches<'u>(&'u self, units: &'u [TileUnit]) -> Batches<'u, TileUnit> {
+        Batches::new(&self.view.array().context().fetcher, units, Decoding::OnThisThread)
     }
 
     /// The rows of the blocks of a segment that hold some of its bytes.
@@ -355,77 +368,86 @@ impl VarColumn {
         Ok(rows.start + from..rows.start + to)
     }
 
-    /// Bytes before each tile of a run, and all.
-    fn tile_starts(&self, run: Run) -> Result<Arc<Vec<u64>>> {
+    /// Bytes before each tile of a slab, and all.
+    fn tile_starts(&self, slab: CellSlab) -> Result<Arc<Vec<u64>>> {
         let indexes = &self.view.array().context().indexes;
-        indexes.get_or_load(IndexKey::TileStarts(self.number, run.segment as u64), || {
+        indexes.get_or_load(IndexKey::TileStarts(self.number, slab.segment as u64), || {
             let files = self.files();
-            let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
+            let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
             let (mut starts, mut total) = (vec![0], 0u64);
-            let read = cells.for_each_tile(run.position, run.rows, |_, tile| {
+            let read = cells.for_each_tile(slab.position, slab.rows, |_, tile| {
                 if tile.count != tile.in_tile {
-                    return Err(Error::damaged("a run of rows that begins or ends within a tile"));
+                    return Err(Error::damaged("a cell slab that begins or ends within a tile"));
                 }
                 total = total.checked_add(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)?;
                 starts.push(total);
                 Ok(())
             });
-            files.place(run.fragment, read)?;
+            files.place(slab.fragment, read)?;
             let weight = starts.capacity() * size_of::<u64>();
             Ok((starts, weight))
         })
     }
 
-    /// As [`VarColumn::block_offsets`], for a run.
-    fn run_offsets(
+    /// As [`VarColumn::block_offsets`], for a slab.
+    fn slab_offsets(
         &self,
-        run: Run,
+        slab: CellSlab,
         first: u64,
         base: u64,
         mut out: Output<'_, u64>,
         files: &VarFiles<'_>,
     ) -> Result<()> {
-        let starts = self.tile_starts(run)?;
-        let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
-        let position = run.position + first;
+        let starts = self.tile_starts(slab)?;
+        let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
+        let position = slab.position + first;
         let mut units = Vec::new();
-        let read = cells.for_each_tile(position, out.len(), |done, tile| {
-            let Output::Into(into) = out.part(done..done + tile.count) else {
-                return file.offset_units(tile, &mut units);
-            };
-            let place = cells.place_of(position + done) - cells.place_of(run.position);
+        let planned = cells.for_each_tile(position, out.len(), |_, tile| file.offset_units(tile, &mut units));
+        files.place(slab.fragment, planned.and_then(|()| self.fetch_before_reading(&units)))?;
+        let Some(out) = out.wanted() else { return Ok(()) };
+        let read = cells.for_each_tile(position, out.len() as u64, |done, tile| {
+            let into = &mut out[done as usize..(done + tile.count) as usize];
+            let place = cells.place_of(position + done) - cells.place_of(slab.position);
             let before = base + starts.get(place as usize).copied().unwrap_or(0);
             file.reader(tile)?.offsets(tile.first, into)?;
             into.iter_mut().for_each(|offset| *offset += before);
             Ok(())
         });
-        files.place(run.fragment, read.and_then(|()| self.fetch(&units)))
+        files.place(slab.fragment, read)
     }
 
-    /// As [`VarColumn::read_blocks`], for a run: a tile's values lie as they are wanted.
-    fn read_run(&self, run: Run, start: u64, mut out: Output<'_>, files: &VarFiles<'_>) -> Result<()> {
-        let mut units = Vec::new();
-        self.for_each_tile_of_bytes(run, start..start + out.len(), files, |file, tile, bytes, place| {
+    /// As [`VarColumn::read_blocks`], for a slab: a tile's values lie as they are wanted.
+    fn read_slab(&self, slab: CellSlab, start: u64, mut out: Output<'_>, files: &VarFiles<'_>) -> Result<()> {
+        let mut plan = ValuePlan::default();
+        self.for_each_tile_of_bytes(slab, start..start + out.len(), files, |file, tile, bytes, place| {
+            if let Some(tiles) = file.tiles() {
+                let length = (bytes.end - bytes.start) as usize;
+                let copy = ValueCopy { from: bytes.start, to: place.start as usize, length };
+                return plan.add(slab.fragment as usize, tiles, tile.tile, tile.in_tile, [copy]);
+            }
             match out.part(place) {
                 Output::Into(out) => file.reader(tile)?.copy(bytes.start, out),
-                Output::Ahead(_) => file.value_units(tile, bytes, &mut units),
+                Output::Ahead(_) => Ok(()),
             }
         })?;
-        files.place(run.fragment, self.fetch(&units))
+        match out.wanted() {
+            Some(out) => files.read(&plan, out),
+            None => files.place(slab.fragment, plan.fetch(&self.view.array().context().fetcher)),
+        }
     }
 
-    /// Visits the tiles of a run that hold some of its bytes: the tile, which of its bytes, and where they are among
+    /// Visits the tiles of a slab that hold some of its bytes: the tile, which of its bytes, and where they are among
     /// those wanted.
     fn for_each_tile_of_bytes(
         &self,
-        run: Run,
+        slab: CellSlab,
         wanted: Range<u64>,
         files: &VarFiles<'_>,
         mut visit: impl FnMut(&VarFile, TileCells, Range<u64>, Range<u64>) -> Result<()>,
     ) -> Result<()> {
-        let starts = self.tile_starts(run)?;
-        let (cells, file) = (files.cells(run.fragment), files.get(run.fragment)?);
-        let first_place = cells.place_of(run.position);
+        let starts = self.tile_starts(slab)?;
+        let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
+        let first_place = cells.place_of(slab.position);
         let mut tile = starts.partition_point(|before| *before <= wanted.start).saturating_sub(1);
         let mut at = wanted.start;
         while at < wanted.end {
@@ -436,7 +458,7 @@ impl VarColumn {
                 let positions = cells.positions_of(first_place + tile as u64);
                 let own = cells.at(positions.start, u64::MAX).ok_or_else(past)?;
                 let visited = visit(&file, own, at - before..to - before, at - wanted.start..to - wanted.start);
-                files.place(run.fragment, visited)?;
+                files.place(slab.fragment, visited)?;
                 at = to;
             }
             tile += 1;
@@ -445,10 +467,10 @@ impl VarColumn {
     }
 }
 
-fn run_of(map: &RowMap, segment: usize) -> Option<Run> {
+fn slab_of(map: &RowMap, segment: usize) -> Option<CellSlab> {
     match map.segments().get(segment)? {
-        Segment::Run { fragment, position, rows } => {
-            Some(Run { segment, fragment: *fragment, position: *position, rows: *rows })
+        Segment::CellSlab { fragment, position, rows } => {
+            Some(CellSlab { segment, fragment: *fragment, position: *position, rows: *rows })
         }
         _ => None,
     }

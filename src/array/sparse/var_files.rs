@@ -8,6 +8,7 @@ use super::files::VarFile;
 use super::gather::{CellSlab, DROPPED, GatherList};
 use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
+use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::error::{Error, Locate, Result};
 
 /// Which column.
@@ -88,28 +89,41 @@ impl<'a> VarFiles<'a> {
     /// # Errors
     /// Any damage in the values.
     pub fn copy(&self, gathered: &GatherList, values: &[Value], starts: &[i128], out: &mut [u8]) -> Result<()> {
+        let (mut plan, mut copies) = (ValuePlan::default(), Vec::new());
         for (slab, rows) in gathered.iter() {
             let file = self.get(slab.fragment)?;
-            let read = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
-                let mut reader = None;
+            let planned = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
+                copies.clear();
                 for row in &rows[done as usize..(done + cells.count) as usize] {
                     let row = *row as usize;
                     let (Some(value), Some(start)) = (values.get(row), starts.get(row)) else { continue };
                     let from = (*start).max(0);
                     let to = (*start + i128::from(value.length)).min(out.len() as i128);
                     if from < to {
-                        let reader = match &mut reader {
-                            Some(reader) => reader,
-                            none => none.insert(file.reader(cells)?),
-                        };
-                        reader.copy(value.start + (from - start) as u64, &mut out[from as usize..to as usize])?;
+                        let (to, length) = (from as usize, (to - from) as usize);
+                        copies.push(ValueCopy { from: value.start + (from - start) as u64, to, length });
                     }
                 }
-                Ok(())
+                match file.tiles() {
+                    Some(tiles) => plan.add(slab.fragment as usize, tiles, cells.tile, cells.in_tile, copies.drain(..)),
+                    None => {
+                        let mut fill = file.reader(cells)?;
+                        copies.drain(..).try_for_each(|copy| fill.copy(copy.from, &mut out[copy.to..][..copy.length]))
+                    }
+                }
             });
-            self.place(slab.fragment, read)?;
+            self.place(slab.fragment, planned)?;
         }
-        Ok(())
+        self.read(&plan, out)
+    }
+
+    /// Carries out a plan.
+    ///
+    /// # Errors
+    /// Any damage in the values.
+    pub fn read(&self, plan: &ValuePlan, out: &mut [u8]) -> Result<()> {
+        let fetcher = &self.query.array.context().fetcher;
+        plan.read(fetcher, out, |fragment, result| self.place(fragment as u32, result))
     }
 
     /// Adds the units of consecutive cells of a fragment: where they begin, and with `values` what they hold.

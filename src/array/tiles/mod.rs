@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::bitsort::{SortedCells, SortedFile};
+use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
 use super::context::{Context, IndexKey};
 use crate::cache::{Buffer, Buffers};
 use crate::error::{Error, Locate, Result};
@@ -33,7 +34,7 @@ const WHOLE_TILE: u64 = 128 << 10;
 const WHOLE_FAR_TILE: u64 = 8 << 20;
 
 /// The chunks of larger tiles are found by reading all of the tile there, so many bytes at a time.
-const FAR_WINDOW: u64 = 8 << 20;
+const FAR_WINDOW: usize = 8 << 20;
 
 /// For so many stored bytes there is room made before it is known that the file has them.
 const ALWAYS_READ: u64 = 1 << 20;
@@ -58,7 +59,7 @@ pub struct Tiles {
     /// Tiles of at most so many decoded bytes are one unit.
     whole_tile: u64,
     /// So many bytes are read for the sake of one chunk header.
-    header_window: u64,
+    header_window: usize,
     /// Where the cells were stored in another order than the array's: which file this is, and that order.
     sorted: Option<(SortedFile, Arc<SortedCells>)>,
 }
@@ -66,15 +67,6 @@ pub struct Tiles {
 /// Where the chunks of one tile are in the file, and what each decodes to.
 struct ChunkIndex {
     chunks: Vec<StoredChunk>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct StoredChunk {
-    /// Offset in the file of the chunk's metadata, right behind its header.
-    offset: u64,
-    header: ChunkHeader,
-    /// Offset in the decoded tile.
-    start: u64,
 }
 
 impl Tiles {
@@ -97,7 +89,7 @@ impl Tiles {
         let (whole_tile, header_window) = match is_far(&*context.storage, &path) {
             // Small enough for a small cache to keep several.
             true => (WHOLE_FAR_TILE.min(most_at_once / 8).max(WHOLE_TILE), FAR_WINDOW),
-            false => (WHOLE_TILE, ChunkHeader::SIZE as u64),
+            false => (WHOLE_TILE, ChunkHeader::SIZE),
         };
         let context = Arc::downgrade(context);
         Ok(Tiles {
@@ -123,6 +115,11 @@ impl Tiles {
     /// How many tiles the file has.
     pub fn count(&self) -> u64 {
         self.offsets.len() as u64
+    }
+
+    /// Tiles of at most so many decoded bytes are decoded and kept whole.
+    pub(super) fn whole_tile(&self) -> u64 {
+        self.whole_tile
     }
 
     /// How many bytes the file has, as recorded.
@@ -331,60 +328,25 @@ impl Tiles {
     fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<ChunkIndex> {
         let (offset, stored) = self.stored_range(tile)?;
         self.expect_stored(offset, stored)?;
-        let end = offset + stored;
-        // What was read last, from the position of its first byte on.
-        let (mut window, mut window_start) = (Vec::new(), offset);
-        let mut read = |position: u64, length: usize| -> Result<[u8; ChunkHeader::SIZE]> {
-            let mut bytes = [0; ChunkHeader::SIZE];
-            let within = usize::try_from(position - window_start).unwrap_or(usize::MAX);
-            if window.get(within..).is_none_or(|rest| rest.len() < length) {
-                window.resize(self.header_window.min(end - position).max(length as u64) as usize, 0);
-                context.storage.read_at(&self.path, position, &mut window)?;
-                window_start = position;
-            }
-            let within = (position - window_start) as usize;
-            bytes[..length].copy_from_slice(&window[within..within + length]);
-            Ok(bytes)
-        };
-        let [a, b, c, d, e, f, g, h, ..] = read(offset, 8)?;
-        let count = chunk_count(u64::from_le_bytes([a, b, c, d, e, f, g, h]), stored).at(offset)?;
+        let window =
+            ReadWindow::new(&*context.storage, &self.path, offset, offset + stored, Vec::new(), self.header_window);
+        let mut walk = ChunkWalk::new(window, size)?;
+        let count = walk.count();
         if count.saturating_mul(size_of::<StoredChunk>() as u64) > self.most_at_once {
             return Err(Error::unsupported(format!("a tile of {count} chunks"))
                 .in_field("number of chunks")
                 .at(offset));
         }
-        let mut position = offset + 8;
-        let mut start = 0u64;
         let mut chunks = Vec::new();
-        for _ in 0..count {
-            let header = ChunkHeader::parse(&read(position, ChunkHeader::SIZE)?);
-            let chunk = StoredChunk { offset: position + ChunkHeader::SIZE as u64, header, start };
-            if header.original == 0 && count > 1 {
-                // A hole in a file reads as any number of these.
-                return Err(Error::damaged("an empty chunk among others").in_field("chunk header").at(chunk.offset));
-            }
-            start = start.saturating_add(u64::from(header.original));
-            position = chunk.offset + header.payload_size();
-            if position > end || start > size {
-                return Err(Error::damaged("a chunk leaves its tile").in_field("chunk header").at(chunk.offset));
-            }
+        while let Some(chunk) = walk.next_chunk()? {
             chunks.push(chunk);
         }
         if u32::try_from(chunks.len()).is_err() {
             return Err(Error::damaged("too many chunks").at(offset));
         }
-        expect_size(start, size).at(offset)?;
+        expect_size(walk.decoded(), size).at(offset)?;
         Ok(ChunkIndex { chunks })
     }
-}
-
-/// The number of chunks at the head of a tile, checked against the tile's stored length.
-fn chunk_count(count: u64, stored: u64) -> Result<u64> {
-    let most = stored.saturating_sub(8) / ChunkHeader::SIZE as u64;
-    if count > most {
-        return Err(Error::damaged(format!("{count} chunks claimed, {most} at most fit")).in_field("number of chunks"));
-    }
-    Ok(count)
 }
 
 fn expect_size(found: u64, size: u64) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::super::strided::Strided;
 use super::{TileUnit, Tiles};
 use crate::error::{Error, Result};
 use crate::read::{Batches, Decoded, Decoding};
@@ -40,6 +41,39 @@ impl TileReader {
             } else {
                 self.held = Some(self.unit_of(batches, start)?);
             }
+        }
+        Ok(())
+    }
+
+    /// Copies `count` cells, the first at byte `start` of the tile, to places `out_step` bytes apart.
+    ///
+    /// # Errors
+    /// As [`TileReader::copy`].
+    pub fn copy_strided(
+        &mut self,
+        batches: &mut Batches<'_, TileUnit>,
+        mut start: u64,
+        cells: Strided,
+        mut count: usize,
+        mut out: &mut [u8],
+        out_step: usize,
+    ) -> Result<()> {
+        while count > 0 {
+            let held = self.held.as_ref().filter(|(range, _)| range.contains(&start));
+            let within = held.and_then(|(range, decoded)| decoded.bytes.get((start - range.start) as usize..));
+            let mut copied = cells.cells_within(within.map_or(0, <[u8]>::len)).min(count);
+            match within {
+                Some(from) if copied > 0 => cells.copy(copied, from, out, out_step),
+                // In another unit, or in two.
+                _ => {
+                    copied = 1;
+                    let first = out.get_mut(..cells.size).ok_or_else(|| not_there(start))?;
+                    self.copy(batches, start, first)?;
+                }
+            }
+            start += (copied * cells.step) as u64;
+            out = out.get_mut(copied * out_step..).unwrap_or_default();
+            count -= copied;
         }
         Ok(())
     }

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::super::chunk_walk::{StoredChunk, chunk_count};
 use super::offsets::{OFFSET, OffsetTiles};
-use super::{StoredChunk, Tiles, chunk_count, expect_size};
+use super::{Tiles, expect_size};
 use crate::array::reorder::to_row_major;
 use crate::cache::{Buffer, Buffers};
 use crate::error::{Error, Locate, Result};
