@@ -5,7 +5,7 @@
 #
 #   deb     tilefs_VERSION-1_ARCHITECTURE.deb for Debian and Ubuntu, for the C library of this machine and newer ones
 #   musl    tilefs-VERSION-MACHINE-linux-musl.tar.gz: one file that needs no library, with man pages and completions;
-#           and the folder image, of which packaging/Dockerfile makes an image
+#           and the folder image, of which packaging/Dockerfile makes an image, with this machine's certificates
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -56,6 +56,8 @@ make_musl() {
     target=$machine-unknown-linux-musl
     [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ] ||
         fail "Rust's library for musl is missing; install it with: rustup target add $target"
+    certificates=etc/ssl/certs/ca-certificates.crt
+    [ -s "/$certificates" ] || fail "there are no certificates for the image; install them with: sudo apt-get install ca-certificates"
     command -v musl-gcc >/dev/null 2>&1 || fail "musl-gcc is missing; install it with: sudo apt-get install musl-tools"
     cargo build --release --locked --bin tilefs --target "$target"
     name=tilefs-$version-$machine-linux-musl
@@ -67,10 +69,13 @@ make_musl() {
     cp LICENSE README.md CHANGELOG.md packaging/tilefs@.service "$made/$name/"
     tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$day" -C "$made" -cf - "$name" |
         gzip -9n > "$made/$name.tar.gz"
-    mkdir -p "$made/image"
-    cp "$made/$name/tilefs" "$made/image/"
+    root=$made/image/root
+    mkdir -p "$root/usr/bin" "$root/etc/ssl/certs"
+    mkdir -m 1777 "$root/tmp"
+    cp "$made/$name/tilefs" "$root/usr/bin/"
+    cp "/$certificates" "$root/$certificates"
     rm -r "${made:?}/$name"
-    ls -l "$made/image/tilefs" "$made/$name.tar.gz"
+    ls -l "$root/usr/bin/tilefs" "$made/$name.tar.gz"
 }
 
 mkdir -p "$made"

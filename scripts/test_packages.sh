@@ -1,9 +1,9 @@
 #!/bin/bash
 # Installs the packages that scripts/package.sh made, mounts the sample array with them, and compares its values. Works
 # on copies of this machine's files, which are gone in the end: the .deb in an overlay over them, the static program in
-# a folder where nothing else is. Needs root.
+# a folder where nothing else is, the image in what buildah makes of it. Needs root.
 #
-# usage: scripts/test_packages.sh [deb|musl]...      what is there if not given
+# usage: scripts/test_packages.sh [deb|musl|image]...      what is there if not given
 # shellcheck disable=SC2016 # what runs elsewhere is expanded there
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -97,21 +97,42 @@ test_musl() {
     for file in tilefs man/tilefs.1 man/tilefs-paths.7 completions/tilefs.bash completions/_tilefs completions/tilefs.fish LICENSE; do
         [ -s "$root/$file" ] || fail "$archive has no $file"
     done
-    cmp "$root/tilefs" "$made/image/tilefs"
+    cmp "$root/tilefs" "$made/image/root/usr/bin/tilefs"
     size=$(stat -c %s "$root/tilefs")
     [ "$size" -lt $most ] || fail "the static program has $size bytes, more than $most"
     ! readelf --program-headers "$root/tilefs" | grep -q INTERP || fail "the static program asks for a loader"
-    # A machine with nothing but the program, its device and an array.
-    mkdir "$root/dev" "$root/proc" "$root/array" "$root/mnt" "$root/tmp"
-    touch "$root/dev/fuse" "$root/dev/null"
-    for device in fuse null; do mount --bind "/dev/$device" "$root/dev/$device"; done
-    mount -t proc proc "$root/proc"
-    mount --bind "$array" "$root/array"
-    chroot "$root" /tilefs mount /array /mnt
-    compare "$root/mnt"
-    chroot "$root" /tilefs umount /mnt
-    chroot "$root" /tilefs verify /array > /dev/null
+    mkdir "$root/tmp"
+    mount_alone "$root" /tilefs
     echo "the static program: $size bytes, mounted where there is nothing else"
+}
+
+# Mounts by a program in a folder that gets nothing else but its device and an array.
+mount_alone() {
+    mkdir -p "$1/dev" "$1/proc" "$1/array" "$1/mnt"
+    touch "$1/dev/fuse" "$1/dev/null"
+    for device in fuse null; do mount --bind "/dev/$device" "$1/dev/$device"; done
+    mount -t proc proc "$1/proc"
+    mount --bind "$array" "$1/array"
+    chroot "$1" "$2" mount /array /mnt
+    compare "$1/mnt"
+    chroot "$1" "$2" umount /mnt
+    chroot "$1" "$2" verify /array > /dev/null
+}
+
+test_image() {
+    command -v buildah >/dev/null || { skipped "the image, buildah is missing"; return; }
+    work=$(mktemp -d)
+    mount -t tmpfs none "$work"
+    with() { buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"; }
+    with build --isolation chroot --quiet -f packaging/Dockerfile -t tilefs "$made/image" > /dev/null
+    container=$(with from tilefs)
+    program=$(with inspect --format '{{index .OCIv1.Config.Entrypoint 0}}' "$container")
+    root=$(with mount "$container")
+    [ "$(stat -c %a "$root/tmp")" = 1777 ] || fail "nobody can write to /tmp of the image"
+    grep -q "BEGIN CERTIFICATE" "$root/etc/ssl/certs/ca-certificates.crt" || fail "the image has no certificates"
+    with run --isolation chroot -v "$array:/data:ro" "$container" -- "$program" cat /data temp.f32 | cmp - "$values/00_temp.bin"
+    mount_alone "$root" "$program"
+    echo "the image: $(du -sh --apparent-size "$root/usr" | cut -f 1), ran and mounted"
 }
 
 [ "$(id -u)" = 0 ] || { skipped "packages, only root can try them"; exit 0; }
@@ -122,11 +143,12 @@ if [ "${1:-}" = inside ]; then
 fi
 kinds=("$@")
 if [ $# = 0 ]; then
-    for kind in deb musl; do
-        if ls "$made"/tilefs[_-]*"$kind"* >/dev/null 2>&1; then
-            kinds+=("$kind")
+    for package in deb:tilefs_*.deb musl:tilefs-*-linux-musl.tar.gz image:image/root; do
+        # shellcheck disable=SC2086 # a pattern of names
+        if ls -d "$made"/${package#*:} >/dev/null 2>&1; then
+            kinds+=("${package%%:*}")
         else
-            skipped "there is no package; make it with scripts/package.sh $kind"
+            skipped "there is no ${package%%:*}; make it with scripts/package.sh"
         fi
     done
 fi
