@@ -21,7 +21,7 @@ pub struct ValueCopy {
     pub length: usize,
 }
 
-/// Memory: some ten bytes for each value, or row of values that lie in their tile as they are wanted.
+/// Copies of values from tiles. Memory: 24 bytes for each value, or row of values that lie in their tile as they are wanted.
 #[derive(Default)]
 pub struct ValuePlan {
     units: Vec<TileUnit>,

@@ -7,32 +7,34 @@ use super::failure::Failure;
 use tilefs::error::Error;
 use tilefs::read_ahead::MAX_WINDOW;
 use tilefs::storage::is_object_uri;
+use tilefs::threads;
 use tilefs::tree::grammar::By;
 use tilefs::tree::{self, Folder, MountedTree, Node, OpenOptions, Stored};
 
 /// Threads that read ahead where requests are waits.
 const FAR_READ_AHEAD_WORKERS: usize = 32;
 
-/// Bytes that are read ahead of one reader there, at most: what a fast link brings in some tenths of a second.
-const FAR_READ_AHEAD_WINDOW: u64 = 64 << 20;
+/// Bytes that all readers there are read ahead of, at most: what a fast link brings in half a second.
+const FAR_READ_AHEAD_WINDOW: u64 = 128 << 20;
 
-/// Every open file may be read ahead by one part in this many of the cache.
-const READERS: u64 = 8;
+/// All readers together are read ahead of by no more than one part in this many of the cache.
+const SHARE: u64 = 8;
 
 /// Whether this is an array in an object store.
 pub fn is_far(array: &Path) -> bool {
     array.to_str().is_some_and(is_object_uri)
 }
 
-/// How many threads are to read ahead: no more than decode, or where requests are waits as many as should be under way.
+/// How many threads are to read ahead: no more than decode, nor than there are cores, since who answers a reader decodes
+/// too; where requests are waits as many as should be under way.
 pub fn read_ahead_workers(array: &Path, options: &OpenOptions) -> usize {
-    if is_far(array) { options.threads.max(FAR_READ_AHEAD_WORKERS) } else { options.threads }
+    if is_far(array) { options.threads.max(FAR_READ_AHEAD_WORKERS) } else { options.threads.min(threads::cores()) }
 }
 
-/// Bytes that are read ahead of one reader, at most.
+/// Bytes that all readers together are read ahead of, at most.
 pub fn read_ahead_window(array: &Path, options: &OpenOptions) -> u64 {
     let most = if is_far(array) { FAR_READ_AHEAD_WINDOW } else { MAX_WINDOW };
-    most.min(options.cache_size / READERS)
+    most.min(options.cache_size / SHARE)
 }
 
 /// The root of the tree of an array or a group.

@@ -10,6 +10,9 @@ use super::{array, output, pool};
 use tilefs::read_ahead::ReadAhead;
 use tilefs::tree::Node;
 
+/// Of a longer file in an object store all is read ahead from the start.
+const LARGE: u64 = 1 << 20;
+
 const EXAMPLES: &str = "\
 Examples:
   tilefs cat dem.tdb elevation.f32 > elevation.f32
@@ -49,7 +52,14 @@ impl Cat {
             let copied = array::find(&root, path).and_then(|node| match node {
                 Node::File(file) => match file.forward()? {
                     Some(forward) => output::copy_forward(forward),
-                    None => output::copy(file.open()?, &read_ahead),
+                    None => {
+                        let reader = read_ahead.open(file.open()?);
+                        // Until a pattern is seen, requests one after the other would take longer than all of them.
+                        if array::is_far(&self.array) && reader.content().len() > LARGE {
+                            read_ahead.note_all(&reader);
+                        }
+                        output::copy(&reader, &read_ahead)
+                    }
                 },
                 Node::Folder(_) => Err(Failure::failed("this is a folder; see `tilefs ls`")),
             });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::failure::Failure;
-use tilefs::export::{Content, Forward};
-use tilefs::read_ahead::ReadAhead;
+use tilefs::export::Forward;
+use tilefs::read_ahead::{ReadAhead, Reader};
 
 /// How much is read and written first: a reader who wants a header only should not wait for more.
 const FIRST_BLOCK: u64 = 4 << 10;
@@ -27,9 +27,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints all bytes of a file, in blocks, reading ahead.
-pub fn copy(content: Arc<dyn Content>, read_ahead: &ReadAhead) -> Result<(), Failure> {
+pub fn copy(reader: &Arc<Reader>, read_ahead: &ReadAhead) -> Result<(), Failure> {
     let mut output = io::stdout().lock();
-    let reader = read_ahead.open(content);
     let length = reader.content().len();
     let mut block = vec![0; length.min(BLOCK) as usize];
     let (mut offset, mut next) = (0, FIRST_BLOCK);
@@ -38,13 +37,13 @@ pub fn copy(content: Arc<dyn Content>, read_ahead: &ReadAhead) -> Result<(), Fai
         let now = next.min(length - offset);
         next = BLOCK.min(2 * next);
         let bytes = &mut block[..now as usize];
-        read_ahead.note(&reader, offset, now);
+        read_ahead.note(reader, offset, now);
         reader.content().read_at(offset, bytes)?;
         output.write_all(bytes)?;
         offset += now;
         progress.draw(offset);
     }
-    read_ahead.close(&reader);
+    read_ahead.close(reader);
     output.flush()?;
     Ok(())
 }

@@ -108,22 +108,34 @@ impl ReadAhead {
         known.unwrap_or_else(|| Arc::new(Reader::new(content)))
     }
 
-    /// To be told of each read before it is served.
-    pub fn note(&self, reader: &Arc<Reader>, offset: u64, length: u64) {
-        if !self.has_workers || length == 0 {
-            return;
+    /// To be told, before the first read, of a reader who will read all of the file from the front.
+    pub fn note_all(&self, reader: &Arc<Reader>) {
+        if self.has_workers && !reader.content.is_empty() {
+            let (ranges, _) = self.expect(reader, Pattern::expect_all);
+            self.queue.add(reader, ranges);
         }
+    }
+
+    /// What a pattern says by `ask`, which is given how many bytes this reader may be ahead of, and that.
+    fn expect<T>(&self, reader: &Reader, ask: impl FnOnce(&mut Pattern, &Shape<'_>, u64) -> T) -> (T, u64) {
         let mut pattern = lock(&reader.pattern);
         let was_running = u64::from(pattern.is_running());
         let others = self.running.load(Ordering::Relaxed).saturating_sub(was_running);
         let most = (self.max_window / (others + 1)).max(PIECE);
         let content = &*reader.content;
-        let file = Shape { length: content.len(), band: &|at| content.band(at) };
-        let expected = pattern.note(offset, length, &file, most);
+        let answer = ask(&mut pattern, &Shape { length: content.len(), band: &|at| content.band(at) }, most);
         self.running.fetch_add(u64::from(pattern.is_running()).wrapping_sub(was_running), Ordering::Relaxed);
-        drop(pattern);
+        (answer, most)
+    }
+
+    /// To be told of each read before it is served.
+    pub fn note(&self, reader: &Arc<Reader>, offset: u64, length: u64) {
+        if !self.has_workers || length == 0 {
+            return;
+        }
+        let (expected, most) = self.expect(reader, |pattern, file, most| pattern.note(offset, length, file, most));
         if reader.served.fetch_add(length, Ordering::Relaxed) == 0
-            && let Some(next) = content.next_file()
+            && let Some(next) = reader.content.next_file()
         {
             self.read_whole(next, most);
         }
@@ -321,6 +333,20 @@ mod tests {
         let (used, wasted) = (read_ahead.counts.used.get(), read_ahead.counts.wasted.get());
         assert_eq!(used + wasted, length - 2 * block as u64);
         assert!(used > wasted, "{used} {wasted}");
+    }
+
+    #[test]
+    fn who_reads_all_is_read_ahead_from_the_first_byte() {
+        let content = Watched::new(40 * PIECE);
+        let read_ahead = ReadAhead::new(2, MAX_WINDOW);
+        let reader = reader(&content);
+        read_ahead.note_all(&reader);
+        let ranges = content.ahead(MAX_WINDOW);
+        assert_eq!(ranges, (0..16).map(|number| (number * PIECE, PIECE)).collect::<Vec<_>>());
+        read_ahead.note(&reader, 0, PIECE);
+        assert!(lock(&reader.pattern).is_running(), "it goes on");
+        read_ahead.close(&reader);
+        assert_eq!(read_ahead.running.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -91,6 +91,13 @@ impl Pattern {
         Expected { ranges, is_anew: !goes_on }
     }
 
+    /// Takes for granted that all of the file is read from the front; gives what to read first, up to `most` bytes.
+    pub fn expect_all(&mut self, file: &Shape<'_>, most: u64) -> Vec<Range<u64>> {
+        self.kind = Some(Kind::Forward);
+        self.forward = Sequence { reads: 2, bytes: START_AFTER, window: most, advances: true, ..Sequence::default() };
+        self.forward.wanted(file.length, most, |at| (file.band)(at).end)
+    }
+
     /// Whether anything is expected.
     pub fn is_running(&self) -> bool {
         self.kind.is_some()

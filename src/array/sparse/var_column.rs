@@ -49,7 +49,7 @@ struct BlockStart {
 
 /// Consecutive cells of one fragment, in whole tiles: a segment of the map of rows.
 #[derive(Clone, Copy)]
-struct CellSlab {
+struct SlabSegment {
     segment: usize,
     fragment: u32,
     position: u64,
@@ -369,7 +369,7 @@ impl VarColumn {
     }
 
     /// Bytes before each tile of a slab, and all.
-    fn tile_starts(&self, slab: CellSlab) -> Result<Arc<Vec<u64>>> {
+    fn tile_starts(&self, slab: SlabSegment) -> Result<Arc<Vec<u64>>> {
         let indexes = &self.view.array().context().indexes;
         indexes.get_or_load(IndexKey::TileStarts(self.number, slab.segment as u64), || {
             let files = self.files();
@@ -392,7 +392,7 @@ impl VarColumn {
     /// As [`VarColumn::block_offsets`], for a slab.
     fn slab_offsets(
         &self,
-        slab: CellSlab,
+        slab: SlabSegment,
         first: u64,
         base: u64,
         mut out: Output<'_, u64>,
@@ -417,7 +417,7 @@ impl VarColumn {
     }
 
     /// As [`VarColumn::read_blocks`], for a slab: a tile's values lie as they are wanted.
-    fn read_slab(&self, slab: CellSlab, start: u64, mut out: Output<'_>, files: &VarFiles<'_>) -> Result<()> {
+    fn read_slab(&self, slab: SlabSegment, start: u64, mut out: Output<'_>, files: &VarFiles<'_>) -> Result<()> {
         let mut plan = ValuePlan::default();
         self.for_each_tile_of_bytes(slab, start..start + out.len(), files, |file, tile, bytes, place| {
             if let Some(tiles) = file.tiles() {
@@ -440,7 +440,7 @@ impl VarColumn {
     /// those wanted.
     fn for_each_tile_of_bytes(
         &self,
-        slab: CellSlab,
+        slab: SlabSegment,
         wanted: Range<u64>,
         files: &VarFiles<'_>,
         mut visit: impl FnMut(&VarFile, TileCells, Range<u64>, Range<u64>) -> Result<()>,
@@ -467,10 +467,10 @@ impl VarColumn {
     }
 }
 
-fn slab_of(map: &RowMap, segment: usize) -> Option<CellSlab> {
+fn slab_of(map: &RowMap, segment: usize) -> Option<SlabSegment> {
     match map.segments().get(segment)? {
         Segment::CellSlab { fragment, position, rows } => {
-            Some(CellSlab { segment, fragment: *fragment, position: *position, rows: *rows })
+            Some(SlabSegment { segment, fragment: *fragment, position: *position, rows: *rows })
         }
         _ => None,
     }
