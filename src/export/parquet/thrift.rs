@@ -1,5 +1,6 @@
 //! Thrift's compact protocol, as far as Parquet's metadata take it: structs of integers, booleans, bytes, structs and
-//! lists. See the specification `thrift-compact-protocol.md` of Apache Thrift.
+//! lists. See the specification `thrift-compact-protocol.md` of Apache Thrift. The crate `parquet` keeps its own to itself
+//! since 59, with the headers of pages, whose lengths are needed before any page is made.
 
 /// What a field or an element of a list is, by its number in the protocol.
 #[derive(Debug, Clone, Copy)]
