@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::spilled::SpilledTile;
-use super::tiles::{TileReader, TileUnit};
+use super::tiles::{TileReader, TileUnit, keep_marked};
 use super::var_tiles::VarTiles;
 use crate::error::{Error, Result};
 use crate::read::{Batches, Decoding, Fetcher};
@@ -141,10 +141,5 @@ fn drop_untouched(copies: &[ValueCopy], first: usize, units: &mut Vec<TileUnit>)
         let touched = ranges.iter().zip(&mut is_touched).skip(number).take_while(|(range, _)| range.start < end);
         touched.for_each(|(_, is_touched)| *is_touched = true);
     }
-    let mut is_touched = is_touched.into_iter();
-    let mut number = 0;
-    units.retain(|_| {
-        number += 1;
-        number <= first || is_touched.next().unwrap_or(true)
-    });
+    keep_marked(units, first, is_touched);
 }

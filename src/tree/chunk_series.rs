@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::error::{Error, Result};
 use crate::export::Content;
@@ -30,7 +30,8 @@ struct State {
 /// A chunk of the series.
 struct Chunk {
     content: Arc<dyn Content>,
-    series: Arc<ChunkSeries>,
+    /// Weak, because the series keeps the chunk that is next: they would keep each other for ever.
+    series: Weak<ChunkSeries>,
     number: u64,
 }
 
@@ -68,7 +69,7 @@ impl ChunkSeries {
         let content = self.array.chunk(numbers)?.ok_or_else(|| Error::internal("a chunk outside of its grid"))?;
         // Of others even to know the length cells are read.
         match number.filter(|_| self.array.chunk_bytes().is_some()) {
-            Some(number) => Ok(Arc::new(Chunk { content, series: self.clone(), number })),
+            Some(number) => Ok(Arc::new(Chunk { content, series: Arc::downgrade(self), number })),
             None => Ok(content),
         }
     }
@@ -129,7 +130,7 @@ impl Content for Chunk {
     }
 
     fn next_file(&self) -> Option<Arc<dyn Content>> {
-        self.series.next_of(self.number)
+        self.series.upgrade()?.next_of(self.number)
     }
 }
 
@@ -203,6 +204,17 @@ mod tests {
         }
         assert!(open(2, 2).next_file().is_none());
         assert!(series.open(&[3, 0]).is_err());
+    }
+
+    #[test]
+    fn a_chunk_that_nobody_opens_does_not_keep_its_array() {
+        let series = series();
+        assert!(series.open(&[0, 0]).unwrap().next_file().is_none());
+        let next = series.open(&[0, 1]).unwrap().next_file();
+        let array = Arc::downgrade(&series.array);
+        drop(series);
+        assert!(next.is_some_and(|next| bytes(&*next) == [4, 5, 10, 11] && next.next_file().is_none()));
+        assert!(array.upgrade().is_none());
     }
 
     #[test]

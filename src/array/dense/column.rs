@@ -12,7 +12,7 @@ use super::view::DenseView;
 use crate::array::fragment::FieldFile;
 use crate::array::open_files::OpenFiles;
 use crate::array::strided::Strided;
-use crate::array::tiles::{TileReader, TileUnit, Tiles};
+use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
 use crate::error::{Error, Locate, Result};
 use crate::format::schema::Layout;
 use crate::read::{Batches, Decoding, Output};
@@ -212,7 +212,7 @@ impl DenseColumn {
     }
 
     /// Leaves out those units, from number `first` on, that lie between the lines of a piece.
-    fn drop_untouched(&self, piece: &Piece, first: usize, units: &mut Vec<TileUnit>) -> Result<()> {
+    pub(super) fn drop_untouched(&self, piece: &Piece, first: usize, units: &mut Vec<TileUnit>) -> Result<()> {
         let cell_size = self.cell_size as u64;
         let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();
         let mut is_touched = vec![false; ranges.len()];
@@ -231,12 +231,7 @@ impl DenseColumn {
             }
             Ok(())
         })?;
-        let mut is_touched = is_touched.into_iter();
-        let mut number = 0;
-        units.retain(|_| {
-            number += 1;
-            number <= first || is_touched.next().unwrap_or(true)
-        });
+        keep_marked(units, first, is_touched);
         Ok(())
     }
 

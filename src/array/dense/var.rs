@@ -171,7 +171,11 @@ impl DenseVarColumn {
             let cells = self.view.cells_in_tile(fragment, tile)?;
             let own = piece.tile_cells();
             let tiles = self.var_tiles(fragment)?;
-            self.place(fragment, tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut units))
+            let before = units.len();
+            let added = tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut units);
+            self.place(fragment, added)?;
+            // Between the lines there may be many.
+            if units.len() > before + 2 { self.cells.drop_untouched(piece, before, &mut units) } else { Ok(()) }
         })?;
         Batches::new(self.fetcher(), &units, Decoding::OnThisThread)
             .fetch_before_reading()

@@ -26,6 +26,7 @@ pub(super) use offsets::{OFFSET, OffsetTiles};
 pub use reader::{TileCursor, TileReader};
 use unit::Form;
 pub use unit::TileUnit;
+pub(super) use unit::keep_marked;
 
 /// Tiles of at most this many decoded bytes are decoded and cached whole ...
 const WHOLE_TILE: u64 = 128 << 10;

@@ -43,6 +43,16 @@ pub(super) enum Form {
     SortedCoordinates(Arc<StoredOrder>, usize),
 }
 
+/// Leaves out those units, from number `first` on, that are not marked.
+pub fn keep_marked(units: &mut Vec<TileUnit>, first: usize, marks: Vec<bool>) {
+    let mut marks = marks.into_iter();
+    let mut number = 0;
+    units.retain(|_| {
+        number += 1;
+        number <= first || marks.next().unwrap_or(true)
+    });
+}
+
 impl TileUnit {
     /// Which of the decoded bytes of its tile it has.
     pub fn range(&self) -> Range<u64> {
