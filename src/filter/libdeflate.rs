@@ -1,8 +1,9 @@
 //! The zlib decoder of libdeflate, behind a safe interface. What a stream decodes to has to be known beforehand, as
 //! here it is; then it takes about half of the time of a decoder that can stop anywhere.
 //!
-//! It takes what zlib takes, and one thing more: blocks that declare the codes that DEFLATE reserves (lengths 286 and
-//! 287, distances 30 and 31), which no encoder makes. What they decode to still has to fit the checksum.
+//! It takes what zlib takes, and two things more that no encoder makes: the codes that DEFLATE reserves (length 287,
+//! which fixed codes have too, is as long as 285), and the half of a code of one codeword that has no meaning. What
+//! they decode to still has to fit the checksum: a bit that changed may be overlooked, bytes that changed are not.
 //!
 //! The safe bindings (libdeflater) do not say how many bytes of the input were read, hence these.
 //!
