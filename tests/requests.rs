@@ -25,8 +25,18 @@ impl Far {
         Far { storage: Arc::new(SimulatedStorage::new(Arc::new(objects), delay)), key }
     }
 
+    /// The requests since the last time this was asked, for objects whose keys end like this.
+    fn requests_for(&self, end: &str) -> Vec<Request> {
+        let all = self.storage.take_requests().into_iter();
+        all.filter(|request| request.key.as_bytes().ends_with(end.as_bytes())).collect()
+    }
+
     fn open(&self) -> Result<Arc<dyn Folder>> {
-        let options = OpenOptions { at: Some(u64::MAX), threads: 2, ..OpenOptions::default() };
+        self.open_with(OpenOptions::default())
+    }
+
+    fn open_with(&self, options: OpenOptions) -> Result<Arc<dyn Folder>> {
+        let options = OpenOptions { at: Some(u64::MAX), threads: 2, ..options };
         let stored = tree::open_stored_in(self.storage.clone(), &self.key, &options)?;
         tree::root(stored, &options)
     }
@@ -88,6 +98,30 @@ fn other_arrays_cost_little_more() {
         );
         assert!(opened.len() + requests.len() <= most, "{opened:#?} {requests:#?}");
         assert!(steps(&opened) <= opening_steps, "{opened:#?}");
+    }
+}
+
+fn bytes_asked(requests: &[Request]) -> u64 {
+    requests.iter().map(|request| if let Asked::From { most, .. } = request.asked { most } else { 0 }).sum()
+}
+
+/// Eight tiles of 256 KiB are read by turns. A cache that does not keep all of them keeps their chunks, four of each: what
+/// is got are the headers of the chunks, and with each row of chunks, a few KiB each, what lies between.
+#[test]
+fn rows_are_got_a_few_times_however_small_the_cache_is() {
+    let far = Far::new("arrays/dense/wide_rows", Duration::ZERO);
+    let mut once = 0;
+    for (cache_size, most) in [(64 << 20, 1), (4 << 20, 1), (2 << 20, 5), (1 << 20, 5)] {
+        let root = far.open_with(OpenOptions { cache_size, ..OpenOptions::default() }).unwrap();
+        let content = file(&*root, "v.u32").unwrap().open().unwrap();
+        let mut bytes = vec![0; 128 << 10];
+        for offset in (0..content.len()).step_by(bytes.len()) {
+            content.read_at(offset, &mut bytes).unwrap();
+        }
+        let asked = bytes_asked(&far.requests_for("a0.tdb"));
+        println!("{asked} bytes with {cache_size} for the cache");
+        once = if once == 0 { asked } else { once };
+        assert!(asked <= most * once, "{asked} bytes with {cache_size} for the cache, {once} at best");
     }
 }
 

@@ -198,7 +198,8 @@ impl ArrayFolder {
             FieldFile::Validity => files.validity(),
         };
         let path = self.fragment_file(fragment, &name);
-        Tiles::new(&self.context, number, path, record.offsets, record.size, decoder.in_file(&name)?)
+        let by_turns = outline.facts.tiles_of_a_row(&outline.schema);
+        Tiles::new(&self.context, number, path, record.offsets, record.size, decoder.in_file(&name)?, by_turns)
     }
 
     /// What the tiles of a variable-size field decode to, in bytes.

@@ -47,6 +47,12 @@ struct Ready<V: ?Sized> {
     weight: usize,
 }
 
+struct Kept<V: ?Sized> {
+    ready: Ready<V>,
+    /// The time of [`Cache::clock`].
+    last_use: u64,
+}
+
 /// A value that is new.
 enum Slot<V: ?Sized> {
     Ready(Ready<V>),
@@ -58,7 +64,7 @@ struct Shard<K, V: ?Sized> {
     /// New values, and those on their way.
     recent: HashMap<K, Slot<V>, RandomState>,
     /// Values that were wanted again after they had left `recent`, by last use.
-    kept: LruCache<K, Ready<V>>,
+    kept: LruCache<K, Kept<V>>,
     /// Keys of values that left `recent` not long ago.
     ghosts: LruCache<K, ()>,
 }
@@ -77,6 +83,8 @@ pub struct Cache<K, V: ?Sized> {
     queue: Mutex<VecDeque<K>>,
     recent: Share,
     kept: Share,
+    /// Counts the uses of kept values.
+    clock: AtomicU64,
     /// How many keys that left each shard remembers.
     most_ghosts: usize,
     counts: Counts,
@@ -135,6 +143,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             queue: Mutex::default(),
             recent: Share::of(recent),
             kept: Share::of(budget - recent),
+            clock: AtomicU64::new(0),
             most_ghosts: (budget / BYTES_OF_A_GHOST / SHARDS).max(1),
             counts: Counts::default(),
         }
@@ -186,7 +195,11 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             Some(Slot::Ready(ready)) => Some(ready.value.clone()),
             None => None,
         };
-        if let Some(value) = ready.or_else(|| shard.kept.get(&key).map(|ready| ready.value.clone())) {
+        let kept = |kept: &mut Kept<V>| {
+            kept.last_use = self.tick();
+            kept.ready.value.clone()
+        };
+        if let Some(value) = ready.or_else(|| shard.kept.get_mut(&key).map(kept)) {
             self.counts.hits.fetch_add(1, Ordering::Relaxed);
             return Lookup::Ready(value);
         }
@@ -203,23 +216,24 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         shard.kept.contains(key) || matches!(shard.recent.get(key), Some(Slot::Ready(_)))
     }
 
-    fn shard_number(&self, key: &K) -> usize {
-        self.hasher.hash_one(key) as usize % SHARDS
+    fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K, V>> {
+        lock(&self.shards[self.hasher.hash_one(key) as usize % SHARDS])
     }
 
-    fn shard(&self, key: &K) -> MutexGuard<'_, Shard<K, V>> {
-        lock(&self.shards[self.shard_number(key)])
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Adds a value that was made, if there is a share that can hold it. `returned`: it was here before.
     fn add(&self, key: K, ready: Ready<V>, returned: bool) {
         let weight = ready.weight;
-        let heavy = weight > self.recent.budget / HEAVY_SHARE;
+        // In a small budget there is more room for new ones.
+        let heavy = weight > self.recent.budget / HEAVY_SHARE && self.kept.budget > self.recent.budget;
         let mut shard = self.shard(&key);
         if (returned || heavy) && weight <= self.kept.budget {
             self.kept.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.remove(&key);
-            shard.kept.put(key, ready);
+            shard.kept.put(key, Kept { ready, last_use: self.tick() });
         } else if weight <= self.recent.budget {
             self.recent.used.fetch_add(weight, Ordering::Relaxed);
             shard.recent.insert(key, Slot::Ready(ready));
@@ -229,7 +243,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
         drop(shard);
         self.retire();
-        self.evict(self.shard_number(&key));
+        self.evict();
     }
 
     /// Takes new values out, oldest first, until they keep to their share.
@@ -248,19 +262,15 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
     }
 
-    /// Takes kept values out, oldest of its shard first, until they keep to their share. `first` is the
-    /// shard where a value was just added, which goes last of all.
-    fn evict(&self, first: usize) {
-        for step in 0..=SHARDS {
-            let number = (first + step) % SHARDS;
-            let spared = usize::from(step == 0);
-            while self.kept.is_exceeded() {
-                let mut shard = lock(&self.shards[number]);
-                let Some((_, ready)) = (shard.kept.len() > spared).then(|| shard.kept.pop_lru()).flatten() else {
-                    break;
-                };
-                drop(shard);
-                self.count_out(&self.kept, &ready);
+    /// Takes kept values out, least recently used of all shards first, until they keep to their share.
+    fn evict(&self) {
+        let last_use = |shard: &Mutex<Shard<K, V>>| lock(shard).kept.peek_lru().map(|(_, kept)| kept.last_use);
+        while self.kept.is_exceeded() {
+            let oldest = self.shards.iter().filter_map(|shard| Some((last_use(shard)?, shard))).min_by_key(|one| one.0);
+            let Some((_, shard)) = oldest else { return };
+            let evicted = lock(shard).kept.pop_lru();
+            if let Some((_, kept)) = evicted {
+                self.count_out(&self.kept, &kept.ready);
             }
         }
     }
@@ -421,6 +431,21 @@ mod tests {
         cache.get_or_load(key(1), || Ok((Arc::new(vec![1u8]), 8 << 20))).unwrap();
         fill(&cache, 1000..200_000);
         assert!(cache.contains(&key(1)));
+    }
+
+    #[test]
+    fn of_few_heavy_ones_the_least_recently_used_leaves() {
+        let cache = Cache::new(1 << 30);
+        let weight = 16 << 20;
+        let load = |number| drop(cache.get_or_load(key(number), || Ok((Arc::new(vec![1u8]), weight))).unwrap());
+        let here = || (0..1000).filter(|number| cache.contains(&key(*number))).collect::<Vec<u64>>();
+        (0..500).for_each(load);
+        let count = (cache.kept.budget / (weight + ENTRY_OVERHEAD)) as u64;
+        assert_eq!(here(), (500 - count..500).collect::<Vec<_>>());
+        // One that is used again is the newest of all.
+        load(500 - count);
+        (500..500 + count - 1).for_each(load);
+        assert_eq!(here(), [500 - count].into_iter().chain(500..500 + count - 1).collect::<Vec<_>>());
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::failure::Failure;
-use tilefs::error::Error;
 use tilefs::read_ahead::MAX_WINDOW;
 use tilefs::storage::is_object_uri;
 use tilefs::threads;
@@ -57,20 +56,20 @@ fn open_checked(array: &Path, options: &OpenOptions) -> Result<Stored, Failure> 
     Ok(stored)
 }
 
-/// What a path in the tree leads to; an empty path is the root.
+/// What a path in the tree leads to; an empty path is the root. Failures name the path.
 pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
     let mut node = Node::Folder(Arc::clone(root));
     for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
         let found = match &node {
-            Node::Folder(folder) => folder.lookup(name)?,
+            Node::Folder(folder) => folder.lookup(name).map_err(|error| Failure::from(error).about(path))?,
             Node::File(_) => None,
         };
         node = found.ok_or_else(|| {
-            match &node {
-                Node::Folder(folder) => folder.why_absent(name).map(Failure::failed),
+            let why = match &node {
+                Node::Folder(folder) => folder.why_absent(name),
                 Node::File(_) => None,
-            }
-            .unwrap_or_else(|| Failure::from(Error::NotFound { path: path.to_owned() }))
+            };
+            Failure::failed(why.as_deref().unwrap_or("no such file")).about(path)
         })?;
     }
     Ok(node)

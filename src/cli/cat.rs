@@ -49,31 +49,32 @@ impl Cat {
         let read_ahead = ReadAhead::new(workers, array::read_ahead_window(&self.array, &options));
         let mut result = Ok(());
         for path in &self.paths {
-            let copied = array::find(&root, path).and_then(|node| match node {
-                Node::File(file) => match file.forward()? {
-                    Some(forward) => output::copy_forward(forward),
-                    None => {
-                        let reader = read_ahead.open(file.open()?);
-                        // Until a pattern is seen, requests one after the other would take longer than all of them.
-                        if array::is_far(&self.array) && reader.content().len() > LARGE {
-                            read_ahead.note_all(&reader);
-                        }
-                        output::copy(&reader, &read_ahead)
-                    }
-                },
-                Node::Folder(_) => Err(Failure::failed("this is a folder; see `tilefs ls`")),
-            });
+            let copied = array::find(&root, path)
+                .and_then(|node| self.copy(node, &read_ahead).map_err(|failure| failure.about(path)));
             match copied {
                 Ok(()) => {}
                 // The reader has seen enough.
                 Err(failure) if failure.status == 0 => return Ok(()),
                 Err(failure) => {
-                    complain(&format!("{path}: {}", failure.message));
+                    complain(&failure.message);
                     // The status is that of the first file that failed.
                     result = result.and(Err(failure.told()));
                 }
             }
         }
         result
+    }
+
+    fn copy(&self, node: Node, read_ahead: &ReadAhead) -> Result<(), Failure> {
+        let Node::File(file) = node else { return Err(Failure::failed("this is a folder; see `tilefs ls`")) };
+        if let Some(forward) = file.forward()? {
+            return output::copy_forward(forward);
+        }
+        let reader = read_ahead.open(file.open()?);
+        // Until a pattern is seen, requests one after the other would take longer than all of them.
+        if array::is_far(&self.array) && reader.content().len() > LARGE {
+            read_ahead.note_all(&reader);
+        }
+        output::copy(&reader, read_ahead)
     }
 }

@@ -58,6 +58,11 @@ impl Failure {
         Failure { status: self.status, message: String::new() }
     }
 
+    /// The same failure, of this file.
+    pub fn about(self, path: &str) -> Self {
+        Failure { message: format!("{path}: {}", self.message), ..self }
+    }
+
     /// Prints the line, if there is one.
     pub fn tell(&self) {
         if !self.message.is_empty() {

@@ -5,15 +5,15 @@ use std::ops::Range;
 /// Ranges read ahead have about this many bytes, where the file has no bands of its own.
 pub const PIECE: u64 = 1 << 20;
 
-/// How far ahead of a fresh run is read; doubled until it reaches the limit.
+/// How far ahead of a fresh sequence is read; doubled until it reaches the limit.
 const FIRST_WINDOW: u64 = PIECE;
 
 /// Requests of one reader overtake each other on their way through several threads: a read that starts this much
-/// before or after the expected place still belongs to the run, as long as the holes are filled later. Linux keeps
+/// before or after the expected place still belongs to the sequence, as long as the holes are filled later. Linux keeps
 /// up to 1 MiB under way per reader.
 const TOLERANCE: u64 = 2 << 20;
 
-/// How many bytes a run must have before anything is read ahead, so that looking at a header reads nothing.
+/// How many bytes a sequence must have before anything is read ahead, so that looking at a header reads nothing.
 const START_AFTER: u64 = 256 << 10;
 
 /// So many reads at equal distances are strides.
@@ -103,7 +103,7 @@ impl Pattern {
         self.kind.is_some()
     }
 
-    /// How far ahead a run goes.
+    /// How far ahead a sequence goes.
     #[cfg(test)]
     pub fn window(&self) -> u64 {
         self.forward.window.max(self.backward.window)
@@ -118,10 +118,10 @@ impl Pattern {
 /// A series of reads that follow each other.
 #[derive(Debug, Default)]
 struct Sequence {
-    /// The reads of this run, and their bytes.
+    /// The reads of this sequence, and their bytes.
     reads: u64,
     bytes: u64,
-    /// Where the first byte of the run is.
+    /// Where the first byte of the sequence is.
     start: u64,
     /// Where the next read is expected.
     next: u64,
@@ -134,7 +134,7 @@ struct Sequence {
 }
 
 impl Sequence {
-    /// Takes a read into the run, or begins another one; whether it belongs to the run. Strided reads do not: the holes
+    /// Takes a read into the sequence, or begins another one; whether it belongs to it. Strided reads do not: the holes
     /// they leave stay open.
     fn take(&mut self, read: Range<u64>) -> bool {
         let (length, near) = (read.end - read.start, self.is_near(&read));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_overtake_each_other_stay_one_run() {
+    fn requests_that_overtake_each_other_stay_one_sequence() {
         let (mut pattern, file) = (Pattern::default(), file(1 << 30));
         for pair in 0..200_u64 {
             assert!(!pattern.note((2 * pair + 1) * BLOCK, BLOCK, &file, WINDOW).is_anew);

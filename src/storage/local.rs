@@ -34,7 +34,7 @@ const WAITS_MS: [u64; 6] = [0, 1, 4, 16, 64, 128];
 
 /// What ranges are read by one system call. Reading over a gap of some pages costs as much as another call; a run has as
 /// many buffers as the kernel takes (`IOV_MAX`), for gaps too.
-const COALESCING: Coalescing = Coalescing { gap: 8 << 10, most: 64 << 20, most_ranges: 512 };
+const COALESCING: Coalescing = Coalescing { gap: 8 << 10, wide_gap: 8 << 10, most: 64 << 20, most_ranges: 512 };
 
 /// The beginning of the names that TileDB gives; others may be in its folders too.
 const OF_TILEDB: &str = "__";

@@ -19,6 +19,9 @@ impl ReadRange<'_> {
 pub struct Coalescing {
     /// Ranges at most so many bytes apart are one request: reading the bytes between costs less than another.
     pub gap: u64,
+    /// So are ranges at most so many bytes apart, where these are no more than the bytes that are wanted of both sides:
+    /// what many readers get in vain slows all of them.
+    pub wide_gap: u64,
     /// No request is made larger than this by joining ranges.
     pub most: u64,
     /// No request has more ranges.
@@ -33,10 +36,12 @@ pub fn coalesce<'r, 'a>(ranges: &'r mut [ReadRange<'a>], bounds: Coalescing) -> 
     let (_, mut rest) = ranges.split_at_mut(empty);
     let mut runs = Vec::new();
     while let Some(first) = rest.first() {
-        let start = first.offset;
+        let (start, mut wanted) = (first.offset, first.into.len() as u64);
         let joins = |pair: &&[ReadRange<'_>]| {
             let (before, next) = (&pair[0], &pair[1]);
-            let is_near = next.offset.checked_sub(before.end()).is_some_and(|gap| gap <= bounds.gap);
+            wanted += next.into.len() as u64;
+            let most = bounds.gap.max(bounds.wide_gap.min(wanted));
+            let is_near = next.offset.checked_sub(before.end()).is_some_and(|gap| gap <= most);
             is_near && next.end() - start <= bounds.most
         };
         let length = 1 + rest.windows(2).take(bounds.most_ranges.saturating_sub(1)).take_while(joins).count();
@@ -77,7 +82,7 @@ mod tests {
 
     #[test]
     fn near_ranges_are_one_request() {
-        let bounds = Coalescing { gap: 10, most: 100, most_ranges: 3 };
+        let bounds = Coalescing { gap: 10, wide_gap: 10, most: 100, most_ranges: 3 };
         assert_eq!(runs(&[(50, 5), (0, 40), (200, 0)], bounds), [[(0, 40), (50, 5)]]);
         assert_eq!(runs(&[(0, 40), (51, 5)], bounds).len(), 2);
         // Neither larger nor of more ranges than it may be; one that is larger by itself stays as it is.
@@ -88,5 +93,15 @@ mod tests {
         assert_eq!(runs(&[(0, 10), (5, 10)], bounds).len(), 2);
         assert_eq!(runs(&[(u64::MAX, 5), (u64::MAX - 3, 2)], bounds).len(), 1);
         assert!(runs(&[(7, 0)], bounds).is_empty());
+    }
+
+    #[test]
+    fn no_more_is_read_in_vain_than_is_wanted() {
+        let bounds = Coalescing { gap: 10, wide_gap: 50, most: 1000, most_ranges: 9 };
+        assert_eq!(runs(&[(0, 20), (60, 20)], bounds), [[(0, 20), (60, 20)]]);
+        assert_eq!(runs(&[(0, 20), (61, 20)], bounds).len(), 2);
+        assert_eq!(runs(&[(0, 20), (60, 20), (130, 10)], bounds).len(), 1, "all that is wanted before counts");
+        assert_eq!(runs(&[(0, 20), (60, 20), (131, 90)], bounds).len(), 2, "but no gap is wider");
+        assert_eq!(runs(&[(0, 1), (11, 1), (22, 1)], bounds).len(), 1);
     }
 }

@@ -19,21 +19,16 @@ use crate::error::{Error, Locate, Result};
 /// [`Error::Io`] and [`Error::Missing`] where it cannot be read, [`Error::Key`] where there is more.
 pub fn read_secret(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>> {
     let (bytes, mode) = read_private(path, most)?;
-    if is_open_to_others(mode) {
-        warn_of_mode(path, mode);
-    }
+    warn_if_open(path, mode, true);
     Ok(bytes)
 }
 
-/// Whether others than the owner may open a file of this mode.
-pub(super) fn is_open_to_others(mode: u32) -> bool {
-    mode & 0o077 != 0
-}
-
-/// Warns that others may read a secret.
-pub(super) fn warn_of_mode(path: &Path, mode: u32) {
-    let path = path.display();
-    log::warn!("{path} holds a key and others may open it (mode {:03o}); `chmod 600 {path}`", mode & 0o777);
+/// Warns where others may open a file that holds a key.
+pub(super) fn warn_if_open(path: &Path, mode: u32, holds_a_key: bool) {
+    if holds_a_key && mode & 0o077 != 0 {
+        let path = path.display();
+        log::warn!("{path} holds a key and others may open it (mode {:03o}); `chmod 600 {path}`", mode & 0o777);
+    }
 }
 
 /// As [`read_secret`], of a file that may hold a secret; and its mode, which is 0 for a pipe.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-use super::secret::{is_open_to_others, read_private, warn_of_mode};
+use super::secret::{read_private, warn_if_open};
 use crate::error::{Error, Locate, Result};
 
 /// A file of settings has some kilobytes; more than this is something else.
@@ -133,9 +133,7 @@ impl Settings {
         if !unknown.is_empty() {
             log::warn!("{}: tilefs does not have the settings {}", path.display(), unknown.join(", "));
         }
-        if settings.has_secrets() && is_open_to_others(mode) {
-            warn_of_mode(path, mode);
-        }
+        warn_if_open(path, mode, settings.has_secrets());
         Ok(settings)
     }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Locate, Result};
 const AT_ONCE: usize = 64;
 
 /// What ranges an object store would be asked for together.
-const COALESCING: Coalescing = Coalescing { gap: 64 << 10, most: 1 << 20, most_ranges: usize::MAX };
+const COALESCING: Coalescing = Coalescing { gap: 64 << 10, wide_gap: 64 << 10, most: 1 << 20, most_ranges: usize::MAX };
 
 /// Passes requests on to another storage, each after a delay, unless it is to fail. One request is one listing, one
 /// length, or one run of ranges near each other; the runs of one call are under way at once. Memory: what is told of

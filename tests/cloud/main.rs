@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use support::skip;
 use tilefs::error::Result;
+use tilefs::export::Content;
 use tilefs::storage::{CloudOptions, Settings};
 use tilefs::tree::{self, Folder, Node, OpenOptions};
 
@@ -43,18 +44,24 @@ fn open(uri: &str, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
     tree::open(Path::new(uri), options)
 }
 
-fn read(root: &dyn Folder, path: &str) -> Result<Vec<u8>> {
+fn content(root: &dyn Folder, path: &str) -> Result<Arc<dyn Content>> {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     match root.lookup(first)? {
-        Some(Node::File(found)) => {
-            let content = found.open()?;
-            let mut bytes = vec![0; content.len() as usize];
-            content.read_at(0, &mut bytes)?;
-            Ok(bytes)
-        }
-        Some(Node::Folder(folder)) => read(&*folder, rest),
+        Some(Node::File(found)) => found.open(),
+        Some(Node::Folder(folder)) => content(&*folder, rest),
         None => panic!("there is no {path}"),
     }
+}
+
+fn read(root: &dyn Folder, path: &str) -> Result<Vec<u8>> {
+    let content = content(root, path)?;
+    part(&*content, 0, content.len())
+}
+
+fn part(content: &dyn Content, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; length as usize];
+    content.read_at(offset, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// The paths of all files below a folder.

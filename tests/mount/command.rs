@@ -189,10 +189,7 @@ fn cat_and_ls_need_no_mount() {
 
     let partly = run(&["cat".as_ref(), &demo(), "nothing".as_ref(), "temp.f32".as_ref(), "dims".as_ref()]);
     assert_eq!((partly.status.code(), partly.stdout.len()), (Some(1), bytes.len()));
-    assert_eq!(
-        errors(&partly),
-        "tilefs: nothing: no such file: nothing\ntilefs: dims: this is a folder; see `tilefs ls`\n"
-    );
+    assert_eq!(errors(&partly), "tilefs: nothing: no such file\ntilefs: dims: this is a folder; see `tilefs ls`\n");
 }
 
 /// Each kind of failure, by the commands that can meet it.

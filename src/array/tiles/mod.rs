@@ -73,7 +73,7 @@ struct ChunkIndex {
 impl Tiles {
     /// `offsets` are where each tile begins in the file of `file_size` bytes (both as recorded in the
     /// fragment's metadata); `decoder` undoes the file's filter pipeline; `file` names the file in the
-    /// cache.
+    /// cache; so many of them are read by turns.
     ///
     /// # Errors
     /// [`Error::Damaged`] when offsets go backwards or leave the file.
@@ -84,12 +84,13 @@ impl Tiles {
         offsets: Arc<[u64]>,
         file_size: u64,
         decoder: Decoder,
+        by_turns: u64,
     ) -> Result<Self> {
         check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
-        let most_at_once = (context.fetcher.cache().budget() as u64).max(ALWAYS_DECODED);
+        let budget = context.fetcher.cache().budget() as u64;
         let (whole_tile, header_window) = match is_far(&*context.storage, &path) {
-            // Small enough for a small cache to keep several.
-            true => (WHOLE_FAR_TILE.min(most_at_once / 8).max(WHOLE_TILE), FAR_WINDOW),
+            // Small enough for a small cache to keep several, and all that are read by turns.
+            true => (WHOLE_FAR_TILE.min(budget / by_turns.max(8)).max(WHOLE_TILE), FAR_WINDOW),
             false => (WHOLE_TILE, ChunkHeader::SIZE),
         };
         let context = Arc::downgrade(context);
@@ -101,7 +102,7 @@ impl Tiles {
             file_size,
             stored_size: OnceLock::new(),
             decoder,
-            most_at_once,
+            most_at_once: budget.max(ALWAYS_DECODED),
             whole_tile,
             header_window,
             sorted: None,
@@ -389,7 +390,7 @@ mod tests {
         };
         let decoder = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &of).unwrap();
         let file = context.fetcher.new_files(1);
-        let tiles = Tiles::new(&context, file, path.into(), vec![0].into(), recorded, decoder).unwrap();
+        let tiles = Tiles::new(&context, file, path.into(), vec![0].into(), recorded, decoder, 1).unwrap();
         (folder, context, Arc::new(tiles))
     }
 

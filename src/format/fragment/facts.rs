@@ -79,6 +79,18 @@ impl FragmentFacts {
             .ok_or_else(|| Error::damaged("more tiles than 64 bits count").in_field("non-empty domain"))
     }
 
+    /// How many tiles lie beside each other in a row: who reads cells in row-major order comes back to each of them until
+    /// the row of tiles is done. Those of a sparse fragment are read one after the other.
+    pub fn tiles_of_a_row(&self, schema: &ArraySchema) -> u64 {
+        let (true, Some(ranges)) = (self.dense, &self.non_empty_domain) else { return 1 };
+        let dimensions = schema.dimensions.iter().zip(ranges);
+        // Along the first of these a tile is done after each cell.
+        let thick = dimensions.skip_while(|(dimension, _)| dimension.extent_length() == Some(1)).skip(1);
+        thick.fold(1, |count: u64, (dimension, range)| {
+            count.saturating_mul(tiles_along(dimension, range).unwrap_or(u64::MAX))
+        })
+    }
+
     /// How many cells tile `tile` stores; dense tiles are always whole. `None` where there is no such tile, or
     /// a dense tile's cells do not fit 64 bits.
     pub fn cells_in_tile(&self, schema: &ArraySchema, tile: u64) -> Option<u64> {

@@ -247,6 +247,18 @@ fn tiles_and_cells() {
 }
 
 #[test]
+fn tiles_that_are_read_by_turns() {
+    let sparse = parse(&Footer::new(22), &fixture::sparse()).unwrap().facts;
+    assert_eq!(sparse.tiles_of_a_row(&fixture::sparse()), 1);
+    let mut schema = fixture::dense();
+    let facts = parse(&Footer { dense: true, tiles: 0, ..Footer::new(22) }, &schema).unwrap().facts;
+    assert_eq!(facts.tiles_of_a_row(&schema), 15);
+    // Tiles of one row are read one after the other.
+    schema.dimensions[0].extent = Some(Scalar::Signed(1));
+    assert_eq!(facts.tiles_of_a_row(&schema), 1);
+}
+
+#[test]
 fn more_dense_tiles_than_64_bits_are_damage() {
     let mut schema = fixture::dense();
     let everything = Range { low: Scalar::Signed(i64::MIN), high: Scalar::Signed(i64::MAX) };

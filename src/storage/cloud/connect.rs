@@ -15,7 +15,7 @@ use object_store::{
     StaticCredentialProvider,
 };
 
-use super::super::secret::{is_open_to_others, read_private, warn_of_mode};
+use super::super::secret::{read_private, warn_if_open};
 use super::credentials::is_sendable;
 use super::profile::Profile;
 use super::traffic::{CountingConnector, Traffic};
@@ -209,9 +209,7 @@ fn warn_of_key_file(builder: &GoogleCloudStorageBuilder) {
     // What cannot be read the client itself says.
     let Ok((bytes, mode)) = read_private(&file, MOST_KEY_FILE) else { return };
     let text = String::from_utf8_lossy(&bytes);
-    if is_open_to_others(mode) && ["private_key", "refresh_token"].iter().any(|name| text.contains(name)) {
-        warn_of_mode(&file, mode);
-    }
+    warn_if_open(&file, mode, ["private_key", "refresh_token"].iter().any(|name| text.contains(name)));
 }
 
 fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {

@@ -407,8 +407,8 @@ impl ObjectStorage {
     /// What ranges are asked for together: those between which less is read than in the time of another answer.
     fn coalescing(&self) -> Coalescing {
         let latency = self.traffic.latency().unwrap_or_default().as_millis() as u64;
-        let gap = latency.saturating_mul(BYTES_PER_MS).clamp(GAPS.0, GAPS.1);
-        Coalescing { gap, most: MOST_BYTES, most_ranges: usize::MAX }
+        let wide_gap = latency.saturating_mul(BYTES_PER_MS).clamp(GAPS.0, GAPS.1);
+        Coalescing { gap: GAPS.0, wide_gap, most: MOST_BYTES, most_ranges: usize::MAX }
     }
 
     /// The length of an object that was listed or read from.

@@ -16,7 +16,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::super::secret::{is_open_to_others, read_private, warn_of_mode};
+use super::super::secret::{read_private, warn_if_open};
 use super::connect::{USUAL_REGION, escaped};
 use super::credentials::{self, Credentials, Role};
 use crate::error::{Error, Result};
@@ -299,9 +299,7 @@ async fn of_single_sign_on(
 fn text_of(path: &Path) -> String {
     let Ok((bytes, mode)) = read_private(path, MOST_FILE) else { return String::new() };
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    if is_open_to_others(mode) && text.contains("aws_secret_access_key") {
-        warn_of_mode(path, mode);
-    }
+    warn_if_open(path, mode, text.contains("aws_secret_access_key"));
     text
 }
 
