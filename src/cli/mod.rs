@@ -37,6 +37,7 @@ use arguments::Arguments;
 use failure::Failure;
 use tilefs::address_space;
 use tilefs::fuse::{background, reason_of_panic};
+use tilefs::storage::make_room_for_files;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -73,6 +74,8 @@ enum Command {
 /// Runs the command of these arguments, the first of which is the name of the program.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     address_space::use_sparingly();
+    // While there is one thread.
+    make_room_for_files();
     report_panics_in_the_log();
     match parse(arguments).and_then(|command| match command {
         None => Ok(()),

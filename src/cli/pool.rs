@@ -1,7 +1,6 @@
 //! The threads that decode: as many as were asked for, or as the system lets us have.
 
 use super::failure::Failure;
-use tilefs::storage::make_room_for_files;
 use tilefs::threads::{self, Pool};
 
 /// Starts the threads that decode. To be called once, before anything is read.
@@ -9,7 +8,6 @@ use tilefs::threads::{self, Pool};
 /// # Errors
 /// Where `needed` says that threads of one's own are needed, and there can be none. Else the calling thread decodes.
 pub fn start(wanted: usize, needed: bool) -> Result<(), Failure> {
-    make_room_for_files();
     let Pool { threads, refused } = threads::start_pool(wanted)
         .map_err(|error| Failure::failed(format!("cannot start the threads that decode: {error}")))?;
     match refused {

@@ -285,11 +285,13 @@ fn append<const SIZE: usize>(bytes: &[u8], low: u64, positions: &mut Vec<u64>, p
 fn outside<const SIZE: usize>(bytes: &[u8], low: u64, last: u64, parse: impl Fn([u8; SIZE]) -> u64) -> Option<usize> {
     let (values, _) = bytes.as_chunks();
     let position = |value: &[u8; SIZE]| parse(*value).wrapping_sub(low);
-    // Without a way out early this takes several values at a time.
-    if values.iter().fold(0, |most, value| position(value).max(most)) <= last {
-        return None;
-    }
-    values.iter().position(|value| position(value) > last)
+    // Without a way out early several values are taken at a time. Below 2^63 a difference tells by its sign what is less,
+    // which processors without instructions for 64-bit comparisons can do for several, too.
+    let is_any = match last < SIGN {
+        true => values.iter().map(&position).fold(0, |any, at| any | at | last.wrapping_sub(at)) >= SIGN,
+        false => values.iter().map(&position).fold(0, u64::max) > last,
+    };
+    if is_any { values.iter().position(|value| position(value) > last) } else { None }
 }
 
 fn sortable(value: i64) -> u64 {
@@ -355,6 +357,12 @@ mod tests {
         Axis::new(&dimension).unwrap()
     }
 
+    /// Numbers, most of them near those where signs and sums turn over.
+    fn edge() -> impl Strategy<Value = u64> {
+        (prop_oneof![Just(0), Just(SIGN), any::<u64>()], 0u64..4, any::<bool>())
+            .prop_map(|(near, by, above)| if above { near.wrapping_add(by) } else { near.wrapping_sub(by) })
+    }
+
     #[test]
     fn tiles_count_from_the_low_end() {
         let axis = axis(Datatype::Int8, Scalar::Signed(-128), Scalar::Signed(127), Some(Scalar::Signed(10)));
@@ -396,6 +404,17 @@ mod tests {
             prop_assert_eq!(positions[0].cmp(&positions[1]), a.cmp(&b));
             prop_assert_eq!(axis.position(&Scalar::Signed(a.into())), Some(positions[0]));
             prop_assert_eq!(axis.number(positions[0]), f64::from(a));
+        }
+
+        #[test]
+        fn the_first_outside_is_found(
+            low in edge(),
+            last in edge(),
+            values in prop::collection::vec(edge(), 0..20),
+        ) {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let due = values.iter().position(|value| value.wrapping_sub(low) > last);
+            prop_assert_eq!(outside(&bytes, low, last, u64::from_le_bytes), due);
         }
 
         #[test]
