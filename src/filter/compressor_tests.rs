@@ -181,10 +181,11 @@ proptest! {
 fn a_flipped_bit_is_damage_or_changes_nothing() {
     let text: Vec<u8> = (0..200).map(|i| (i * i % 23) as u8).collect();
     let bytes = [&[7; 300][..], b"abcdefghijklmnopqrstuvwxyz0123456789", &[9; 200], &text].concat();
-    let mut overlooked = 0;
+    let mut most_overlooked = 0;
     for level in 0..10 {
         for plain in [&bytes[..], &bytes[..300], &bytes[100..500], &bytes[..336]] {
             let stream = zlib_stream(plain, level, 0);
+            let mut overlooked = 0;
             for bit in 0..stream.len() * 8 {
                 let mut changed = stream.clone();
                 changed[bit / 8] ^= 1 << (bit % 8);
@@ -194,9 +195,10 @@ fn a_flipped_bit_is_damage_or_changes_nothing() {
                 assert!(taken || inflate(&changed, plain.len()).is_none(), "level {level}, bit {bit}");
                 overlooked += usize::from(taken && inflate(&changed, plain.len()).is_none());
             }
+            most_overlooked = most_overlooked.max(overlooked);
         }
     }
-    assert!(overlooked < 40, "at most one for each stream: {overlooked}");
+    assert_eq!(most_overlooked, 1, "of one stream");
 }
 
 /// The checksum protects from damage, but not from who can make one: blocks that no encoder makes.

@@ -19,8 +19,8 @@ impl ReadRange<'_> {
 pub struct Coalescing {
     /// Ranges at most so many bytes apart are one request: reading the bytes between costs less than another.
     pub gap: u64,
-    /// So are ranges at most so many bytes apart, where these are no more than the bytes that are wanted of both sides:
-    /// what many readers get in vain slows all of them.
+    /// So are ranges at most so many bytes apart, as long as no more of the request is read in vain than is wanted: what
+    /// many readers get in vain slows all of them.
     pub wide_gap: u64,
     /// No request is made larger than this by joining ranges.
     pub most: u64,
@@ -36,12 +36,12 @@ pub fn coalesce<'r, 'a>(ranges: &'r mut [ReadRange<'a>], bounds: Coalescing) -> 
     let (_, mut rest) = ranges.split_at_mut(empty);
     let mut runs = Vec::new();
     while let Some(first) = rest.first() {
-        let (start, mut wanted) = (first.offset, first.into.len() as u64);
+        let (start, mut wanted, mut in_vain) = (first.offset, first.into.len() as u64, 0u64);
         let joins = |pair: &&[ReadRange<'_>]| {
             let (before, next) = (&pair[0], &pair[1]);
-            wanted += next.into.len() as u64;
-            let most = bounds.gap.max(bounds.wide_gap.min(wanted));
-            let is_near = next.offset.checked_sub(before.end()).is_some_and(|gap| gap <= most);
+            let Some(gap) = next.offset.checked_sub(before.end()) else { return false };
+            (wanted, in_vain) = (wanted + next.into.len() as u64, in_vain.saturating_add(gap));
+            let is_near = gap <= bounds.gap || gap <= bounds.wide_gap && in_vain <= wanted;
             is_near && next.end() - start <= bounds.most
         };
         let length = 1 + rest.windows(2).take(bounds.most_ranges.saturating_sub(1)).take_while(joins).count();
@@ -100,8 +100,9 @@ mod tests {
         let bounds = Coalescing { gap: 10, wide_gap: 50, most: 1000, most_ranges: 9 };
         assert_eq!(runs(&[(0, 20), (60, 20)], bounds), [[(0, 20), (60, 20)]]);
         assert_eq!(runs(&[(0, 20), (61, 20)], bounds).len(), 2);
-        assert_eq!(runs(&[(0, 20), (60, 20), (130, 10)], bounds).len(), 1, "all that is wanted before counts");
-        assert_eq!(runs(&[(0, 20), (60, 20), (131, 90)], bounds).len(), 2, "but no gap is wider");
+        assert_eq!(runs(&[(0, 30), (60, 20), (100, 10)], bounds).len(), 1, "all of the request counts, before");
+        assert_eq!(runs(&[(0, 20), (60, 20), (100, 10)], bounds).len(), 2, "and in vain");
+        assert_eq!(runs(&[(0, 90), (141, 90)], bounds).len(), 2, "no gap is wider");
         assert_eq!(runs(&[(0, 1), (11, 1), (22, 1)], bounds).len(), 1);
     }
 }
