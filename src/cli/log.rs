@@ -6,10 +6,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use log::{Level, LevelFilter};
 
 use super::printable;
+use tilefs::tree::time::extended;
 
 /// The socket of the system's log (syslog or journald).
 const SYSTEM_LOG: &str = "/dev/log";
@@ -42,9 +44,7 @@ pub fn start(level: LevelFilter) {
             let text = printable::line(&text);
             match &*DESTINATION.lock().unwrap_or_else(PoisonError::into_inner) {
                 Destination::StandardError => writeln!(line, "tilefs: {}{text}", prefix(record.level())),
-                Destination::File(_) => {
-                    writeln!(line, "{} {:5} {text}", line.timestamp_millis(), record.level())
-                }
+                Destination::File(_) => writeln!(line, "{} {:5} {text}", now(), record.level()),
                 Destination::System(_) => {
                     let priority = DAEMON | severity(record.level());
                     write!(line, "<{priority}>tilefs[{}]: {text}", std::process::id())
@@ -54,6 +54,11 @@ pub fn start(level: LevelFilter) {
         });
     // It was started before only where a test does so.
     let _ = builder.try_init();
+}
+
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    extended(since.as_millis() as u64)
 }
 
 /// Sends the log to this file from now on, at its end. A new one is for its owner alone: it tells what is stored where.

@@ -261,6 +261,9 @@ fn a_limit_of_processes_means_fewer_threads() {
     }
 }
 
+/// What serving with a cache of 16 MiB needs of the address space, beside the program.
+const NEEDED_MIB: u64 = 128;
+
 #[test]
 fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
     let _watchdog = Watchdog::start("a_limit_of_address_space_is_an_error_or_fewer_threads");
@@ -271,8 +274,8 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
     let program = env!("CARGO_BIN_EXE_tilefs");
     let names = ["temp.f32", "cell.i32", "text/temp.txt", "npy/cell.npy"];
     let expected = names.map(|name| tilefs(&["cat".as_ref(), demo().as_ref(), name.as_ref()]).stdout);
-    let limits = [20_000, 40_000, 80_000, 120_000, 160_000, 200_000, 260_000, 320_000, 400_000, 500_000, 600_000];
-    let mut mounted = Vec::new();
+    let limits = [30_000, 40_000, 80_000, 120_000, 160_000, 200_000, 260_000, 320_000, 400_000, 500_000, 600_000];
+    let (mut mounted, mut own) = (Vec::new(), Vec::new());
     for kilobytes in limits.into_iter().chain([600_000; 5]) {
         let script = format!("ulimit -v {kilobytes}; exec \"$@\"");
         let mut arguments = vec!["-c".as_ref(), script.as_ref(), "sh".as_ref(), program.as_ref()];
@@ -301,13 +304,20 @@ fn a_limit_of_address_space_is_an_error_or_fewer_threads() {
             assert!(!line.contains("internal error") && !line.contains("memory allocation"), "{kilobytes} {line}");
             // With less there is no room for the program itself.
             assert!(kilobytes < 80_000 || line.contains("address space"), "{kilobytes} {line}");
+            if let Some((_, text)) = line.split_once("16 of it for the cache, and ") {
+                let left: u64 = text.split_once(" are left").unwrap().0.parse().unwrap();
+                assert!(left < NEEDED_MIB, "{kilobytes} {line}");
+                own.push(kilobytes / 1024 - left);
+            }
         }
         eventually("the server exits", || processes_with_argument(place.path()).is_empty());
         assert!(!is_mounted(place.path()), "{kilobytes}");
     }
-    assert!(
-        !mounted.is_empty() && limits.iter().filter(|limit| **limit >= 160_000).all(|limit| mounted.contains(limit))
-    );
+    // What the program itself takes is the same under each limit; beside that, no more is refused than is needed.
+    let (least, most) = (own.iter().min().unwrap(), own.iter().max().unwrap());
+    assert!(most - least <= 2 && *most < 48, "{own:?}");
+    let enough = (NEEDED_MIB + most + 1) * 1024;
+    assert!(limits.iter().filter(|limit| **limit >= enough).all(|limit| mounted.contains(limit)), "{mounted:?}");
 }
 
 #[test]

@@ -6,9 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow_ipc::{Buffer, FieldNode};
-
-use super::message::{ALIGNMENT, Contents};
+use super::message::{ALIGNMENT, Buffer, Contents, FieldNode};
 use super::types::{ArrowColumn, Layout};
 use crate::error::{Error, Locate, Result};
 use crate::export::bits::{Bits, zeros};
@@ -95,8 +93,8 @@ impl RecordBatches {
         let buffers = self.columns.iter().map(|column| column.buffers()).sum();
         Contents {
             rows: 1,
-            nodes: vec![FieldNode::new(1, 1); nodes],
-            buffers: vec![Buffer::new(1, 1); buffers],
+            nodes: vec![FieldNode { length: 1, nulls: 1 }; nodes],
+            buffers: vec![Buffer { offset: 1, length: 1 }; buffers],
             body_length: 1,
         }
     }
@@ -170,7 +168,7 @@ impl Body {
         };
         let validity = column.validity.as_ref().map(|validity| part(validity, 1));
         let nulls = validity.as_ref().map_or(Ok(0), |validity| zeros(validity))?;
-        self.nodes.push(FieldNode::new(rows as i64, nulls as i64));
+        self.nodes.push(FieldNode { length: rows, nulls });
         match validity {
             Some(validity) => self.buffer(Arc::new(Bits::new(validity))),
             None => self.nothing(),
@@ -179,7 +177,7 @@ impl Body {
             (Layout::Values(size), _) => self.buffer(part(&column.values, size)),
             (Layout::Bits, _) => self.buffer(Arc::new(Bits::new(part(&column.values, 1)))),
             (Layout::List { values, size }, _) => {
-                self.nodes.push(FieldNode::new((rows * values) as i64, 0));
+                self.nodes.push(FieldNode { length: rows * values, nulls: 0 });
                 self.nothing();
                 self.buffer(part(&column.values, values * size));
             }
@@ -204,7 +202,7 @@ impl Body {
         if offsets.len() == (first + rows + 1) * 8 && end != column.values.len() {
             return Err(wrong_offset(end, column));
         }
-        let name = column.field.name().clone();
+        let name = column.field.name.clone();
         let own = Slice::new(offsets.clone(), first * 8, (rows + 1) * 8);
         self.buffer(Arc::new(Converted::new(Arc::new(own), 8, 8, move |from, to| {
             let mut before = 0;
@@ -220,7 +218,7 @@ impl Body {
             Ok(())
         })));
         if column.has_child() {
-            self.nodes.push(FieldNode::new((length / size) as i64, 0));
+            self.nodes.push(FieldNode { length: length / size, nulls: 0 });
             self.nothing();
         }
         let room = padded(end).zip(padded(start)).map_or(0, |(end, start)| end - start + ALIGNMENT);
@@ -230,7 +228,7 @@ impl Body {
 
     /// A buffer that is empty in every batch.
     fn nothing(&mut self) {
-        self.buffers.push(Buffer::new(self.length as i64, 0));
+        self.buffers.push(Buffer { offset: self.length, length: 0 });
     }
 
     fn buffer(&mut self, content: Arc<dyn Content>) {
@@ -240,7 +238,7 @@ impl Body {
 
     fn padded_buffer(&mut self, content: Arc<dyn Content>, room: u64) {
         let length = content.len();
-        self.buffers.push(Buffer::new(self.length as i64, length as i64));
+        self.buffers.push(Buffer { offset: self.length, length });
         self.parts.push(content);
         self.parts.push(Arc::new(Repeat::zeros(room.saturating_sub(length))));
         self.length += room;
@@ -261,5 +259,5 @@ fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &ArrowColumn) -> Resu
 }
 
 fn wrong_offset(offset: u64, column: &ArrowColumn) -> Error {
-    Error::damaged(format!("the offset {offset} of a value")).in_field(column.field.name())
+    Error::damaged(format!("the offset {offset} of a value")).in_field(&column.field.name)
 }

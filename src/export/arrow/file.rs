@@ -2,11 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_ipc::{Block, Buffer, FieldNode};
-use arrow_schema::{DataType, Schema};
-
 use super::batch::RecordBatches;
-use super::message::{self, ALIGNMENT, Contents, MAGIC};
+use super::message::{self, ALIGNMENT, Block, Buffer, Contents, FieldNode, MAGIC};
+use super::schema::{DataType, Field};
 use super::types::label_type;
 use crate::array::Once;
 use crate::error::{Error, Result};
@@ -20,7 +18,7 @@ const RECENT_BATCHES: usize = 4;
 
 /// An Arrow IPC file; what needs a look at the columns is made when it is first read.
 pub struct File {
-    schema: Schema,
+    schema: Vec<Field>,
     batches: RecordBatches,
     /// Magic bytes, schema and dictionaries.
     head: Vec<u8>,
@@ -40,7 +38,7 @@ pub struct File {
 impl File {
     /// Makes what does not depend on cells.
     pub fn new(batches: RecordBatches) -> FormatResult<Self> {
-        let schema = Schema::new(batches.columns.iter().map(|column| column.field.clone()).collect::<Vec<_>>());
+        let schema: Vec<Field> = batches.columns.iter().map(|column| column.field.clone()).collect();
         let mut head = MAGIC.to_vec();
         head.extend(message::schema(&schema, head.len() as u64));
         let mut dictionaries = Vec::new();
@@ -48,13 +46,17 @@ impl File {
             let (contents, body) = dictionary(labels)?;
             let at = head.len();
             let message = message::dictionary(dictionaries.len() as i64, &contents, at as u64);
-            dictionaries.push(Block::new(at as i64, message.len() as i32, body.len() as i64));
+            dictionaries.push(Block {
+                offset: at as u64,
+                message_length: message.len() as u32,
+                body_length: body.len() as u64,
+            });
             head.extend(message);
             head.extend(body);
         }
         let message_length = message::record_batch(&batches.outline(), 0).len() as u64;
         let count = batches.count();
-        let outline = vec![Block::new(1, 1, 1); count as usize];
+        let outline = vec![Block { offset: 1, message_length: 1, body_length: 1 }; count as usize];
         let tail_length = message::tail(&schema, &dictionaries, &outline).len() as u64;
         let batches_end =
             batches.total().and_then(|total| total.checked_add(count * message_length + head.len() as u64));
@@ -93,9 +95,10 @@ impl File {
     fn tail(&self) -> Result<&Arc<Vec<u8>>> {
         self.tail.get_or_make(|| {
             let places = self.places()?;
-            let message_length = self.message_length as i32;
-            let block = |place: &[u64]| {
-                Block::new(place[0] as i64, message_length, (place[1] - place[0] - self.message_length) as i64)
+            let block = |place: &[u64]| Block {
+                offset: place[0],
+                message_length: self.message_length as u32,
+                body_length: place[1] - place[0] - self.message_length,
             };
             let blocks: Vec<Block> = places.windows(2).map(block).collect();
             Ok(Arc::new(message::tail(&self.schema, &self.dictionaries, &blocks)))
@@ -161,7 +164,7 @@ impl Content for File {
 fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
     let count = labels.values.len() as u64;
     let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
-    let (mut body, mut buffers) = (Vec::new(), vec![Buffer::new(0, 0)]);
+    let (mut body, mut buffers) = (Vec::new(), vec![Buffer { offset: 0, length: 0 }]);
     if label_type(labels) == DataType::LargeUtf8 {
         let texts = labels.texts();
         let mut end = 0u64;
@@ -170,18 +173,18 @@ fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
             end += text.len() as u64;
             body.extend(end.to_le_bytes());
         }
-        buffers.push(Buffer::new(0, body.len() as i64));
+        buffers.push(Buffer { offset: 0, length: body.len() as u64 });
         pad(&mut body);
-        buffers.push(Buffer::new(body.len() as i64, end as i64));
+        buffers.push(Buffer { offset: body.len() as u64, length: end });
         texts.iter().for_each(|text| body.extend(text.as_bytes()));
     } else {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
             return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
         }
         body = labels.values.concat();
-        buffers.push(Buffer::new(0, body.len() as i64));
+        buffers.push(Buffer { offset: 0, length: body.len() as u64 });
     }
     pad(&mut body);
-    let nodes = vec![FieldNode::new(count as i64, 0)];
+    let nodes = vec![FieldNode { length: count, nulls: 0 }];
     Ok((Contents { rows: count, nodes, buffers, body_length: body.len() as u64 }, body))
 }

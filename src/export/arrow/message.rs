@@ -1,13 +1,10 @@
-//! The metadata of an Arrow file: schema, dictionaries, record batches and footer, as flatbuffers.
+//! The metadata of an Arrow file: schema, dictionaries, record batches and footer, as flatbuffers ("Message.fbs" and
+//! "File.fbs" of the Arrow columnar format, whose numbers these are).
 
-use arrow_ipc::convert::IpcSchemaEncoder;
-use arrow_ipc::writer::DictionaryTracker;
-use arrow_ipc::{
-    Block, Buffer, DictionaryBatchBuilder, FieldNode, FooterBuilder, MessageBuilder, MessageHeader, MetadataVersion,
-    RecordBatchBuilder,
-};
-use arrow_schema::Schema;
-use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
+use flatbuffers::FlatBufferBuilder;
+
+use super::flatbuffer::{Offset, Value, structs, table};
+use super::schema::{self, Field};
 
 /// Messages, bodies and buffers begin at multiples of this.
 pub const ALIGNMENT: u64 = 64;
@@ -18,6 +15,17 @@ pub const MAGIC: [u8; 8] = *b"ARROW1\0\0";
 /// What ends the messages.
 pub const END_OF_STREAM: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
+/// MetadataVersion of all that Arrow 1.0 and later write.
+const VERSION_5: Value = Value::I16(4);
+
+/// What a message is of, by its number.
+#[derive(Debug, Clone, Copy)]
+enum Header {
+    Schema = 1,
+    DictionaryBatch = 2,
+    RecordBatch = 3,
+}
+
 /// Counts and places of the arrays and buffers of a batch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Contents {
@@ -27,47 +35,63 @@ pub struct Contents {
     pub body_length: u64,
 }
 
+/// How many cells an array has, and how many of them are null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldNode {
+    pub length: u64,
+    pub nulls: u64,
+}
+
+/// Where a buffer is in the body, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffer {
+    pub offset: u64,
+    pub length: u64,
+}
+
+/// Where a batch is in the file, in bytes: its message, and behind that its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    pub offset: u64,
+    pub message_length: u32,
+    pub body_length: u64,
+}
+
 /// The message of the schema, for the offset `at` in the file.
-pub fn schema(schema: &Schema, at: u64) -> Vec<u8> {
+pub fn schema(fields: &[Field], at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
-    let mut tracker = DictionaryTracker::new(true);
-    let header =
-        IpcSchemaEncoder::new().with_dictionary_tracker(&mut tracker).schema_to_fb_offset(&mut builder, schema);
-    finish(builder, MessageHeader::Schema, header.as_union_value(), 0, at)
+    let header = schema::schema(&mut builder, fields);
+    finish(builder, Header::Schema, header, 0, at)
 }
 
 /// The message of a record batch, without its body.
 pub fn record_batch(contents: &Contents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let batch = batch(&mut builder, contents);
-    finish(builder, MessageHeader::RecordBatch, batch.as_union_value(), contents.body_length, at)
+    finish(builder, Header::RecordBatch, batch, contents.body_length, at)
 }
 
 /// The message of a dictionary, without its body. Dictionaries are numbered in the order of the fields.
 pub fn dictionary(number: i64, contents: &Contents, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let data = batch(&mut builder, contents);
-    let mut dictionary = DictionaryBatchBuilder::new(&mut builder);
-    dictionary.add_id(number);
-    dictionary.add_data(data);
-    let dictionary = dictionary.finish();
-    finish(builder, MessageHeader::DictionaryBatch, dictionary.as_union_value(), contents.body_length, at)
+    let dictionary = table(&mut builder, &[(0, Value::I64(number)), (1, Value::At(data))]);
+    finish(builder, Header::DictionaryBatch, dictionary, contents.body_length, at)
 }
 
 /// All that follows the batches: the end of the stream, the footer, its length, the magic bytes.
-pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u8> {
+pub fn tail(fields: &[Field], dictionaries: &[Block], batches: &[Block]) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
-    let dictionaries = builder.create_vector(dictionaries);
-    let batches = builder.create_vector(batches);
-    let mut tracker = DictionaryTracker::new(true);
-    let schema =
-        IpcSchemaEncoder::new().with_dictionary_tracker(&mut tracker).schema_to_fb_offset(&mut builder, schema);
-    let mut footer = FooterBuilder::new(&mut builder);
-    footer.add_version(MetadataVersion::V5);
-    footer.add_schema(schema);
-    footer.add_dictionaries(dictionaries);
-    footer.add_recordBatches(batches);
-    let footer = footer.finish();
+    let mut blocks = |blocks: &[Block]| {
+        let words = |block: &Block| [block.offset as i64, block.message_length.into(), block.body_length as i64];
+        structs(&mut builder, &blocks.iter().map(words).collect::<Vec<_>>())
+    };
+    let (dictionaries, batches) = (blocks(dictionaries), blocks(batches));
+    let schema = schema::schema(&mut builder, fields);
+    let footer = table(
+        &mut builder,
+        &[(1, Value::At(schema)), (2, Value::At(dictionaries)), (3, Value::At(batches)), (0, VERSION_5)],
+    );
     builder.finish(footer, None);
     let footer = builder.finished_data();
     // The builder holds less than 2 GiB, or would have refused.
@@ -75,30 +99,19 @@ pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u
     [&END_OF_STREAM[..], footer, &length, &MAGIC[..6]].concat()
 }
 
-fn batch<'a>(builder: &mut FlatBufferBuilder<'a>, contents: &Contents) -> WIPOffset<arrow_ipc::RecordBatch<'a>> {
-    let buffers = builder.create_vector(&contents.buffers);
-    let nodes = builder.create_vector(&contents.nodes);
-    let mut batch = RecordBatchBuilder::new(builder);
-    batch.add_length(contents.rows as i64);
-    batch.add_nodes(nodes);
-    batch.add_buffers(buffers);
-    batch.finish()
+fn batch(builder: &mut FlatBufferBuilder<'_>, contents: &Contents) -> Offset {
+    let buffers = contents.buffers.iter().map(|buffer| [buffer.offset as i64, buffer.length as i64]);
+    let nodes = contents.nodes.iter().map(|node| [node.length as i64, node.nulls as i64]);
+    let buffers = structs(builder, &buffers.collect::<Vec<_>>());
+    let nodes = structs(builder, &nodes.collect::<Vec<_>>());
+    table(builder, &[(0, Value::I64(contents.rows as i64)), (1, Value::At(nodes)), (2, Value::At(buffers))])
 }
 
 /// The message with its marker and length, padded so that what follows is aligned.
-fn finish(
-    mut builder: FlatBufferBuilder<'_>,
-    kind: MessageHeader,
-    header: WIPOffset<UnionWIPOffset>,
-    body_length: u64,
-    at: u64,
-) -> Vec<u8> {
-    let mut message = MessageBuilder::new(&mut builder);
-    message.add_version(MetadataVersion::V5);
-    message.add_header_type(kind);
-    message.add_bodyLength(body_length as i64);
-    message.add_header(header);
-    let message = message.finish();
+fn finish(mut builder: FlatBufferBuilder<'_>, kind: Header, header: Offset, body_length: u64, at: u64) -> Vec<u8> {
+    let fields =
+        [(3, Value::I64(body_length as i64)), (2, Value::At(header)), (0, VERSION_5), (1, Value::U8(kind as u8))];
+    let message = table(&mut builder, &fields);
     builder.finish(message, None);
     let data = builder.finished_data();
     let end = (at + 8 + data.len() as u64).next_multiple_of(ALIGNMENT);

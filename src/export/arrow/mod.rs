@@ -19,16 +19,17 @@
 
 mod batch;
 mod file;
+mod flatbuffer;
 mod message;
+pub(super) mod schema;
 mod types;
 
 use std::sync::Arc;
 
-use arrow_schema::Schema;
-
 use super::column::{Column, Exported, Field, FormatResult, held_columns};
 use batch::RecordBatches;
 use file::File;
+use schema::Field as ArrowField;
 use types::ArrowColumn;
 
 /// Whether an Arrow file can hold a field, and if not why.
@@ -37,8 +38,8 @@ pub fn check(field: &Field) -> FormatResult<()> {
 }
 
 /// The message that tells readers of an Arrow stream a schema.
-pub(super) fn schema_message(schema: &Schema) -> Vec<u8> {
-    message::schema(schema, 0)
+pub(super) fn schema_message(fields: &[ArrowField]) -> Vec<u8> {
+    message::schema(fields, 0)
 }
 
 /// The Arrow IPC file of columns with the same number of cells.

@@ -69,6 +69,67 @@ fn sample(rows: usize) -> Vec<Column> {
     ]
 }
 
+/// Fields of all types, and what the arrow crates call them.
+fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
+    use arrow_schema::{DataType as Theirs, TimeUnit as TheirUnit};
+    use schema::{DataType as Ours, TimeUnit};
+    let theirs = |data_type| Arc::new(arrow_schema::Field::new("item", data_type, false));
+    let types = [
+        (Ours::Boolean, Theirs::Boolean),
+        (Ours::Int8, Theirs::Int8),
+        (Ours::Int16, Theirs::Int16),
+        (Ours::Int32, Theirs::Int32),
+        (Ours::Int64, Theirs::Int64),
+        (Ours::UInt8, Theirs::UInt8),
+        (Ours::UInt16, Theirs::UInt16),
+        (Ours::UInt32, Theirs::UInt32),
+        (Ours::UInt64, Theirs::UInt64),
+        (Ours::Float32, Theirs::Float32),
+        (Ours::Float64, Theirs::Float64),
+        (Ours::Date32, Theirs::Date32),
+        (Ours::Timestamp(TimeUnit::Second), Theirs::Timestamp(TheirUnit::Second, None)),
+        (Ours::Timestamp(TimeUnit::Millisecond), Theirs::Timestamp(TheirUnit::Millisecond, None)),
+        (Ours::Timestamp(TimeUnit::Microsecond), Theirs::Timestamp(TheirUnit::Microsecond, None)),
+        (Ours::Timestamp(TimeUnit::Nanosecond), Theirs::Timestamp(TheirUnit::Nanosecond, None)),
+        (Ours::Duration(TimeUnit::Second), Theirs::Duration(TheirUnit::Second)),
+        (Ours::Duration(TimeUnit::Nanosecond), Theirs::Duration(TheirUnit::Nanosecond)),
+        (Ours::FixedSizeBinary(7), Theirs::FixedSizeBinary(7)),
+        (Ours::LargeBinary, Theirs::LargeBinary),
+        (Ours::LargeUtf8, Theirs::LargeUtf8),
+        (
+            Ours::FixedSizeList(ArrowField::of_items("item", Ours::Int16), 3),
+            Theirs::FixedSizeList(theirs(Theirs::Int16), 3),
+        ),
+        (Ours::LargeList(ArrowField::of_items("item", Ours::Float32)), Theirs::LargeList(theirs(Theirs::Float32))),
+        (
+            Ours::Dictionary(Box::new(Ours::UInt8), Box::new(Ours::LargeUtf8)),
+            Theirs::Dictionary(Box::new(Theirs::UInt8), Box::new(Theirs::LargeUtf8)),
+        ),
+        (
+            Ours::Dictionary(Box::new(Ours::Int32), Box::new(Ours::Float64)),
+            Theirs::Dictionary(Box::new(Theirs::Int32), Box::new(Theirs::Float64)),
+        ),
+    ];
+    let named = types.into_iter().enumerate().map(|(i, (ours, theirs))| {
+        let (name, is_nullable) = (format!("field {i} ß"), i % 2 == 0);
+        let is_ordered = i % 2 == 0 && matches!(ours, Ours::Dictionary(..));
+        let datatype = (i % 3 > 0).then_some(Datatype::Blob);
+        let metadata = datatype.map(|_| ("tiledb.datatype".to_owned(), "BLOB".to_owned()));
+        let theirs = arrow_schema::Field::new(&name, theirs, is_nullable)
+            .with_dict_is_ordered(is_ordered)
+            .with_metadata(metadata.into_iter().collect::<std::collections::HashMap<_, _>>());
+        (ArrowField { name, data_type: ours, is_nullable, is_ordered, datatype }, theirs)
+    });
+    named.collect()
+}
+
+#[test]
+fn a_schema_is_what_the_arrow_crates_read_of_it() {
+    let (ours, theirs): (Vec<_>, Vec<_>) = fields().into_iter().unzip();
+    let read = arrow_ipc::convert::try_schema_from_ipc_buffer(&schema_message(&ours)).unwrap();
+    assert_eq!(read, arrow_schema::Schema::new(theirs));
+}
+
 fn check_sample(batches: &[RecordBatch], rows: usize) {
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
     let mut i = 0;

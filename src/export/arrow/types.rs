@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
-
+use super::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::export::calendar;
 use crate::export::column::{Column, Field, FormatResult, Labels, Unrepresentable};
 use crate::export::content::Content;
@@ -54,11 +53,13 @@ impl ArrowColumn {
         if let Some(labels) = &labels {
             validity = Some(Arc::new(Presence::of_codes(column, labels)));
         }
-        let ordered = labels.as_ref().is_some_and(|labels| labels.ordered);
-        let metadata = [("tiledb.datatype".to_owned(), field.datatype.name().to_owned())];
-        let arrow_field = ArrowField::new(&field.name, data_type, validity.is_some())
-            .with_dict_is_ordered(ordered)
-            .with_metadata(std::collections::HashMap::from(metadata));
+        let arrow_field = ArrowField {
+            name: field.name.clone(),
+            data_type,
+            is_nullable: validity.is_some(),
+            is_ordered: labels.as_ref().is_some_and(|labels| labels.ordered),
+            datatype: Some(field.datatype),
+        };
         let values = column.values.clone();
         let values = match seconds_of(field.datatype) {
             Some(seconds) => Arc::new(Converted::integers(values, "seconds", move |value| {
@@ -77,7 +78,7 @@ fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
     let size = datatype.size() as u64;
     let list_length =
         |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells so long"));
-    let item = |data_type| Arc::new(ArrowField::new("item", data_type, false));
+    let items = |data_type| ArrowField::of_items("item", data_type);
     if datatype.kind() == Kind::Bytes && size == 1 {
         return Ok(match field.values_per_cell {
             Some(values) => (DataType::FixedSizeBinary(list_length(values)?), Layout::Values(values.into())),
@@ -100,13 +101,13 @@ fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
         },
         // Bits of several cells could share a byte.
         Some(values) => {
-            let item = item(if value == DataType::Boolean { DataType::UInt8 } else { value });
+            let items = items(if value == DataType::Boolean { DataType::UInt8 } else { value });
             let layout = Layout::List { values: values.into(), size };
-            (DataType::FixedSizeList(item, list_length(values)?), layout)
+            (DataType::FixedSizeList(items, list_length(values)?), layout)
         }
         None => {
-            let item = item(if value == DataType::Boolean { DataType::UInt8 } else { value });
-            (DataType::LargeList(item), Layout::VariableList(size))
+            let items = items(if value == DataType::Boolean { DataType::UInt8 } else { value });
+            (DataType::LargeList(items), Layout::VariableList(size))
         }
     })
 }
@@ -121,7 +122,7 @@ fn value_type(datatype: Datatype) -> DataType {
         Some(_) => Some(TimeUnit::Second),
     };
     match (unit, datatype.kind(), datatype.size()) {
-        (Some(unit), ..) if datatype.is_datetime() => DataType::Timestamp(unit, None),
+        (Some(unit), ..) if datatype.is_datetime() => DataType::Timestamp(unit),
         (Some(unit), ..) => DataType::Duration(unit),
         _ if datatype == Datatype::Bool => DataType::Boolean,
         (_, Kind::Signed, 1) => DataType::Int8,

@@ -94,7 +94,7 @@ impl ParquetColumn {
     }
 
     fn data_header(&self, of: &ChunkRows) -> Result<(u64, Vec<u8>)> {
-        let too_long = || Error::unsupported("a column of a row group over 2^31 bytes").in_field(self.field.name());
+        let too_long = || Error::unsupported("a column of a row group over 2^31 bytes").in_field(&self.field.name);
         let length = self.page_length(of.count(), of.bytes.end - of.bytes.start).ok_or_else(too_long)?;
         let values = self.value_count(of.count()).ok_or_else(too_long)?;
         Ok((length, data_page(length as i32, values as i32, self.encoding())))
@@ -134,14 +134,14 @@ impl ParquetColumn {
             .present
             .as_ref()
             .map(|present| -> Arc<dyn Content> { Arc::new(Slice::new(present.clone(), of.rows.start, of.count())) });
-        let present = marks.map(Present::count).transpose().in_field(self.field.name())?;
+        let present = marks.map(Present::count).transpose().in_field(&self.field.name)?;
         let values = self.values(of, present.clone())?;
         if let Some(present) = present {
             let levels = packed_head(of.count());
             let bits: Arc<dyn Content> = Arc::new(Bits::new(present.marks().clone()));
             let packed = levels.len() as u64 + of.count().div_ceil(8);
             let padding = length.checked_sub(LENGTH + packed + values.len());
-            let padding = padding.ok_or_else(|| Error::damaged("more values than rows").in_field(self.field.name()))?;
+            let padding = padding.ok_or_else(|| Error::damaged("more values than rows").in_field(&self.field.name))?;
             let head = [&((packed + padding) as u32).to_le_bytes()[..], &levels].concat();
             parts.push(Arc::new(head));
             parts.push(bits);
@@ -157,7 +157,7 @@ impl ParquetColumn {
             let offsets = self.offsets.clone();
             let offsets = offsets.ok_or_else(|| Error::internal("values of variable length without offsets"))?;
             let values = LengthsAndBytes::new(self.values.clone(), offsets, of.rows.clone(), of.bytes.clone(), present);
-            return Ok(Arc::new(values.in_field(self.field.name())?));
+            return Ok(Arc::new(values.in_field(&self.field.name)?));
         }
         let rows: Arc<dyn Content> =
             Arc::new(Slice::new(self.values.clone(), of.rows.start * self.size, of.count() * self.size));

@@ -3,8 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_schema::Schema;
-
 use super::chunk::ChunkRows;
 use super::groups::RowGroups;
 use super::metadata::{Chunk, MAGIC, SchemaColumn, Statistics, footer, row_group};
@@ -50,14 +48,14 @@ struct Places {
 impl File {
     /// Makes what does not depend on cells.
     pub fn new(columns: Vec<ParquetColumn>, groups: RowGroups) -> FormatResult<Self> {
-        let schema = Schema::new(columns.iter().map(|column| column.field.clone()).collect::<Vec<_>>());
+        let schema: Vec<_> = columns.iter().map(|column| column.field.clone()).collect();
         let mut rooms = Vec::new();
         let mut end = MAGIC.len() as u64;
         let too_long = || Unrepresentable::new("the Parquet file would be longer than 2^63 bytes");
         for rows in groups.iter() {
             for column in &columns {
                 let room = column.room(rows.end - rows.start).ok_or_else(|| {
-                    Unrepresentable::new(format!("{}: too many bytes a row for Parquet", column.field.name()))
+                    Unrepresentable::new(format!("{}: too many bytes a row for Parquet", column.field.name))
                 })?;
                 rooms.push(room);
                 end = end.checked_add(room).ok_or_else(too_long)?;
@@ -86,7 +84,7 @@ impl File {
 
     fn schema_columns(&self) -> Vec<SchemaColumn<'_>> {
         let columns = self.columns.iter().map(|column| SchemaColumn {
-            name: column.field.name(),
+            name: &column.field.name,
             leaf: &column.leaf,
             is_optional: column.present.is_some(),
             is_list: matches!(column.layout, Layout::List { .. }),
@@ -126,7 +124,7 @@ impl File {
         self.places.get_or_make(|| {
             let mut bytes = Vec::new();
             for column in &self.columns {
-                bytes.push(self.byte_starts(column).in_field(column.field.name())?);
+                bytes.push(self.byte_starts(column).in_field(&column.field.name)?);
             }
             let mut starts = vec![MAGIC.len() as u64];
             let mut place = MAGIC.len() as u64;

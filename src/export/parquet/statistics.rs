@@ -20,7 +20,7 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics
     let summary = match summaries.summary(rows.clone()) {
         Ok(summary) => summary?,
         Err(error) => {
-            log::debug!("no statistics of {} in rows {} to {}: {error}", column.field.name(), rows.start, rows.end);
+            log::debug!("no statistics of {} in rows {} to {}: {error}", column.field.name, rows.start, rows.end);
             return None;
         }
     };

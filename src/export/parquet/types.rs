@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field as ArrowField, TimeUnit};
-
+use crate::export::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
 use crate::export::calendar;
 use crate::export::column::{Column, Field, FormatResult, Labels, Summaries, Unrepresentable};
 use crate::export::content::Content;
@@ -114,12 +113,14 @@ impl ParquetColumn {
             None if may_lack_times => Some(Arc::new(Presence::of_dates(column))),
             None => column.validity.clone(),
         };
-        let metadata = [("tiledb.datatype".to_owned(), field.datatype.name().to_owned())];
-        let arrow = ArrowField::new(&field.name, stored.arrow, present.is_some())
-            .with_dict_is_ordered(labels.is_some_and(|labels| labels.ordered))
-            .with_metadata(std::collections::HashMap::from(metadata));
         Ok(ParquetColumn {
-            field: arrow,
+            field: ArrowField {
+                name: field.name.clone(),
+                data_type: stored.arrow,
+                is_nullable: present.is_some(),
+                is_ordered: labels.is_some_and(|labels| labels.ordered),
+                datatype: Some(field.datatype),
+            },
             leaf: stored.leaf,
             layout: stored.layout,
             values: column.values.clone(),
@@ -180,8 +181,7 @@ impl Stored {
                 };
                 let length = i32::try_from(values).ok().filter(|&values| values <= MOST_LISTED);
                 let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
-                let item = Arc::new(ArrowField::new("element", element.arrow, false));
-                let arrow = DataType::FixedSizeList(item, length);
+                let arrow = DataType::FixedSizeList(ArrowField::of_items("element", element.arrow), length);
                 Ok(Stored { layout: Layout::List { values: values.into(), size }, arrow, ..element })
             }
             (None, _) => Err(Unrepresentable::new(
@@ -298,7 +298,7 @@ impl Stored {
         };
         let date = |conversion| stored(Physical::Int32, Some(Logical::Date), 4, DataType::Date32, Some(conversion));
         let timestamp = |unit, arrow, conversion| {
-            let arrow = DataType::Timestamp(arrow, None);
+            let arrow = DataType::Timestamp(arrow);
             stored(Physical::Int64, Some(Logical::Timestamp(unit)), 8, arrow, conversion)
         };
         let duration = |unit, conversion| stored(Physical::Int64, None, 8, DataType::Duration(unit), conversion);

@@ -1,0 +1,55 @@
+//! Tables and vectors of a flatbuffer, by the numbers that its schema gives their fields.
+
+use flatbuffers::{FlatBufferBuilder, UnionWIPOffset, WIPOffset};
+
+/// Something written already, for a table or vector that refers to it.
+pub type Offset = WIPOffset<UnionWIPOffset>;
+
+/// The value of a field of a table.
+#[derive(Clone, Copy)]
+pub enum Value {
+    Bool(bool),
+    U8(u8),
+    I16(i16),
+    I32(i32),
+    I64(i64),
+    At(Offset),
+}
+
+/// Writes a table of these fields, numbered from 0. All are written, also where they have their default: so tables of
+/// the same fields have the same length.
+pub fn table(builder: &mut FlatBufferBuilder<'_>, fields: &[(u16, Value)]) -> Offset {
+    let start = builder.start_table();
+    for (number, value) in fields {
+        // In the table's vtable, after its own length and the table's.
+        let slot = 4 + 2 * number;
+        match *value {
+            Value::Bool(value) => builder.push_slot_always(slot, value),
+            Value::U8(value) => builder.push_slot_always(slot, value),
+            Value::I16(value) => builder.push_slot_always(slot, value),
+            Value::I32(value) => builder.push_slot_always(slot, value),
+            Value::I64(value) => builder.push_slot_always(slot, value),
+            Value::At(offset) => builder.push_slot_always(slot, offset),
+        }
+    }
+    builder.end_table(start).as_union_value()
+}
+
+/// Writes a text.
+pub fn text(builder: &mut FlatBufferBuilder<'_>, text: &str) -> Offset {
+    builder.create_string(text).as_union_value()
+}
+
+/// Writes a vector of tables.
+pub fn tables(builder: &mut FlatBufferBuilder<'_>, tables: &[Offset]) -> Offset {
+    builder.create_vector(tables).as_union_value()
+}
+
+/// Writes a vector of structs of so many words each.
+pub fn structs<const WORDS: usize>(builder: &mut FlatBufferBuilder<'_>, structs: &[[i64; WORDS]]) -> Offset {
+    builder.start_vector::<i64>(structs.len() * WORDS);
+    for word in structs.iter().flatten().rev() {
+        builder.push(*word);
+    }
+    builder.end_vector::<i64>(structs.len()).as_union_value()
+}
