@@ -286,3 +286,31 @@ fn what_a_listing_names_and_is_not_there_is_missing() {
     objects.put(data, bytes);
     assert!(read(&*root, "temp.f32").is_ok());
 }
+
+/// All bytes of a band have the same band, also in parts that begin within a tile.
+#[test]
+fn bands_follow_each_other() {
+    let files = [
+        ("arrays/dense/wide_rows", "v.u32"),
+        ("arrays/dense/wide_rows", "slice/5..120,7..8100/v.u32"),
+        ("arrays/dense/dims_3", "v.f32"),
+        ("arrays/dense/big_tile", "row.f32"),
+        ("huge", "v.i32"),
+        ("enormous", "v.i32"),
+    ];
+    for (fixture, path) in files {
+        let root = Far::new(fixture, Duration::ZERO).open().unwrap();
+        let content = file(&*root, path).unwrap().open().unwrap();
+        // Spread over the file, and some next to each other.
+        let offsets = (0..64).map(|part| content.len() / 64 * part).chain((0..content.len()).take(64));
+        for offset in offsets.filter(|offset| *offset < content.len()) {
+            let band = content.band(offset);
+            assert!(band.contains(&offset) && band.end <= content.len(), "{path} {offset} {band:?}");
+            assert_eq!(content.band(band.start), band, "{path} {offset}");
+            assert_eq!(content.band(band.end - 1), band, "{path} {offset}");
+            if band.end < content.len() {
+                assert_eq!(content.band(band.end).start, band.end, "{path} {offset}");
+            }
+        }
+    }
+}

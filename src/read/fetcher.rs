@@ -114,8 +114,9 @@ impl Fetcher {
                 fetched[number] = Some(outcome);
             }
         }
-        // Only now, as others may be waiting for those above.
-        for (number, flight) in loading {
+        // Only now, as others may be waiting for those above. The last one first: who loads them goes from the first to
+        // the last, and would wake this thread for each.
+        for (number, flight) in loading.into_iter().rev() {
             fetched[number] = Some(flight.wait());
         }
         fetched.into_iter().map(|one| one.unwrap_or_else(|| Err(Error::internal("a unit was not fetched")))).collect()

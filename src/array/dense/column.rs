@@ -21,7 +21,7 @@ use crate::read::{Batches, Decoding, Output};
 /// across their column-major order. Larger ones are read cell by cell.
 const REORDERED_TILE_SHARE: u64 = 8;
 
-/// Bands of at least so many bytes are worth to be read by one thread, where there are more tiles side by side ...
+/// Bands of at least so many bytes are worth to be read by one thread, where there are more of them ...
 const LEAST_BAND: u64 = 1 << 20;
 
 /// ... and of at most so many.
@@ -168,30 +168,45 @@ impl DenseColumn {
     }
 
     /// The cells around one that come from the same tiles: of a row-major file, rows of tiles side by side, several of
-    /// them if they are small. `None` where no such piece of the file is of a fitting size.
+    /// them if they are small, or rows of chunks side by side if they are large. `None` where no such piece of the file
+    /// is of a fitting size.
     pub fn band(&self, cell: u64) -> Option<Range<u64>> {
         let shape = self.selection.shape();
+        let grid = self.view.grid();
         let cell_size = self.cell_size.max(1) as u64;
-        // Cells of the file to a step along the axis.
-        let mut stride = self.cells();
-        for ((length, axis), selected) in shape.iter().zip(&self.view.grid().axes).zip(self.selection.axes()) {
+        // Cells of the file to a step along the axis, and cells of a tile.
+        let (mut stride, mut tile_stride) = (self.cells(), 1u64);
+        self.extents.iter().for_each(|&extent| tile_stride = tile_stride.saturating_mul(extent as u64));
+        for ((length, axis), selected) in shape.iter().zip(&grid.axes).zip(self.selection.axes()) {
             stride /= length.max(&1);
+            tile_stride /= axis.extent.max(1);
             let [range] = selected.ranges() else { return None };
-            let row = stride.checked_mul(axis.extent)?.checked_mul(cell_size)?;
-            if range.step == 1 && row <= MOST_BAND {
+            // Chunks of a tile whose cells have another order than the file are no rows of it.
+            let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.most_chunk_bytes() } else { 0 };
+            let rows_of_chunk = chunk_bytes / tile_stride.saturating_mul(cell_size).max(1);
+            let rows = stride.checked_mul(cell_size).and_then(|row| rows_of_band(row, axis.extent, rows_of_chunk));
+            if let Some(rows) = rows.filter(|rows| range.step == 1 && (*rows >= axis.extent || rows < length)) {
                 let index = cell / stride % length;
-                let rows = (LEAST_BAND / row.max(1)).max(1) * axis.extent;
                 // Counted from the start of the tile that the selection begins in.
                 let before = range.first % axis.extent;
-                let start = (index + before) / rows * rows;
+                let of_tiles = rows.max(axis.extent);
+                let first = (index + before) / of_tiles * of_tiles;
+                let start = first + (index + before - first) / rows * rows;
+                let end = start.saturating_add(rows).min(first.saturating_add(of_tiles));
                 let outer = cell - cell % (stride * length);
-                let (start, end) = (start.saturating_sub(before), (start + rows - before).min(*length));
+                let (start, end) = (start.saturating_sub(before), (end - before).min(*length));
                 // Where the tiles next to each other along the axes before are larger than a band, a line is none.
                 return (rows < *length || outer == 0 && stride * length == self.cells())
                     .then_some(outer + start * stride..outer + end * stride);
             }
         }
         None
+    }
+
+    /// No chunk of the attribute's values has more bytes, unless one value has.
+    fn most_chunk_bytes(&self) -> u64 {
+        let attributes = &self.view.array().schema().attributes;
+        attributes.get(self.attribute).map_or(0, |attribute| attribute.filters.max_chunk_size.into())
     }
 
     fn add_units(
@@ -339,5 +354,34 @@ impl DenseColumn {
             }
             Ok(())
         })
+    }
+}
+
+/// How many rows of `row` bytes of a file are a band: those of so many tiles, or within a tile those of so many chunks.
+fn rows_of_band(row: u64, extent: u64, rows_of_chunk: u64) -> Option<u64> {
+    let of_tile = row.checked_mul(extent)?;
+    if of_tile <= MOST_BAND {
+        return (LEAST_BAND / of_tile.max(1)).max(1).checked_mul(extent);
+    }
+    let of_chunk = row.checked_mul(rows_of_chunk)?;
+    let chunks = (LEAST_BAND / of_chunk.max(1)).max(1);
+    (1..=MOST_BAND).contains(&of_chunk).then_some(rows_of_chunk * chunks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_are_of_tiles_or_of_chunks() {
+        const KIB: u64 = 1 << 10;
+        assert_eq!(rows_of_band(KIB, 100, 7), Some(1000), "ten rows of tiles, nearly a MiB");
+        assert_eq!(rows_of_band(8 * KIB, 512, 7), Some(512), "a row of tiles of 4 MiB");
+        assert_eq!(rows_of_band(16 * KIB, 512, 128), Some(128), "a row of chunks of 2 MiB");
+        assert_eq!(rows_of_band(16 * KIB, 512, 3), Some(63), "rows of chunks, nearly a MiB");
+        assert_eq!(rows_of_band(16 * KIB, 512, 0), None, "chunks are parts of rows");
+        assert_eq!(rows_of_band(16 * KIB, 512, 300), None, "too much for one thread");
+        assert_eq!(rows_of_band(u64::MAX, 2, 1), None);
+        assert_eq!(rows_of_band(0, 512, 3), Some(512 << 20));
     }
 }
