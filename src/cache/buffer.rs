@@ -98,6 +98,11 @@ impl Buffers {
 }
 
 impl Buffer {
+    /// Leaves out what is behind `length` bytes; the memory stays.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
     /// How much memory it takes.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()

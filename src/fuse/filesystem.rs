@@ -8,7 +8,6 @@
 //! cache: a length that is too small cuts these short, and one that is too great ends in zeros, as the short read that
 //! corrects it may come behind another one that was sent ahead of it.
 
-use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +28,7 @@ use super::inodes::{Inode, Inodes, Outdated};
 use super::mount::Ownership;
 use super::own_files::{OwnFolder, RootWithOwn};
 use super::refresh::Asking;
+use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use super::requests::Requests;
 use super::sys;
 use crate::error::Error;
@@ -67,6 +67,7 @@ pub struct Server {
     files: Handles<OpenFile>,
     folders: Handles<Vec<Listed>>,
     read_ahead: ReadAhead,
+    replies: ReplyBuffers,
     errors: ErrorLog,
     counts: Counts,
     ownership: Ownership,
@@ -94,12 +95,6 @@ struct Listed {
     name: String,
 }
 
-thread_local! {
-    /// Where a read is assembled, one for each thread: it is as large as the largest read that was asked for, and
-    /// its pages are not cleared and faulted in anew for every request.
-    static REPLY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
 impl TreeFilesystem {
     /// Serves this tree. With `direct_io` the kernel keeps no file contents, and files cannot be mapped on older
     /// kernels. With `only_others` this process itself gets an error for whatever it asks.
@@ -125,6 +120,7 @@ impl TreeFilesystem {
                 files: Handles::new(),
                 folders: Handles::new(),
                 read_ahead,
+                replies: ReplyBuffers::default(),
                 errors: ErrorLog::default(),
                 counts: Counts::default(),
                 ownership,
@@ -350,28 +346,18 @@ impl Server {
         Ok((self.files.open(Arc::new(handle)), may_keep))
     }
 
-    /// Fills `reply` with what there is of a range; gives how much that is.
-    fn read_into(
-        &self,
-        reply: &mut Vec<u8>,
-        handle: FileHandle,
-        offset: u64,
-        size: u32,
-    ) -> std::result::Result<usize, Failure> {
+    /// What there is of a range of an open file.
+    fn read(&self, handle: FileHandle, offset: u64, size: u32) -> std::result::Result<ReplyBuffer<'_>, Failure> {
         let file = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
         let content = file.reader.content();
         let length = content.len().saturating_sub(offset).min(u64::from(size));
-        let wanted = length as usize; // at most a u32
-        if wanted == 0 {
-            return Ok(0);
+        let mut reply = self.replies.get(length as usize); // at most a u32
+        if length > 0 {
+            self.read_ahead.note(&file.reader, offset, length);
+            content.read_at(offset, &mut reply)?;
+            self.counts.read(reply.len());
         }
-        self.read_ahead.note(&file.reader, offset, length);
-        if reply.len() < wanted {
-            reply.resize(wanted, 0);
-        }
-        content.read_at(offset, &mut reply[..wanted])?;
-        self.counts.read(wanted);
-        Ok(wanted)
+        Ok(reply)
     }
 
     fn extended_attributes(&self, number: INodeNo) -> std::result::Result<Vec<(String, Vec<u8>)>, Failure> {
@@ -506,12 +492,10 @@ impl Filesystem for TreeFilesystem {
         self.server.counts.request(RequestKind::Read);
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("read of {} at {offset}", server.path_of(number));
-            REPLY.with_borrow_mut(|buffer| {
-                match server.attempt(doing, || server.read_into(buffer, handle, offset, size)) {
-                    Ok(length) => reply.data(buffer.get(..length).unwrap_or_default()),
-                    Err(errno) => reply.error(errno),
-                }
-            });
+            match server.attempt(doing, || server.read(handle, offset, size)) {
+                Ok(bytes) => reply.data(&bytes),
+                Err(errno) => reply.error(errno),
+            }
         });
     }
 

@@ -23,6 +23,7 @@ mod needs;
 mod own_files;
 mod recent;
 mod refresh;
+mod reply_buffers;
 mod requests;
 mod serve;
 mod sys;

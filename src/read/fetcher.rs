@@ -236,8 +236,13 @@ impl Fetcher {
             return unit.room(&self.buffers).map(Stored::Decoded);
         }
         let no_memory = || Error::unsupported(format!("{length} stored bytes: not enough memory"));
-        let length = usize::try_from(length).map_err(|_| no_memory())?;
-        self.buffers.try_get(length).map(Stored::Encoded).ok_or_else(no_memory)
+        // Where it wastes little, memory that a unit can be decoded into afterwards: a batch takes hardly more than the
+        // larger of its stored and its decoded bytes, and as little of it is new.
+        let room = if length <= unit.size() && unit.size() / 2 <= length { unit.size() } else { length };
+        let (length, room) = usize::try_from(length).ok().zip(usize::try_from(room).ok()).ok_or_else(no_memory)?;
+        let mut bytes = self.buffers.try_get(room).ok_or_else(no_memory)?;
+        bytes.truncate(length);
+        Ok(Stored::Encoded(bytes))
     }
 
     fn decode<U: Unit>(&self, unit: &U, stored: Stored) -> Result<Decoded> {
