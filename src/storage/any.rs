@@ -38,7 +38,7 @@ impl AnyStorage {
 
 fn is_far(key: &StoreKey) -> bool {
     // Paths are absolute.
-    !key.as_bytes().starts_with(b"/") && uri::take_apart(key).is_some()
+    !key.as_bytes().starts_with(b"/") && str::from_utf8(key.as_bytes()).is_ok_and(uri::is_object_uri)
 }
 
 impl Storage for AnyStorage {

@@ -13,6 +13,12 @@ pub enum Provider {
 }
 
 impl Provider {
+    /// The store that a URI of TileDB's is of, and what stands behind the scheme.
+    fn of_uri(uri: &str) -> Option<(Self, &str)> {
+        let (scheme, rest) = uri.split_once("://")?;
+        Some((Provider::of_scheme(scheme)?, rest))
+    }
+
     /// The store that a scheme of TileDB's URIs stands for.
     fn of_scheme(scheme: &str) -> Option<Self> {
         match scheme {
@@ -52,20 +58,28 @@ impl fmt::Display for BucketName {
 
 /// Whether this is a URI of an object store.
 pub fn is_object_uri(text: &str) -> bool {
-    text.split_once("://").is_some_and(|(scheme, _)| Provider::of_scheme(scheme).is_some())
+    Provider::of_uri(text).is_some()
+}
+
+/// Whether a name can stand in the address of a server and leave it what it is. Names of buckets come from stored groups
+/// too, and must not send what is asked, and with it who asks, to somebody else.
+pub fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_plain)
 }
 
 /// The bucket that a key is in, and its names there, without a slash at either end; `None` where it is in no bucket, or
 /// is not text.
 pub fn take_apart(key: &StoreKey) -> Option<(BucketName, &str)> {
-    let (scheme, rest) = str::from_utf8(key.as_bytes()).ok()?.split_once("://")?;
-    let provider = Provider::of_scheme(scheme)?;
+    let (provider, rest) = Provider::of_uri(str::from_utf8(key.as_bytes()).ok()?)?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (bucket, account) = match (provider, host.split_once('@')) {
         (Provider::Azure, Some((container, host))) => (container, Some(host.split('.').next().unwrap_or(host))),
         _ => (host, None),
     };
-    if bucket.is_empty() || account.is_some_and(str::is_empty) {
+    // As $web and $root, which Azure itself made.
+    let plain_bucket = if provider == Provider::Azure { bucket.trim_start_matches('$') } else { bucket };
+    if !is_name(plain_bucket) || account.is_some_and(|account| !is_name(account)) {
         return None;
     }
     Some((BucketName { provider, bucket: bucket.to_owned(), account: account.map(str::to_owned) }, path))
@@ -100,8 +114,13 @@ mod tests {
         assert_eq!(parts("gcs://b/x"), some("gs://b", "x"));
         assert_eq!(parts("az://c/x"), some("azure://c", "x"));
         assert_eq!(parts("abfs://c@me.dfs.core.windows.net/x"), some("azure://c@me", "x"));
-        for none in ["/a/b", "file:///a", "s3:///a", "http://b/a", "abfs://@me/a"] {
+        assert_eq!(parts("az://$web/x"), some("azure://$web", "x"));
+        for none in ["/a/b", "file:///a", "s3:///a", "http://b/a", "abfs://@me/a", "abfs://c@/a"] {
             assert_eq!(parts(none), None, "{none}");
+        }
+        for name in ["ü", "a b", "b#", "b?", "b:1", "me@host", "%2e", "..", "-b", "[::1]", "a\\b", "$b", "a\n"] {
+            assert_eq!(parts(&format!("s3://{name}/x")), None, "{name}");
+            assert_eq!(parts(&format!("abfs://c@{name}/x")), None, "{name}");
         }
         assert!(is_object_uri("gs://b/a") && !is_object_uri("tiledb://a") && !is_object_uri("/s3/b"));
     }

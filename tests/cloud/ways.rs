@@ -65,3 +65,57 @@ fn certificates_are_checked() {
     let said = run(&[&format!("vfs.s3.ca_file={}", file("empty.pem").display())]);
     assert!(said.contains("empty.pem: there is none"), "{said}");
 }
+
+/// Whatever stands in a URI, a setting or the environment: one line, and no fault of the program. Values are tried in
+/// each place that an address is made of.
+#[test]
+fn what_makes_no_address_is_an_error() {
+    let values = ["http://ü/", "http://a b", "http://127.0.0.1:99999", "::", "http://[::1", "xn--a", "1.2.3", "a/b\nc"];
+    let keys = [("AWS_ACCESS_KEY_ID", "id"), ("AWS_SECRET_ACCESS_KEY", "secret")];
+    let role = [("AWS_ROLE_ARN", "role"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "/dev/null")];
+    let account = [("AZURE_STORAGE_ACCOUNT_NAME", "me")];
+    let service = [account[0], ("AZURE_TENANT_ID", "t"), ("AZURE_CLIENT_ID", "c"), ("AZURE_CLIENT_SECRET", "s")];
+    let machine = [account[0], ("IDENTITY_HEADER", "secret"), ("IDENTITY_ENDPOINT", "http://127.0.0.1:1")];
+    let containers = ["AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"];
+    // What is set besides, what is set to each of the values, and what is opened.
+    let places: [(&[(&str, &str)], &[&str], &str); 8] = [
+        (&keys, &["AWS_ENDPOINT_URL", "AWS_REGION", "vfs.s3.endpoint_override", "vfs.s3.region"], "s3://b/a"),
+        (&[("vfs.s3.use_virtual_addressing", "true")], &["vfs.s3.endpoint_override"], "s3://b/a"),
+        (&[("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "/dev/null")], &containers, "s3://b/a"),
+        (&role, &["AWS_ENDPOINT_URL_STS", "AWS_METADATA_ENDPOINT"], "s3://b/a"),
+        (&[], &["vfs.gcs.endpoint", "STORAGE_EMULATOR_HOST", "GOOGLE_BASE_URL"], "gs://b/a"),
+        (&account, &["vfs.azure.blob_endpoint", "vfs.azure.storage_account_name"], "azure://b/a"),
+        (&service, &["AZURE_AUTHORITY_HOST", "AZURE_TENANT_ID"], "azure://b/a"),
+        (&machine, &["IDENTITY_ENDPOINT", "IDENTITY_HEADER"], "azure://b/a"),
+    ];
+    let mut runs: Vec<(Vec<(&str, &str)>, String)> = Vec::new();
+    for (besides, names, uri) in places {
+        for name in names {
+            let set = |value| besides.iter().copied().chain([(*name, value)]).collect();
+            runs.extend(values.iter().map(|value| (set(value), uri.to_owned())));
+        }
+    }
+    let names = ["ü", "a b", "a%2ecom#", "[::1", "b:99999", "..", "xn--a", "b\\c"];
+    for uri in names.iter().flat_map(|name| [format!("s3://{name}/a"), format!("azure://c@{name}/a")]) {
+        runs.push((keys.into_iter().chain([("AZURE_STORAGE_KEY", "c2VjcmV0")]).collect(), uri));
+    }
+    let run = |(set, uri): &(Vec<(&str, &str)>, String)| {
+        let mut command = program();
+        command.args(["info", "--io-timeout", "1", uri]);
+        for (name, value) in set {
+            match name.starts_with("vfs.") {
+                true => command.args(["-o", &format!("{name}={value}")]),
+                false => command.env(name, value),
+            };
+        }
+        let output = command.output().unwrap();
+        let said = text(&output.stderr);
+        let is_line = said.lines().count() == 1 && said.starts_with("tilefs: ") && !said.contains("internal error");
+        assert!(is_line && matches!(output.status.code(), Some(1..=9)), "{set:?} {uri}: {:?} {said}", output.status);
+    };
+    let (front, behind) = runs.split_at(runs.len() / 2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| front.iter().for_each(run));
+        behind.iter().for_each(run);
+    });
+}

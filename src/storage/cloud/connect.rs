@@ -14,14 +14,16 @@ use object_store::{
     BackoffConfig, Certificate, ClientOptions, HeaderMap, HeaderValue, ObjectStore, RetryConfig,
     StaticCredentialProvider,
 };
+use serde_json::Value;
 
 use super::super::secret::{read_private, warn_if_open};
+use super::address;
 use super::credentials::is_sendable;
 use super::profile::Profile;
 use super::traffic::{CountingConnector, Traffic};
 use crate::error::{Error, Result};
 use crate::storage::settings::{CloudOptions, Settings};
-use crate::storage::uri::{BucketName, Provider};
+use crate::storage::uri::{BucketName, Provider, is_name};
 
 /// How long to wait for a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,6 +39,15 @@ const OF_GCLOUD: &str = ".config/gcloud/application_default_credentials.json";
 
 /// A file with a key of Google has some kilobytes; more than this is something else.
 const MOST_KEY_FILE: usize = 64 << 10;
+
+/// What gives credentials to a container, at a path that its environment says.
+const OF_CONTAINERS: &str = "http://169.254.170.2";
+
+/// What knows the users of Azure, where nothing says another.
+const AUTHORITY: &str = "https://login.microsoftonline.com";
+
+/// What shows to Azure's services that it is their machine which asks for credentials.
+const OF_IDENTITY: &str = "IDENTITY_HEADER";
 
 /// Of S3's buckets where nothing says which.
 pub(super) const USUAL_REGION: &str = "us-east-1";
@@ -106,10 +117,13 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
     let said = region
         .or(settings.text("vfs.s3.region"))
         .map(str::to_owned)
-        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Region))
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Region).filter(|region| !region.is_empty()))
         .or_else(|| variable("AWS_DEFAULT_REGION"))
         .or_else(|| profile.text("region"));
     let (region, is_said) = said.map_or((USUAL_REGION.to_owned(), false), |region| (region, true));
+    if !is_name(&region) {
+        return Err(Error::usage(format!("the region of {bucket} has characters that no region has")));
+    }
     let mut client = client_options(
         options.io_timeout,
         [settings.number("vfs.s3.connect_timeout_ms"), settings.number("vfs.s3.request_timeout_ms")],
@@ -134,6 +148,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
     let virtual_addressing = settings.flag("vfs.s3.use_virtual_addressing");
     builder = match &endpoint {
         Some(endpoint) => {
+            address::check(endpoint, &format!("the endpoint of {bucket}"))?;
             client = client.with_allow_http(endpoint.starts_with("http://"));
             let is_virtual = virtual_addressing == Some(true);
             let endpoint = match (is_virtual, endpoint.split_once("://")) {
@@ -142,10 +157,25 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
             };
             builder.with_endpoint(endpoint.trim_end_matches('/')).with_virtual_hosted_style_request(is_virtual)
         }
-        // The certificates of S3 are for names without further dots.
-        None => builder
-            .with_virtual_hosted_style_request(virtual_addressing.unwrap_or(true) && !bucket.bucket.contains('.')),
+        None => {
+            // The certificates of S3 are for names without further dots.
+            let is_virtual = virtual_addressing.unwrap_or(true) && !bucket.bucket.contains('.');
+            if is_virtual {
+                address::check(&format!("https://{}.s3.amazonaws.com", bucket.bucket), &bucket.to_string())?;
+            }
+            builder.with_virtual_hosted_style_request(is_virtual)
+        }
     };
+    for key in [
+        AmazonS3ConfigKey::Endpoint,
+        AmazonS3ConfigKey::StsEndpoint,
+        AmazonS3ConfigKey::MetadataEndpoint,
+        AmazonS3ConfigKey::ContainerCredentialsFullUri,
+    ] {
+        check_address(builder.get_config_value(&key), key.as_ref())?;
+    }
+    let key = AmazonS3ConfigKey::ContainerCredentialsRelativeUri;
+    check_address(builder.get_config_value(&key).map(|path| format!("{OF_CONTAINERS}{path}")), key.as_ref())?;
     if settings.flag("vfs.s3.requester_pays") == Some(true) {
         builder = builder.with_request_payer(true);
     }
@@ -182,14 +212,16 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
         client = client.with_default_headers(headers);
     }
     if let Some(key) = settings.text("vfs.gcs.service_account_key") {
+        check_key(key, "vfs.gcs.service_account_key")?;
         builder = builder.with_service_account_key(key);
     }
     if options.anonymous || is_emulator {
         let nobody = GcpCredential { bearer: String::new() };
         builder = builder.with_credentials(Arc::new(StaticCredentialProvider::new(nobody))).with_skip_signature(true);
     } else {
-        warn_of_key_file(&builder);
+        check_key_file(&builder)?;
     }
+    check_address(builder.get_config_value(&GoogleConfigKey::BaseUrl), GoogleConfigKey::BaseUrl.as_ref())?;
     let builder = builder
         .with_retry(no_retries())
         .with_client_options(client)
@@ -198,18 +230,40 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
     Ok(Connection { client: Arc::new(client), region: None })
 }
 
-/// Warns where others may read the file that the client of Google's store takes a key from.
-fn warn_of_key_file(builder: &GoogleCloudStorageBuilder) {
+/// Warns where others may read the file that the client of Google's store takes a key from, and looks where it leads.
+///
+/// # Errors
+/// [`Error::Usage`] where it names a server that can be none.
+fn check_key_file(builder: &GoogleCloudStorageBuilder) -> Result<()> {
     let named = [GoogleConfigKey::ServiceAccount, GoogleConfigKey::ApplicationCredentials]
         .iter()
         .find_map(|key| builder.get_config_value(key).map(PathBuf::from));
     let Some(file) = named.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(OF_GCLOUD))) else {
-        return;
+        return Ok(());
     };
     // What cannot be read the client itself says.
-    let Ok((bytes, mode)) = read_private(&file, MOST_KEY_FILE) else { return };
+    let Ok((bytes, mode)) = read_private(&file, MOST_KEY_FILE) else { return Ok(()) };
     let text = String::from_utf8_lossy(&bytes);
     warn_if_open(&file, mode, ["private_key", "refresh_token"].iter().any(|name| text.contains(name)));
+    check_key(&text, &file.display().to_string())
+}
+
+/// Looks where a key of Google's leads.
+///
+/// # Errors
+/// [`Error::Usage`] where it names a server that can be none.
+fn check_key(key: &str, origin: &str) -> Result<()> {
+    let key: Value = serde_json::from_str(key).unwrap_or_default();
+    let server = key.get("gcs_base_url").and_then(Value::as_str);
+    check_address(server.map(str::to_owned), &format!("gcs_base_url in {origin}"))
+}
+
+/// Refuses what is to be the address of a server, if there is one, and is none.
+///
+/// # Errors
+/// As [`address::check`].
+fn check_address(address: Option<String>, origin: &str) -> Result<()> {
+    address.map_or(Ok(()), |address| address::check(&address, origin))
 }
 
 fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
@@ -238,6 +292,9 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
              AZURE_STORAGE_ACCOUNT"
         )));
     };
+    if !is_name(&account) {
+        return Err(Error::usage(format!("the account of {bucket} has characters that no account has")));
+    }
     builder = builder.with_account(account);
     let mut client = client_options(options.io_timeout, [None, None]);
     if let Some(endpoint) = endpoint {
@@ -255,6 +312,17 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
     }
     if options.anonymous {
         builder = builder.with_skip_signature(true);
+    }
+    for key in [AzureConfigKey::Endpoint, AzureConfigKey::MsiEndpoint, AzureConfigKey::AuthorityHost] {
+        check_address(builder.get_config_value(&key), key.as_ref())?;
+    }
+    if let Some(tenant) = builder.get_config_value(&AzureConfigKey::AuthorityId) {
+        let authority = builder.get_config_value(&AzureConfigKey::AuthorityHost);
+        let authority = authority.as_deref().unwrap_or(AUTHORITY);
+        address::check(&format!("{authority}/{tenant}"), AzureConfigKey::AuthorityId.as_ref())?;
+    }
+    if variable(OF_IDENTITY).is_some_and(|value| !is_sendable(&value)) {
+        return Err(Error::key(format!("{OF_IDENTITY} has characters that cannot be sent")));
     }
     let builder = builder
         .with_retry(no_retries())

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
-use object_store::client::{HttpRequest, HttpRequestBody};
 use serde_json::Value;
 
+use super::address;
 use super::connect::escaped;
+use crate::storage::uri::is_name;
 
 /// Credentials that expire so soon are fetched anew.
 const LEAST_LIFE: TimeDelta = TimeDelta::minutes(5);
@@ -90,11 +91,8 @@ impl Role<'_> {
         if let Some(id) = self.external_id {
             url.push_str(&format!("&ExternalId={}", escaped(id)));
         }
-        let mut request = HttpRequest::new(HttpRequestBody::empty());
-        *request.uri_mut() = url.parse().map_err(|_| format!("{service} is no address of a token service"))?;
-        if request.uri().scheme().is_none() || request.uri().host().is_none() {
-            return Err(format!("{service} is no address of a token service"));
-        }
+        let no_address = || format!("{service} is no address of a token service");
+        let mut request = address::request(&url).filter(|_| is_name(self.region)).ok_or_else(no_address)?;
         AwsAuthorizer::new(&taker.credential, "sts", self.region)
             .try_authorize(&mut request, None)
             .map_err(|error| format!("the request for the role cannot be signed: {error}"))?;

@@ -15,6 +15,7 @@ use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult};
 use tokio::time::{sleep, timeout_at};
 
+mod address;
 mod connect;
 mod credentials;
 mod disk_cache;
@@ -142,7 +143,7 @@ impl ObjectStorage {
     fn place(&self, key: &StoreKey) -> Result<Place> {
         let canonical = uri::canonical(key);
         let (name, path) =
-            uri::take_apart(&canonical).ok_or_else(|| Error::missing("this is in no bucket").in_file(key))?;
+            uri::take_apart(&canonical).ok_or_else(|| Error::missing("no bucket has such a name").in_file(key))?;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(name).or_insert_with_key(|name| {
             let (name, connection, has_answered) = (name.clone(), RwLock::default(), AtomicBool::new(false));
@@ -420,7 +421,7 @@ impl ObjectStorage {
 impl Connection {
     /// Whether trying another region could help: nobody said which it is.
     fn may_move_to(&self, region: &str) -> bool {
-        self.region.as_ref().is_some_and(|(current, was_said)| !was_said && current != region)
+        self.region.as_ref().is_some_and(|(current, was_said)| !was_said && current != region) && uri::is_name(region)
     }
 }
 
