@@ -106,11 +106,13 @@ def warm(path):
 
 
 def alternate(*sides, runs=None):
-    """Calls the sides by turns; each gives seconds. The list of seconds per side."""
+    """Calls the sides by turns, each as often first as last; each gives seconds. The list of seconds per side."""
     times = [[] for _ in sides]
+    turn = list(zip(sides, times))
     for _ in range(runs or RUNS):
-        for side, seconds in zip(sides, times):
+        for side, seconds in turn:
             seconds.append(side())
+        turn.reverse()
     return times
 
 
