@@ -66,6 +66,9 @@ fn certificates_are_checked() {
     assert!(said.contains("empty.pem: there is none"), "{said}");
 }
 
+/// A setting or a variable of the environment, and its value.
+type Set<'a> = (&'a str, &'a str);
+
 /// Whatever stands in a URI, a setting or the environment: one line, and no fault of the program. Values are tried in
 /// each place that an address is made of.
 #[test]
@@ -78,7 +81,7 @@ fn what_makes_no_address_is_an_error() {
     let machine = [account[0], ("IDENTITY_HEADER", "secret"), ("IDENTITY_ENDPOINT", "http://127.0.0.1:1")];
     let containers = ["AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"];
     // What is set besides, what is set to each of the values, and what is opened.
-    let places: [(&[(&str, &str)], &[&str], &str); 8] = [
+    let places: [(&[Set], &[&str], &str); 8] = [
         (&keys, &["AWS_ENDPOINT_URL", "AWS_REGION", "vfs.s3.endpoint_override", "vfs.s3.region"], "s3://b/a"),
         (&[("vfs.s3.use_virtual_addressing", "true")], &["vfs.s3.endpoint_override"], "s3://b/a"),
         (&[("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "/dev/null")], &containers, "s3://b/a"),
@@ -88,7 +91,7 @@ fn what_makes_no_address_is_an_error() {
         (&service, &["AZURE_AUTHORITY_HOST", "AZURE_TENANT_ID"], "azure://b/a"),
         (&machine, &["IDENTITY_ENDPOINT", "IDENTITY_HEADER"], "azure://b/a"),
     ];
-    let mut runs: Vec<(Vec<(&str, &str)>, String)> = Vec::new();
+    let mut runs: Vec<(Vec<Set>, String)> = Vec::new();
     for (besides, names, uri) in places {
         for name in names {
             let set = |value| besides.iter().copied().chain([(*name, value)]).collect();
@@ -99,7 +102,7 @@ fn what_makes_no_address_is_an_error() {
     for uri in names.iter().flat_map(|name| [format!("s3://{name}/a"), format!("azure://c@{name}/a")]) {
         runs.push((keys.into_iter().chain([("AZURE_STORAGE_KEY", "c2VjcmV0")]).collect(), uri));
     }
-    let run = |(set, uri): &(Vec<(&str, &str)>, String)| {
+    let run = |(set, uri): &(Vec<Set>, String)| {
         let mut command = program();
         command.args(["info", "--io-timeout", "1", uri]);
         for (name, value) in set {
