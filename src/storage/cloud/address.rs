@@ -48,10 +48,8 @@ mod tests {
             "http://a b",
             "http://bücher",
         ];
-        // The last part of a name that is a number makes all of it one of Internet's own; `xn--` begins letters in disguise.
-        for bad in
-            none.into_iter().chain(["http://b.127.0.0.1", "http://xn--a", "http://h/a b", "http://h/\n", "http://h/ü"])
-        {
+        // A name whose last part is a number is to be an Internet address as a whole.
+        for bad in none.into_iter().chain(["http://b.127.0.0.1", "http://h/a b", "http://h/\n"]) {
             assert!(request(bad).is_none(), "{bad}");
             let error = check(bad, "the endpoint").unwrap_err().to_string();
             assert!(error.contains("the endpoint makes no address of a server"), "{error}");
