@@ -78,7 +78,7 @@ pub fn take_apart(key: &StoreKey) -> Option<(BucketName, &str)> {
         _ => (host, None),
     };
     // As $web and $root, which Azure itself made.
-    let plain_bucket = if provider == Provider::Azure { bucket.trim_start_matches('$') } else { bucket };
+    let plain_bucket = if provider == Provider::Azure { bucket.strip_prefix('$').unwrap_or(bucket) } else { bucket };
     if !is_name(plain_bucket) || account.is_some_and(|account| !is_name(account)) {
         return None;
     }
@@ -118,7 +118,8 @@ mod tests {
         for none in ["/a/b", "file:///a", "s3:///a", "http://b/a", "abfs://@me/a", "abfs://c@/a"] {
             assert_eq!(parts(none), None, "{none}");
         }
-        for name in ["ü", "a b", "b#", "b?", "b:1", "me@host", "%2e", "..", "-b", "[::1]", "a\\b", "$b", "a\n"] {
+        for name in ["ü", "a b", "b#", "b?", "b:1", "me@host", "%2e", "..", "-b", "[::1]", "a\\b", "$b", "$$b", "a\n"]
+        {
             assert_eq!(parts(&format!("s3://{name}/x")), None, "{name}");
             assert_eq!(parts(&format!("abfs://c@{name}/x")), None, "{name}");
         }

@@ -175,14 +175,14 @@ impl DenseColumn {
         let grid = self.view.grid();
         let cell_size = self.cell_size.max(1) as u64;
         // Cells of the file to a step along the axis, and cells of a tile.
-        let (mut stride, mut tile_stride) = (self.cells(), 1u64);
-        self.extents.iter().for_each(|&extent| tile_stride = tile_stride.saturating_mul(extent as u64));
+        let tile_cells = self.extents.iter().fold(1u64, |cells, &extent| cells.saturating_mul(extent as u64));
+        let (mut stride, mut tile_stride) = (self.cells(), tile_cells);
+        // Chunks of a tile whose cells have another order than the file are no rows of it.
+        let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.most_chunk_bytes() } else { 0 };
         for ((length, axis), selected) in shape.iter().zip(&grid.axes).zip(self.selection.axes()) {
             stride /= length.max(&1);
             tile_stride /= axis.extent.max(1);
             let [range] = selected.ranges() else { return None };
-            // Chunks of a tile whose cells have another order than the file are no rows of it.
-            let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.most_chunk_bytes() } else { 0 };
             let rows_of_chunk = chunk_bytes / tile_stride.saturating_mul(cell_size).max(1);
             let rows = stride.checked_mul(cell_size).and_then(|row| rows_of_band(row, axis.extent, rows_of_chunk));
             if let Some(rows) = rows.filter(|rows| range.step == 1 && (*rows >= axis.extent || rows < length)) {

@@ -144,17 +144,18 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         .map(|endpoint| with_scheme(endpoint, settings.text("vfs.s3.scheme").unwrap_or("https")))
         .or_else(|| variable("AWS_ENDPOINT_URL_S3"))
         .or_else(|| variable("AWS_ENDPOINT_URL"))
-        .or_else(|| profile.text("endpoint_url"));
+        .or_else(|| profile.text("endpoint_url"))
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
     let virtual_addressing = settings.flag("vfs.s3.use_virtual_addressing");
     builder = match &endpoint {
         Some(endpoint) => {
-            address::check(endpoint, &format!("the endpoint of {bucket}"))?;
             client = client.with_allow_http(endpoint.starts_with("http://"));
             let is_virtual = virtual_addressing == Some(true);
             let endpoint = match (is_virtual, endpoint.split_once("://")) {
                 (true, Some((scheme, host))) => format!("{scheme}://{}.{host}", bucket.bucket),
                 _ => endpoint.clone(),
             };
+            address::check(&endpoint, &format!("the endpoint of {bucket}"))?;
             builder.with_endpoint(endpoint.trim_end_matches('/')).with_virtual_hosted_style_request(is_virtual)
         }
         None => {
@@ -167,7 +168,6 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         }
     };
     for key in [
-        AmazonS3ConfigKey::Endpoint,
         AmazonS3ConfigKey::StsEndpoint,
         AmazonS3ConfigKey::MetadataEndpoint,
         AmazonS3ConfigKey::ContainerCredentialsFullUri,

@@ -419,7 +419,7 @@ impl ObjectStorage {
 }
 
 impl Connection {
-    /// Whether trying another region could help: nobody said which it is.
+    /// Whether trying another region could help: nobody said which it is, and it can be one.
     fn may_move_to(&self, region: &str) -> bool {
         self.region.as_ref().is_some_and(|(current, was_said)| !was_said && current != region) && uri::is_name(region)
     }
