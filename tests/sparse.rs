@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{env, fs};
 
-use rayon::prelude::*;
 use serde_json::Value;
 use support::columns::{Column, canonical_sparse, compare_rows, compare_values, digest, hex};
 use support::corpora::corpus;
@@ -25,6 +24,7 @@ use tilefs::format::scalar::{Range, Scalar};
 use tilefs::format::schema::Dimension;
 use tilefs::read::Output;
 use tilefs::storage::LocalStorage;
+use tilefs::threads;
 
 #[test]
 fn rows_are_those_of_libtiledb() {
@@ -44,7 +44,8 @@ fn rows_are_those_of_libtiledb() {
         let is_sparse = object.schema.as_ref().is_some_and(|schema| !schema.dense);
         is_sparse && !object.is_group && object.newest_error.is_none() && object.name.contains(&case)
     });
-    let outcomes: Vec<Outcome> = objects.par_iter().flat_map_iter(check).collect();
+    threads::start_team(threads::usual());
+    let outcomes: Vec<Outcome> = threads::map(objects.iter(), check).into_iter().flatten().collect();
     let failures: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.failure.is_some()).collect();
     for outcome in failures.iter().take(60) {
         println!("{}: {}", outcome.name, outcome.failure.as_deref().unwrap_or_default());

@@ -6,7 +6,6 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lru::LruCache;
-use rayon::prelude::*;
 
 use super::context::Context;
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
@@ -23,6 +22,7 @@ use crate::format::folder::METADATA;
 use crate::format::fragment::FragmentFacts;
 use crate::format::schema::ArraySchema;
 use crate::storage::{StoreKey, is_far, together};
+use crate::threads;
 
 /// What is kept of every fragment once its footer was read; the rest is read again when a tile is.
 #[derive(Debug)]
@@ -197,7 +197,9 @@ impl ArrayFolder {
         };
         match is_far(&*self.context.storage, self.path()) {
             true => drop(together(&*self.context.storage, self.path(), unread, read)),
-            false => unread.par_iter().with_min_len(LEAST_PER_THREAD).for_each(|&number| read(number)),
+            false => {
+                threads::for_each(unread.chunks(LEAST_PER_THREAD), |some| some.iter().copied().for_each(read));
+            }
         }
     }
 

@@ -7,14 +7,13 @@
 
 use std::collections::HashMap;
 
-use rayon::prelude::*;
-
 use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, Outline};
 use super::generic::{read_generic_tile, read_generic_tile_within};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::{FragmentFooter, parse_consolidated_footers, schema_name};
 use crate::storage::StoreKey;
+use crate::threads;
 
 /// Files of more bytes, decoded, than this or the cache may hold are left alone: they are held as a whole while footers
 /// are read from them.
@@ -47,10 +46,13 @@ pub(super) fn compare_copies(folder: &ArrayFolder) -> Vec<Error> {
             }
         };
         match parse_consolidated_footers(&payload).in_file(&file) {
-            Ok(copies) => wrong.par_extend(copies.par_iter().filter_map(|copy| {
-                let number = *numbers.get(copy.name)?;
-                is_copy(folder, number, copy.footer).in_fragment(copy.name).in_file(&file).err()
-            })),
+            Ok(copies) => {
+                let compared = threads::map(copies.iter(), |copy| {
+                    let number = *numbers.get(copy.name)?;
+                    is_copy(folder, number, copy.footer).in_fragment(copy.name).in_file(&file).err()
+                });
+                wrong.extend(compared.into_iter().flatten());
+            }
             Err(error) => wrong.push(error),
         }
     }

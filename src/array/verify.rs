@@ -6,8 +6,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use super::folder::Outline;
 use super::footer_copies::compare_copies;
 use super::fragment::FieldFile;
@@ -17,6 +15,7 @@ use super::{Array, ArrayFolder, Metadata, TimeWindow};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
 use crate::storage::StoreKey;
+use crate::threads;
 
 /// Offsets of variable-size cells are checked in parts of this many.
 const OFFSETS_AT_ONCE: u64 = 4096;
@@ -144,8 +143,10 @@ impl Verifier<'_> {
         }
         self.metadata(array);
         self.schemas(array);
-        let fragments: Vec<Fragment<'_>> =
-            (0..array.fragment_count()).into_par_iter().filter_map(|index| self.fragment(array, index)).collect();
+        let fragments: Vec<Fragment<'_>> = threads::map(0..array.fragment_count(), |index| self.fragment(array, index))
+            .into_iter()
+            .flatten()
+            .collect();
         for error in compare_copies(folder) {
             self.add(place(error), 0);
         }
@@ -155,7 +156,7 @@ impl Verifier<'_> {
                 Err(error) => self.add(error, 0),
             }
         }
-        fragments.par_iter().for_each(|fragment| {
+        threads::for_each(fragments.iter(), |fragment| {
             self.fields(fragment);
             self.progress.fragments.fetch_add(1, Ordering::Relaxed);
         });
@@ -233,7 +234,7 @@ impl Verifier<'_> {
             .fields()
             .into_iter()
             .partition(|field| matches!(field.field, Field::Dimension(_) | Field::Coordinates));
-        others.par_iter().for_each(|field| {
+        threads::for_each(others.iter(), |field| {
             self.values(fragment, field, self.open_data(fragment, field).as_ref());
             if field.is_nullable {
                 let validity = self.open(fragment, field, FieldFile::Validity);
@@ -313,7 +314,11 @@ impl Verifier<'_> {
                 }
             }
         };
-        (0..whole).into_par_iter().filter(|tile| is_right(*tile)).count() as u64
+        let right = AtomicU64::new(0);
+        threads::for_each(0..whole, |tile| {
+            right.fetch_add(u64::from(is_right(tile)), Ordering::Relaxed);
+        });
+        right.into_inner()
     }
 
     /// The file of a field's values or offsets; of the tiles at its start those that the file of values has, too.

@@ -6,8 +6,9 @@ use clap::Args;
 
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
-use super::{array, output, pool};
+use super::{array, output};
 use tilefs::read_ahead::ReadAhead;
+use tilefs::threads;
 use tilefs::tree::Node;
 
 /// Of a longer file in an object store all is read ahead from the start.
@@ -43,7 +44,7 @@ impl Cat {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
         let options = self.opening.options(self.slices.as_slice())?;
-        pool::start(options.threads, false)?;
+        threads::start_team(options.threads);
         let root = array::open(&self.array, &options)?;
         let workers = array::read_ahead_workers(&self.array, &options);
         let read_ahead = ReadAhead::new(workers, array::read_ahead_window(&self.array, &options));

@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::options::{Logging, Opening};
-use super::{array, output, pool, printable};
+use super::{array, output, printable};
+use tilefs::threads;
 use tilefs::tree::group_outline::outline;
 use tilefs::tree::{self, Node, Stored};
 
@@ -35,7 +36,7 @@ impl Info {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
         let options = self.opening.options(&[])?;
-        pool::start(options.threads, false)?;
+        threads::start_team(options.threads);
         if let Some(selection) = &self.slice {
             return output::print(&printable::lines(&array::explain_slice(&self.array, &options, selection)?));
         }

@@ -10,7 +10,8 @@ use clap::Args;
 
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
-use super::{array, output, pool, printable};
+use super::{array, output, printable};
+use tilefs::threads;
 use tilefs::tree::group_outline::shape_text;
 use tilefs::tree::{self, Folder, Node};
 
@@ -65,7 +66,7 @@ impl Ls {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
         let options = self.opening.options(self.slices.as_slice())?;
-        pool::start(options.threads, false)?;
+        threads::start_team(options.threads);
         let root = array::open(&self.array, &options)?;
         let mut listing = Listing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };
         let shown = match array::find(&root, &self.path)? {

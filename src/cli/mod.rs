@@ -3,7 +3,6 @@
 //! * [`arguments`]: the short forms of `tilefs mount`, brought into the long one
 //! * [`options`]: the options that say how an array is opened, and about the log
 //! * [`array`]: what the commands ask of arrays
-//! * [`pool`]: the threads that decode
 //! * [`printable`]: stored names on their way to a terminal
 //! * [`failure`]: one line for people, one exit status for scripts
 
@@ -20,7 +19,6 @@ mod memory;
 mod mount;
 mod options;
 mod output;
-mod pool;
 mod printable;
 mod roff;
 mod service;

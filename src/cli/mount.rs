@@ -9,8 +9,9 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
-use super::{array, log, pool, service};
+use super::{array, log, service};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals, background};
+use tilefs::threads;
 use tilefs::tree::{self, Links};
 
 const EXAMPLES: &str = "\
@@ -147,7 +148,7 @@ impl Mount {
         let is_shared = self.allow_other || rustix::process::geteuid().is_root();
         options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
         options.is_watched = self.refresh.is_some();
-        pool::start(options.threads, true)?;
+        threads::start_team(options.threads);
         let tree = array::open_tree(&self.array, &options)?;
         let mut mounting = MountOptions::new(self.source()?);
         mounting.access = match (self.allow_other, self.allow_root) {

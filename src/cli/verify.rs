@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::options::{Logging, Opening};
-use super::{output, pool};
+use super::output;
 use tilefs::array::verify::{Finding, Findings, Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Group};
 use tilefs::error::{Error, Result};
@@ -68,7 +68,7 @@ impl Verify {
 
     fn check(&self) -> std::result::Result<Tally, Failure> {
         let options = self.opening.options(&[])?;
-        pool::start(options.threads, false)?;
+        threads::start_team(options.threads);
         match tree::open_stored(&self.array, &options) {
             Ok(Stored::Array(array)) => {
                 let (findings, tally) = check(&array);

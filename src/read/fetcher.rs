@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise};
@@ -14,6 +12,7 @@ use crate::error::{Error, Locate, Result};
 use crate::filter::Scratch;
 use crate::statistics::Statistic;
 use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
+use crate::threads;
 
 /// A batch is of units of about so many decoded bytes together: what a reader holds on to at a time.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -160,7 +159,7 @@ impl Fetcher {
             (number, outcome)
         };
         if how == Decoding::OnManyThreads && missing.len() > 1 && decoded_bytes >= WORTH_THREADS {
-            missing.into_par_iter().zip(stored).map(decode).collect()
+            threads::map(missing.into_iter().zip(stored), decode)
         } else {
             missing.into_iter().zip(stored).map(decode).collect()
         }

@@ -1,7 +1,5 @@
 //! Several requests under way at once.
 
-use rayon::prelude::*;
-
 use super::{Storage, StoreKey};
 use crate::threads;
 
@@ -24,8 +22,8 @@ pub fn together<T: Send, R: Send>(
     if items.len() < 2 {
         items.into_iter().map(work).collect()
     } else if is_far(storage, key) {
-        threads::on_own("tilefs-request", storage.requests_at_once(key), items.into_iter(), work)
+        threads::map_waiting("tilefs-request", storage.requests_at_once(key), items.into_iter(), work)
     } else {
-        items.into_par_iter().map(work).collect()
+        threads::map(items.into_iter(), work)
     }
 }

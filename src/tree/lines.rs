@@ -2,17 +2,16 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Result};
 use crate::export::Content;
 use crate::read::Output;
+use crate::threads;
 
 /// So many lines are made at a time.
 const STEP: u64 = 1024;
 
 /// Steps are so short that a thread should have some to make.
-const LEAST_STEPS: usize = 64;
+const STEPS_AT_ONCE: usize = 64;
 
 /// A text of lines, each made from its number. Memory: 8 bytes for each 1,024 lines.
 pub struct Lines<Make> {
@@ -30,12 +29,12 @@ impl<Make: Fn(Range<u64>, &mut Vec<u8>) -> Result<()> + Sync> Lines<Make> {
     pub fn new(count: u64, make: Make) -> Result<Self> {
         let mut lines = Lines { make, count, starts: vec![0] };
         let steps = usize::try_from(count.div_ceil(STEP)).map_err(|_| Error::unsupported("more lines than memory"))?;
-        let lengths = (0..steps).into_par_iter().with_min_len(LEAST_STEPS).map_init(Vec::new, |text, step| {
-            lines.make_step(step as u64, text)?;
-            Ok(text.len() as u64)
-        });
-        let lengths = lengths.collect::<Result<Vec<u64>>>()?;
-        let ends = lengths.iter().scan(0, |end, length| {
+        let lengths = threads::for_all(steps.div_ceil(STEPS_AT_ONCE), |group| {
+            let (first, mut text) = (group * STEPS_AT_ONCE, Vec::new());
+            let length = |step| lines.make_step(step as u64, &mut text).map(|()| text.len() as u64);
+            (first..steps.min(first + STEPS_AT_ONCE)).map(length).collect::<Result<Vec<u64>>>()
+        })?;
+        let ends = lengths.iter().flatten().scan(0, |end, length| {
             *end += length;
             Some(*end)
         });

@@ -7,8 +7,6 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use rayon::prelude::*;
-
 use super::column::DenseColumn;
 use super::embedding::Embedding;
 use super::pieces::Source;
@@ -20,6 +18,7 @@ use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::error::{Error, Locate, Result};
 use crate::read::{Batches, Decoding, Fetcher, Output};
+use crate::threads;
 
 /// Cells between checkpoints.
 const BLOCK: u64 = 4096;
@@ -254,10 +253,9 @@ impl DenseVarColumn {
             return Ok(known);
         }
         let blocks = self.cells.cells().div_ceil(BLOCK);
-        let sums: Vec<u64> = (0..blocks)
-            .into_par_iter()
-            .map(|block| Ok(self.values_of_block(block)?.lengths.iter().sum()))
-            .collect::<Result<_>>()?;
+        let blocks = usize::try_from(blocks).map_err(|_| Error::unsupported("more cells than memory"))?;
+        let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
+        let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
         let mut checkpoints = Vec::with_capacity(sums.len() + 1);
         let mut offset = 0u64;
         checkpoints.push(0);
