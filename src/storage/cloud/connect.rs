@@ -1,6 +1,5 @@
 //! From the name of a bucket and the settings to a client of it: where it is, and who asks.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +18,7 @@ use serde_json::Value;
 use super::super::secret::{read_private, warn_if_open};
 use super::address;
 use super::credentials::is_sendable;
+use super::environment::{configured, file, variable};
 use super::profile::Profile;
 use super::traffic::{CountingConnector, Traffic};
 use crate::error::{Error, Result};
@@ -87,7 +87,9 @@ pub fn connect(
 fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic: &Arc<Traffic>) -> Result<Connection> {
     let settings = &options.settings;
     let is_anonymous = options.anonymous || settings.flag("vfs.s3.no_sign_request") == Some(true);
-    let mut builder = AmazonS3Builder::from_env().with_bucket_name(&bucket.bucket);
+    let builder = AmazonS3Builder::new();
+    let mut builder = configured(builder, "AWS_", |builder, key, value| builder.with_config(key, value));
+    builder = builder.with_bucket_name(&bucket.bucket);
     let profile = Profile::load()?;
     // The environment comes before the profile's keys, and the settings before both.
     let has_keys = |builder: &AmazonS3Builder| {
@@ -117,7 +119,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
     let said = region
         .or(settings.text("vfs.s3.region"))
         .map(str::to_owned)
-        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Region).filter(|region| !region.is_empty()))
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Region))
         .or_else(|| variable("AWS_DEFAULT_REGION"))
         .or_else(|| profile.text("region"));
     let (region, is_said) = said.map_or((USUAL_REGION.to_owned(), false), |region| (region, true));
@@ -193,7 +195,12 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
 
 fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
     let settings = &options.settings;
-    let mut builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&bucket.bucket);
+    let mut builder = GoogleCloudStorageBuilder::new();
+    if let Some(file) = variable("SERVICE_ACCOUNT") {
+        builder = builder.with_service_account_path(file);
+    }
+    builder = configured(builder, "GOOGLE_", |builder, key, value| builder.with_config(key, value));
+    builder = builder.with_bucket_name(&bucket.bucket);
     let mut client = client_options(options.io_timeout, [None, settings.number("vfs.gcs.request_timeout_ms")]);
     let emulator = variable("CLOUD_STORAGE_EMULATOR_ENDPOINT").or_else(|| variable("STORAGE_EMULATOR_HOST"));
     let endpoint = settings.text("vfs.gcs.endpoint").map(|endpoint| with_scheme(endpoint, "https"));
@@ -238,7 +245,7 @@ fn check_key_file(builder: &GoogleCloudStorageBuilder) -> Result<()> {
     let named = [GoogleConfigKey::ServiceAccount, GoogleConfigKey::ApplicationCredentials]
         .iter()
         .find_map(|key| builder.get_config_value(key).map(PathBuf::from));
-    let Some(file) = named.or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(OF_GCLOUD))) else {
+    let Some(file) = named.or_else(|| file("HOME").map(|home| home.join(OF_GCLOUD))) else {
         return Ok(());
     };
     // What cannot be read the client itself says.
@@ -268,7 +275,12 @@ fn check_address(address: Option<String>, origin: &str) -> Result<()> {
 
 fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
     let settings = &options.settings;
-    let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(&bucket.bucket);
+    let builder = MicrosoftAzureBuilder::new();
+    let mut builder = configured(builder, "AZURE_", |builder, key, value| builder.with_config(key, value));
+    if let Some(endpoint) = variable("IDENTITY_ENDPOINT") {
+        builder = builder.with_msi_endpoint(endpoint);
+    }
+    builder = builder.with_container_name(&bucket.bucket);
     let connection = variable("AZURE_STORAGE_CONNECTION_STRING").unwrap_or_default();
     let of_connection = |name: &str| {
         let parts = connection.split(';').filter_map(|part| part.split_once('='));
@@ -381,10 +393,6 @@ pub(super) fn escaped(text: &str) -> String {
 
 fn with_scheme(endpoint: &str, scheme: &str) -> String {
     if endpoint.contains("://") { endpoint.to_owned() } else { format!("{scheme}://{endpoint}") }
-}
-
-fn variable(name: &str) -> Option<String> {
-    env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn refused(bucket: &BucketName, error: &object_store::Error) -> Error {

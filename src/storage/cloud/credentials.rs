@@ -1,6 +1,5 @@
 //! Credentials that end, and those that the token service of AWS gives for a role.
 
-use std::env;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use super::address;
 use super::connect::escaped;
+use super::environment::variable;
 use crate::storage::uri::is_name;
 
 /// Credentials that expire so soon are fetched anew.
@@ -80,7 +80,7 @@ pub struct Role<'a> {
 impl Role<'_> {
     /// Asks the token service (STS, `AssumeRole`) for credentials of the role, as somebody who may take it.
     pub async fn assume(&self, taker: &Credentials) -> Result<Credentials, String> {
-        let service = env::var("AWS_ENDPOINT_URL_STS").ok().filter(|url| !url.is_empty());
+        let service = variable("AWS_ENDPOINT_URL_STS");
         let service = service.unwrap_or_else(|| format!("https://sts.{}.amazonaws.com", self.region));
         let mut url = format!(
             "{}/?Action=AssumeRole&Version=2011-06-15&RoleArn={}&RoleSessionName={}",

@@ -19,6 +19,7 @@ mod address;
 mod connect;
 mod credentials;
 mod disk_cache;
+mod environment;
 mod failure;
 mod pins;
 mod profile;

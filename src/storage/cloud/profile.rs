@@ -1,7 +1,6 @@
 //! Profiles of AWS: `~/.aws/config` and `~/.aws/credentials`, and what they lead to.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use tokio::sync::Mutex;
 use super::super::secret::{read_private, warn_if_open};
 use super::connect::{USUAL_REGION, escaped};
 use super::credentials::{self, Credentials, Role};
+use super::environment::{file, variable};
 use crate::error::{Error, Result};
 
 /// A file of profiles has some kilobytes; more than this is something else.
@@ -54,12 +54,10 @@ impl Profile {
     /// # Errors
     /// [`Error::Usage`] where the profile that `AWS_PROFILE` names is in none of the files.
     pub fn load() -> Result<Self> {
-        let folder = env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws")).unwrap_or_default();
-        let file = |variable: &str, name: &str| env::var_os(variable).map_or_else(|| folder.join(name), PathBuf::from);
-        let (config, credentials) =
-            (file("AWS_CONFIG_FILE", "config"), file("AWS_SHARED_CREDENTIALS_FILE", "credentials"));
-        let chosen = env::var("AWS_PROFILE").or_else(|_| env::var("AWS_DEFAULT_PROFILE")).ok();
-        let chosen = chosen.filter(|name| !name.is_empty());
+        let folder = file("HOME").map(|home| home.join(".aws")).unwrap_or_default();
+        let config = file("AWS_CONFIG_FILE").unwrap_or_else(|| folder.join("config"));
+        let credentials = file("AWS_SHARED_CREDENTIALS_FILE").unwrap_or_else(|| folder.join("credentials"));
+        let chosen = variable("AWS_PROFILE").or_else(|| variable("AWS_DEFAULT_PROFILE"));
         let name = chosen.as_deref().unwrap_or("default");
         match Profile::of_texts(name, &text_of(&config), &text_of(&credentials), &folder) {
             Some(profile) => Ok(profile),
@@ -269,7 +267,7 @@ async fn of_single_sign_on(
     token: &str,
 ) -> std::result::Result<Credentials, String> {
     let portal =
-        env::var("AWS_ENDPOINT_URL_SSO").unwrap_or_else(|_| format!("https://portal.sso.{region}.amazonaws.com"));
+        variable("AWS_ENDPOINT_URL_SSO").unwrap_or_else(|| format!("https://portal.sso.{region}.amazonaws.com"));
     let url = format!(
         "{}/federation/credentials?account_id={}&role_name={}",
         portal.trim_end_matches('/'),
