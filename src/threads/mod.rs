@@ -11,7 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle, scope};
 
+use crate::address_space;
 use team::Team;
+
+/// What a thread takes where the address space is limited: a stack of 2 MiB, and what the standard library has it allocate
+/// as it begins, which ends the process where it cannot be had.
+const ADDRESSES: u64 = 3 << 20;
 
 /// Those that decode, beside whoever asks for something.
 static TEAM: Team = Team::new();
@@ -24,7 +29,16 @@ pub fn start<T: Send + 'static>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
+    has_room()?;
     Builder::new().name(name.into()).spawn(work)
+}
+
+/// Whether a limit of address space leaves room for another thread.
+fn has_room() -> io::Result<()> {
+    match address_space::left() {
+        Some(left) if left < ADDRESSES => Err(io::ErrorKind::OutOfMemory.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Has so many threads decode at the same time, each of which is one that asks or helps. To be called once, before
@@ -59,7 +73,7 @@ pub fn possible(wanted: usize) -> usize {
     let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
     let wait = || {
         let gate = Arc::clone(&gate);
-        Builder::new().spawn(move || drop(gate.lock()))
+        has_room().and_then(|()| Builder::new().spawn(move || drop(gate.lock())))
     };
     let threads: Vec<_> = (0..wanted).map_while(|_| wait().ok()).collect();
     drop(closed);
@@ -72,7 +86,7 @@ pub fn possible(wanted: usize) -> usize {
 /// Does `work` while another thread, where there can be one, does something `beside` it.
 pub fn with<T>(name: &str, beside: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
     scope(|scope| {
-        let _ = Builder::new().name(name.to_owned()).spawn_scoped(scope, beside);
+        let _ = has_room().and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, beside));
         work()
     })
 }
@@ -114,7 +128,7 @@ pub fn map_waiting<T, R: Send>(
     in_order(items, work, |run| {
         scope(|scope| {
             for _ in 1..threads {
-                let _ = Builder::new().name(name.to_owned()).spawn_scoped(scope, run);
+                let _ = has_room().and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, run));
             }
             run();
         });
