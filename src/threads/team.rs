@@ -7,10 +7,12 @@
 use std::io;
 use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Threads that help, and the work that they may help with. They end with the process.
 pub struct Team {
+    helpers: AtomicUsize,
     state: Mutex<State>,
     offered: Condvar,
 }
@@ -18,8 +20,7 @@ pub struct Team {
 #[derive(Default)]
 struct State {
     offers: Vec<Offer>,
-    /// Helpers, and those of them that wait for an offer.
-    helpers: usize,
+    /// How many helpers wait for an offer.
     idle: usize,
 }
 
@@ -50,7 +51,8 @@ struct Within {
 impl Team {
     /// A team of nobody yet.
     pub const fn new() -> Self {
-        Team { state: Mutex::new(State { offers: Vec::new(), helpers: 0, idle: 0 }), offered: Condvar::new() }
+        let state = Mutex::new(State { offers: Vec::new(), idle: 0 });
+        Team { helpers: AtomicUsize::new(0), state, offered: Condvar::new() }
     }
 
     /// Has another thread help.
@@ -58,15 +60,14 @@ impl Team {
     /// # Errors
     /// Where the system lets us have no other.
     pub fn grow(&'static self) -> io::Result<()> {
-        let number = lock(&self.state).helpers;
-        super::start(format!("decode-{number}"), || self.help())?;
-        lock(&self.state).helpers += 1;
+        super::start(format!("decode-{}", self.helpers()), || self.help())?;
+        self.helpers.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     /// How many threads help.
     pub fn helpers(&self) -> usize {
-        lock(&self.state).helpers
+        self.helpers.load(Ordering::Relaxed)
     }
 
     /// Calls `work` on this thread, and at the same time on up to `most` of those that have nothing to do. It is to
@@ -75,18 +76,17 @@ impl Team {
     /// # Panics
     /// Where `work` does, on whichever thread.
     pub fn share(&self, most: usize, work: &(dyn Fn() + Sync)) {
+        let room = most.min(self.helpers());
+        if room == 0 {
+            return work();
+        }
         // SAFETY: only the lifetime changes. `work` is reached through an offer alone. A helper enters it under the lock
         // under which offers are made and taken back, and counts itself in before it gives that lock up; this function
         // does not return, nor unwind, before the offer is taken back and the count is zero. What is between is `work`
         // itself, whose panic is caught, and locks and lists of this module, which do not panic.
         let shared = unsafe { transmute::<&(dyn Fn() + Sync), Work>(work) };
-        let mut state = lock(&self.state);
-        let room = most.min(state.helpers);
-        if room == 0 {
-            drop(state);
-            return work();
-        }
         let helped = Arc::<Helped>::default();
+        let mut state = lock(&self.state);
         state.offers.push(Offer { work: shared, helped: Arc::clone(&helped), room });
         self.wake_one(&state);
         drop(state);
@@ -148,7 +148,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use std::collections::BTreeMap;
     use std::sync::Barrier;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread::{scope, yield_now};
 
     use super::*;
