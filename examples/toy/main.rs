@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use tilefs::error::Result;
-use tilefs::fuse::{Access, Mount, MountOptions, Signals, background, serve};
+use tilefs::fuse::background::{self, Side};
+use tilefs::fuse::{Access, Mount, MountOptions, Signals, serve};
 
 mod tree;
 
@@ -18,14 +19,15 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     env_logger::init();
-    if has("--background") && !background::is_server() {
-        return match background::start() {
-            Ok(()) => ExitCode::SUCCESS,
+    if has("--background") {
+        match background::start() {
+            Ok(Side::Server) => {}
+            Ok(Side::Starter) => return ExitCode::SUCCESS,
             Err((status, error)) => {
                 eprintln!("toy: {error}");
-                ExitCode::from(status)
+                return ExitCode::from(status);
             }
-        };
+        }
     }
     let mut options = MountOptions::new(std::env::var("TOY_SOURCE").unwrap_or("/toy, for testing".into()));
     options.access = if has("--allow-other") { Access::Everyone } else { Access::Owner };
@@ -49,9 +51,6 @@ fn main() -> ExitCode {
 }
 
 fn run(mountpoint: &Path, options: &MountOptions) -> Result<()> {
-    if background::is_server() {
-        background::leave_terminal();
-    }
     let signals = Signals::hold()?;
     signals.wait();
     let mount = Mount::new(tree::root(&Arc::default()), mountpoint, options)?;

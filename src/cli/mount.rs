@@ -10,7 +10,9 @@ use clap::Args;
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, log, service};
-use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals, background};
+use tilefs::fuse::background::{self, Side};
+use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
+use tilefs::storage::make_room_for_files;
 use tilefs::threads;
 use tilefs::tree::{self, Links};
 
@@ -105,11 +107,10 @@ impl Mount {
         if self.is_foreground() {
             return self.serve();
         }
-        if !background::is_server() {
-            return background::start().map_err(|(status, message)| Failure { status, message });
+        match background::start().map_err(|(status, message)| Failure { status, message })? {
+            Side::Starter => Ok(()),
+            Side::Server => self.serve(),
         }
-        background::leave_terminal();
-        self.serve()
     }
 
     pub fn is_foreground(&self) -> bool {
@@ -141,7 +142,9 @@ impl Mount {
             log::to_file(path)
                 .map_err(|error| Failure::failed(format!("cannot write the log to {}: {error}", path.display())))?;
         }
-        // Before anything starts threads, which all must hold the signals back.
+        // Before anything starts threads: a table of files that they share grows slowly, and a new process has a small
+        // one; and all of them must hold the signals back.
+        make_room_for_files();
         let signals = Signals::hold()?;
         let mut options = self.opening.options(self.slices.as_slice())?;
         // Others would be shown what only this user may read.
@@ -171,7 +174,7 @@ impl Mount {
         signals.wait();
         let mount = fuse::Mount::new(tree, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());
-        if background::is_server() && !self.is_foreground() {
+        if background::is_server() {
             if background::report_success().is_err() {
                 // Whoever started this is gone, as after ctrl-C. The drop of the mount unmounts.
                 return Ok(());

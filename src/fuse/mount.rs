@@ -22,7 +22,7 @@ use crate::address_space;
 use crate::error::{Error, Result};
 use crate::read_ahead::{self, ReadAhead};
 use crate::statistics;
-use crate::threads;
+use crate::threads::{self, Probe};
 use crate::tree::Tree;
 
 /// How far the kernel reads ahead, where we may tell it; its default is 128. Enough that a reader seldom waits for a
@@ -125,11 +125,12 @@ fn default_threads(cores: usize) -> usize {
     (2 * cores).clamp(4, 32)
 }
 
-/// How many threads shall take requests: as many as wanted, or as the limits of this process allow.
+/// How many threads shall take requests: as many as wanted, or as the limits of this process allow. With those that
+/// showed it, which are to be gone before others start.
 ///
 /// # Errors
 /// In one line, where there can be too few.
-fn threads_for(options: &MountOptions) -> std::result::Result<usize, String> {
+fn threads_for(options: &MountOptions) -> std::result::Result<(usize, Probe), String> {
     // One of them only takes requests; see there.
     let wanted = options.threads.max(1) + 1;
     let others = OTHER_THREADS + if options.refresh.is_some() { REFRESHING } else { 0 };
@@ -146,7 +147,8 @@ fn threads_for(options: &MountOptions) -> std::result::Result<usize, String> {
         ));
     }
     // A session whose threads start only in part cannot be ended.
-    let threads = threads::possible(affordable + others).saturating_sub(others);
+    let probe = Probe::new(affordable + others);
+    let threads = probe.threads().saturating_sub(others);
     if threads < LEAST_THREADS {
         let reason = "the system does not let this process have enough threads; raise its limit of processes \
                       (`ulimit -u`)";
@@ -155,7 +157,7 @@ fn threads_for(options: &MountOptions) -> std::result::Result<usize, String> {
     if threads < wanted {
         log::warn!("only {} threads instead of {} can be started", threads - 1, wanted - 1);
     }
-    Ok(threads)
+    Ok((threads, probe))
 }
 
 /// A mounted tree. Dropping it unmounts, lazily where it is in use.
@@ -186,9 +188,9 @@ impl Mount {
     /// # Errors
     /// [`Error::Mount`], in one line with what to do; nothing is left mounted then.
     pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
-        let path = mountpoint::prepare(mountpoint, &options.source)?;
         let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
-        let threads = threads_for(options).map_err(fail)?;
+        let (threads, probe) = threads_for(options).map_err(fail)?;
+        let path = mountpoint::prepare(mountpoint, &options.source)?;
         let device = attach::attach(&path, &source_name(&options.source), options.access, &options.selinux_labels)
             .map_err(fail)?;
         // From here on every way out unmounts: by the drop of this.
@@ -202,6 +204,7 @@ impl Mount {
             server: OnceLock::new(),
             refreshing: OnceLock::new(),
         };
+        drop(probe);
         let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
         let requests = Arc::clone(&mount.requests);
         let (crowded, told) = mpsc::sync_channel(1);

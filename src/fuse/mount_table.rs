@@ -36,7 +36,12 @@ pub fn read() -> Vec<Mounted> {
 /// The topmost mount at exactly this path, which must be absolute and free of links. A place where an automounter
 /// waits counts as free.
 pub fn at(mountpoint: &Path) -> Option<Mounted> {
-    read().into_iter().rfind(|mounted| mounted.mountpoint == mountpoint && mounted.kind != "autofs")
+    topmost(&read(), mountpoint).cloned()
+}
+
+/// As [`at`], in a table that was read.
+pub fn topmost<'a>(table: &'a [Mounted], mountpoint: &Path) -> Option<&'a Mounted> {
+    table.iter().rfind(|mounted| mounted.mountpoint == mountpoint && mounted.kind != "autofs")
 }
 
 /// Whether a file system with this device number is attached at this path.

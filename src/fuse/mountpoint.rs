@@ -77,13 +77,15 @@ pub fn prepare(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
 /// Where a folder on the way is missing or closed.
 pub fn absolute(mountpoint: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(mountpoint)?;
+    let table = mount_table::read();
+    let is_mounted = |path: &Path| mount_table::topmost(&table, path).is_some();
     for _ in 0..MOST_LINKS {
-        if mount_table::at(&path).is_some() {
+        if is_mounted(&path) {
             return Ok(path);
         }
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return fs::canonicalize(path) };
         path = fs::canonicalize(parent)?.join(name);
-        if mount_table::at(&path).is_some() {
+        if is_mounted(&path) {
             return Ok(path);
         }
         match fs::read_link(&path) {

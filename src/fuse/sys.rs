@@ -5,17 +5,42 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_int};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use rustix::process::Pid;
 
 /// Whether a thread, by the number that the kernel gives it, is one of this process.
 pub fn is_own_thread(thread: u32) -> bool {
     let Ok(thread) = libc::pid_t::try_from(thread) else { return false };
     // SAFETY: getpid takes nothing and cannot fail; signal 0 is sent to nobody, the kernel only looks for the thread.
     thread > 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } == 0
+}
+
+/// Where [`fork`] goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Process {
+    /// In the process that was there before; the other one has this number.
+    Parent(Pid),
+    /// In the new one.
+    Child,
+}
+
+/// Makes a second process, with a copy of the memory of this one and with its open files.
+///
+/// # Errors
+/// Where the system refuses; where this process has other threads, whose locks nobody would open in the copy.
+pub fn fork() -> io::Result<Process> {
+    if fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("this one has threads already"));
+    }
+    // SAFETY: no other thread is there to hold a lock or to change memory while it is copied.
+    let child = unsafe { libc::fork() };
+    check(child)?;
+    Ok(Pid::from_raw(child).map_or(Process::Child, Process::Parent))
 }
 
 /// What a file system says when it is asked to open a folder.
@@ -135,6 +160,15 @@ mod tests {
             assert!(Instant::now() < deadline, "it has ended");
             thread::yield_now();
         }
+    }
+
+    #[test]
+    fn a_process_with_threads_is_not_copied() {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let other = thread::spawn(move || ended.recv().is_err());
+        assert!(fork().unwrap_err().to_string().contains("threads"));
+        drop(end);
+        assert!(other.join().unwrap());
     }
 
     #[test]

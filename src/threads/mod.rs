@@ -67,20 +67,35 @@ pub fn decoding() -> usize {
     TEAM.helpers() + 1
 }
 
-/// How many of `wanted` threads can be there at the same time: a limit of processes is met when a thread starts.
-pub fn possible(wanted: usize) -> usize {
-    let gate = Arc::new(Mutex::new(()));
-    let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
-    let wait = || {
-        let gate = Arc::clone(&gate);
-        has_room().and_then(|()| Builder::new().spawn(move || drop(gate.lock())))
-    };
-    let threads: Vec<_> = (0..wanted).map_while(|_| wait().ok()).collect();
-    drop(closed);
-    let possible = threads.len();
-    // They do nothing, and so do not panic.
-    threads.into_iter().for_each(|thread| drop(thread.join()));
-    possible
+/// Threads that only show how many there can be at the same time: a limit of processes is met when a thread starts. They
+/// end by themselves; dropping this waits until they have.
+pub struct Probe(Vec<JoinHandle<()>>);
+
+impl Probe {
+    /// Starts so many threads, or as many as the system lets us have.
+    pub fn new(wanted: usize) -> Self {
+        let gate = Arc::new(Mutex::new(()));
+        let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = || {
+            let gate = Arc::clone(&gate);
+            has_room().and_then(|()| Builder::new().spawn(move || drop(gate.lock())))
+        };
+        let threads = (0..wanted).map_while(|_| wait().ok()).collect();
+        drop(closed);
+        Probe(threads)
+    }
+
+    /// How many there were.
+    pub fn threads(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        // They do nothing, and so do not panic.
+        self.0.drain(..).for_each(|thread| drop(thread.join()));
+    }
 }
 
 /// Does `work` while another thread, where there can be one, does something `beside` it.
@@ -201,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_few_threads_are_possible() {
-        assert_eq!(possible(0), 0);
-        assert_eq!(possible(5), 5);
+        assert_eq!(Probe::new(0).threads(), 0);
+        assert_eq!(Probe::new(5).threads(), 5);
     }
 }
