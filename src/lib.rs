@@ -37,3 +37,4 @@ pub mod statistics;
 pub mod storage;
 pub mod threads;
 pub mod tree;
+pub mod vectors;

@@ -16,6 +16,9 @@ const LEAST: usize = 4 << 10;
 /// the kernel has done already.)
 const LARGE: usize = 1 << 20;
 
+/// The size of a page, or of a part of one.
+const PAGE: usize = 4 << 10;
+
 /// How many unused buffers are looked at for one that fits.
 const LOOKED_AT: usize = 16;
 
@@ -41,7 +44,7 @@ pub struct Buffer {
 impl Buffers {
     /// A buffer of `length` bytes that hold anything: for a caller who sets all of them.
     pub fn get(self: &Arc<Self>, length: usize) -> Buffer {
-        let mut bytes = self.take(length).unwrap_or_else(|| vec![0; length]);
+        let mut bytes = self.take(length).unwrap_or_else(|| fresh(length));
         bytes.resize(length, 0);
         Buffer { bytes, home: Arc::clone(self) }
     }
@@ -95,6 +98,14 @@ impl Buffers {
         drop(unused);
         drop(freed);
     }
+}
+
+/// Memory that was not in use before, each page of which is touched: a fault of this program holds up nobody, while one
+/// that the kernel meets as it reads a file into a page takes the lock of the whole address space.
+fn fresh(length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    bytes.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+    bytes
 }
 
 impl Buffer {

@@ -15,7 +15,7 @@ mod buffer;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use foldhash::fast::RandomState;
 use lru::LruCache;
@@ -71,8 +71,7 @@ struct Shard<K, V: ?Sized> {
 
 /// A value being made, and the readers that wait for it.
 pub struct Flight<V: ?Sized> {
-    outcome: Mutex<Option<Result<Arc<V>>>>,
-    ended: Condvar,
+    outcome: OnceLock<Result<Arc<V>>>,
 }
 
 /// A cache of values by keys. Its memory is bounded by the budget plus the values that readers hold at the moment.
@@ -204,7 +203,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             return Lookup::Ready(value);
         }
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
-        let flight = Arc::new(Flight { outcome: Mutex::new(None), ended: Condvar::new() });
+        let flight = Arc::new(Flight { outcome: OnceLock::new() });
         shard.recent.insert(key, Slot::Loading(flight.clone()));
         let returned = shard.ghosts.pop(&key).is_some();
         Lookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
@@ -308,8 +307,8 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
     }
 
     fn tell(&mut self, outcome: Result<Arc<V>>) {
-        *lock(&self.flight.outcome) = Some(outcome);
-        self.flight.ended.notify_all();
+        // Which is done once: a settled promise tells nothing more.
+        let _ = self.flight.outcome.set(outcome);
         self.settled = true;
     }
 }
@@ -329,13 +328,7 @@ impl<V: ?Sized> Flight<V> {
     /// # Errors
     /// That thread's.
     pub fn wait(&self) -> Result<Arc<V>> {
-        let mut outcome = lock(&self.outcome);
-        loop {
-            match &*outcome {
-                Some(result) => return result.clone(),
-                None => outcome = self.ended.wait(outcome).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
+        self.outcome.wait().clone()
     }
 }
 

@@ -1,17 +1,23 @@
 //! How many threads decode at once, and how much they have decoded.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::statistics::{Counter, Statistic, Stopwatch, Value};
 
 /// Permits to decode. Whoever has one does not wait for anything, so that each comes back soon.
 pub struct Permits {
-    free: Mutex<usize>,
+    left: Mutex<Left>,
     returned: Condvar,
     decode_time: Stopwatch,
     stored_bytes: Counter,
     decoded_bytes: Counter,
+}
+
+struct Left {
+    permits: usize,
+    /// How many threads wait for one: to wake them is a system call, even where there are none.
+    waiting: usize,
 }
 
 /// A permit, given back when it is dropped.
@@ -24,7 +30,7 @@ impl Permits {
     /// At least one.
     pub fn new(count: usize) -> Self {
         Permits {
-            free: Mutex::new(count.max(1)),
+            left: Mutex::new(Left { permits: count.max(1), waiting: 0 }),
             returned: Condvar::new(),
             decode_time: Stopwatch::default(),
             stored_bytes: Counter::default(),
@@ -34,12 +40,19 @@ impl Permits {
 
     /// A permit, as soon as one is free.
     pub fn take(&self) -> Permit<'_> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        while *free == 0 {
-            free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left();
+        while left.permits == 0 {
+            left.waiting += 1;
+            left = self.returned.wait(left).unwrap_or_else(PoisonError::into_inner);
+            left.waiting -= 1;
         }
-        *free -= 1;
+        left.permits -= 1;
+        drop(left);
         Permit { permits: self, since: Instant::now() }
+    }
+
+    fn left(&self) -> MutexGuard<'_, Left> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts bytes that were decoded, and the stored ones that they came from.
@@ -72,8 +85,11 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.permits.decode_time.add(self.since.elapsed());
-        *self.permits.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.permits.returned.notify_one();
+        let mut left = self.permits.left();
+        left.permits += 1;
+        if left.waiting > 0 {
+            self.permits.returned.notify_one();
+        }
     }
 }
 
@@ -101,7 +117,9 @@ mod tests {
             }
         });
         assert!((2..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
-        assert_eq!(*permits.free.lock().unwrap(), 3);
+        let left = permits.left();
+        assert_eq!((left.permits, left.waiting), (3, 0));
+        drop(left);
         assert!(!permits.decode_time.get().is_zero());
     }
 }

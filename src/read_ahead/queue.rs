@@ -17,7 +17,9 @@ const URGENT: u64 = 2 << 20;
 #[derive(Default)]
 pub struct Queue {
     state: Mutex<State>,
-    changed: Condvar,
+    added: Condvar,
+    /// What a worker waits for that rests.
+    is_urgent: Condvar,
     ended: Condvar,
 }
 
@@ -67,15 +69,19 @@ impl Queue {
             state.waiting.push(Job { reader: Arc::clone(reader), range, generation, due });
             due = due.saturating_add(length);
         }
+        self.wake_resting(&state);
         drop(state);
-        self.changed.notify_all();
+        self.added.notify_all();
     }
 
     /// To be called when a reader has come further: something may have become urgent.
     pub fn look(&self) {
-        let state = self.lock();
+        self.wake_resting(&self.lock());
+    }
+
+    fn wake_resting(&self, state: &State) {
         if state.resting > 0 && state.waiting.iter().any(|job| job.slack() < URGENT) {
-            self.changed.notify_all();
+            self.is_urgent.notify_all();
         }
     }
 
@@ -96,8 +102,9 @@ impl Queue {
             if let Some(number) = first.filter(|&number| !rests || state.waiting[number].slack() < URGENT) {
                 return Some(state.waiting.swap_remove(number));
             }
+            let changed = if rests { &self.is_urgent } else { &self.added };
             state.resting += usize::from(rests);
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             state.resting -= usize::from(rests);
         }
     }
@@ -118,7 +125,8 @@ impl Queue {
         let mut state = self.lock();
         state.is_closed = true;
         state.waiting.clear();
-        self.changed.notify_all();
+        self.added.notify_all();
+        self.is_urgent.notify_all();
         drop(self.ended.wait_timeout_while(state, patience, |state| state.workers > 0));
     }
 

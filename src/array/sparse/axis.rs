@@ -6,6 +6,7 @@ use crate::error::{Error, Locate, Result};
 use crate::format::datatype::{Datatype, Kind};
 use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::Dimension;
+use crate::vectors::in_wide_vectors;
 
 /// How to place a dimension's coordinates.
 #[derive(Debug, Clone)]
@@ -287,10 +288,10 @@ fn outside<const SIZE: usize>(bytes: &[u8], low: u64, last: u64, parse: impl Fn(
     let position = |value: &[u8; SIZE]| parse(*value).wrapping_sub(low);
     // Without a way out early several values are taken at a time. Below 2^63 a difference tells by its sign what is less,
     // which processors without instructions for 64-bit comparisons can do for several, too.
-    let is_any = match last < SIGN {
+    let is_any = in_wide_vectors(|| match last < SIGN {
         true => values.iter().map(&position).fold(0, |any, at| any | at | last.wrapping_sub(at)) >= SIGN,
         false => values.iter().map(&position).fold(0, u64::max) > last,
-    };
+    });
     if is_any { values.iter().position(|value| position(value) > last) } else { None }
 }
 
