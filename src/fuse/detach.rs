@@ -15,6 +15,10 @@ use crate::error::{Error, Result};
 /// How long to wait for an unmounted name to leave the mount table.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long nobody who can be seen may be in the way: who asks of what kind a mount is, and a program that just started
+/// another one while it had a file open, use it for so long that it is busy.
+const MOMENT: Duration = Duration::from_millis(500);
+
 /// How many processes in the way are named.
 const MAX_NAMED: usize = 5;
 
@@ -53,15 +57,20 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
         }
         None => return Err(fail("nothing is mounted here".into())),
     };
-    match detach(&path, how) {
-        Ok(()) => {}
-        Err(Refusal::Busy) => {
-            return Err(fail(format!(
+    let start = Instant::now();
+    while let Err(refusal) = detach(&path, how) {
+        let reason = match (refusal, processes_in(&path)) {
+            (Refusal::Busy, processes) if processes.is_empty() && start.elapsed() < MOMENT => {
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            }
+            (Refusal::Busy, processes) => format!(
                 "in use by {}; let go of it, or take the mount away under it with `tilefs umount --lazy`",
-                users(&path)
-            )));
-        }
-        Err(Refusal::Other(reason)) => return Err(fail(reason)),
+                in_words(&processes)
+            ),
+            (Refusal::Other(reason), _) => reason,
+        };
+        return Err(fail(reason));
     }
     let start = Instant::now();
     while mount_table::holds(&path, &mounted.device) {
@@ -115,6 +124,11 @@ fn detach_with_helper(mountpoint: &Path, how: Detach) -> std::result::Result<(),
 /// The processes that work in a mount, in words: `bash (process 123), od (process 456)`. Those of other users
 /// cannot be seen.
 pub fn users(mountpoint: &Path) -> String {
+    in_words(&processes_in(mountpoint))
+}
+
+/// The processes that work in a mount, by their numbers, with their names.
+fn processes_in(mountpoint: &Path) -> Vec<(u32, String)> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut users: Vec<(u32, String)> = processes
         .filter_map(|entry| {
@@ -126,6 +140,10 @@ pub fn users(mountpoint: &Path) -> String {
         })
         .collect();
     users.sort_unstable();
+    users
+}
+
+fn in_words(users: &[(u32, String)]) -> String {
     let more = users.len().saturating_sub(MAX_NAMED);
     let mut names: Vec<String> =
         users.iter().take(MAX_NAMED).map(|(id, name)| format!("{name} (process {id})")).collect();

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use tilefs::fuse::{self, Detach, Mount, MountOptions};
 
@@ -97,6 +98,27 @@ fn a_mount_in_use_loses_its_name_and_serves_its_users_to_the_end() {
     let (status, errors) = exit_status(&mut server);
     assert_eq!(status, Some(0));
     assert!(errors.contains("in use by"), "{errors}");
+}
+
+#[test]
+fn who_is_in_the_way_for_a_moment_is_waited_for() {
+    let _watchdog = Watchdog::start("who_is_in_the_way_for_a_moment_is_waited_for");
+    if !can_mount() || !is_root() {
+        skipped("only root can mount something within");
+        return;
+    }
+    let place = Place::new();
+    let mut server = serve(&place);
+    // A mount within it keeps it busy, and is no process that could be named.
+    let within = place.path().join("many");
+    assert!(Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&within).output().unwrap().status.success());
+    let going = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        assert!(Command::new("umount").arg(&within).output().unwrap().status.success());
+    });
+    fuse::unmount(place.path(), Detach::WhenIdle).unwrap();
+    going.join().unwrap();
+    assert_eq!(exit_status(&mut server), (Some(0), String::new()));
 }
 
 #[test]
