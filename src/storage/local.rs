@@ -190,11 +190,12 @@ impl Storage for LocalStorage {
 
     fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         let file = self.open(key)?;
-        coalesce(ranges, COALESCING).into_iter().try_for_each(|run| file.read_run(run)).in_file(key)
-    }
-
-    fn read_at(&self, key: &StoreKey, offset: u64, into: &mut [u8]) -> Result<()> {
-        self.open(key)?.read_exact(offset, into).in_file(key)
+        let outcome = match ranges {
+            // Most are small: of the headers of chunks.
+            [range] => file.read_exact(range),
+            _ => coalesce(ranges, COALESCING).into_iter().try_for_each(|run| file.read_run(run)),
+        };
+        outcome.in_file(key)
     }
 
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
@@ -246,21 +247,22 @@ struct LocalFile {
 }
 
 impl LocalFile {
-    /// Fills one range.
-    fn read_exact(&self, offset: u64, into: &mut [u8]) -> Result<()> {
-        let range = ReadRange { offset, into };
-        if range.end() > self.length {
-            return Err(past_end(self.length, &range));
+    /// Fills one range; one of no bytes is anywhere.
+    fn read_exact(&self, range: &mut ReadRange<'_>) -> Result<()> {
+        if range.end() > self.length && !range.into.is_empty() {
+            return Err(past_end(self.length, range));
         }
-        self.file.read_exact_at(range.into, offset).map_err(|error| match error.kind() {
-            // It was shortened since it was opened.
-            io::ErrorKind::UnexpectedEof => Error::damaged("the file is shorter than it was").at(offset),
-            _ => Error::io(error).at(offset),
+        self.file.read_exact_at(range.into, range.offset).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.shortened(range.offset),
+            _ => Error::io(error).at(range.offset),
         })
     }
 
     /// Fills ranges that are near each other, in the order of their offsets, with as few system calls as can be.
     fn read_run(&self, run: &mut [ReadRange<'_>]) -> Result<()> {
+        if let [range] = run {
+            return self.read_exact(range);
+        }
         let Some(start) = run.first().map(|range| range.offset) else { return Ok(()) };
         if let Some(past) = run.iter().find(|range| range.end() > self.length) {
             return Err(past_end(self.length, past));
@@ -284,9 +286,7 @@ impl LocalFile {
     fn fill(&self, mut offset: u64, mut buffers: &mut [IoSliceMut<'_>]) -> Result<()> {
         while !buffers.is_empty() {
             match retry_on_intr(|| preadv(&self.file, buffers, offset)) {
-                Ok(0) => {
-                    return Err(Error::damaged(format!("the file had {} bytes and has fewer", self.length)).at(offset));
-                }
+                Ok(0) => return Err(self.shortened(offset)),
                 Ok(read) => {
                     IoSliceMut::advance_slices(&mut buffers, read);
                     offset += read as u64;
@@ -297,13 +297,18 @@ impl LocalFile {
         Ok(())
     }
 
+    /// It was shortened since it was opened.
+    fn shortened(&self, offset: u64) -> Error {
+        Error::damaged(format!("the file had {} bytes and has fewer", self.length)).at(offset)
+    }
+
     /// The bytes from `offset`, at most so many, and the length of the file.
     fn read_part(&self, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
         let available = self.length.checked_sub(offset);
         let available = available.ok_or_else(|| past_end(self.length, &ReadRange { offset, into: &mut [] }))?;
         let mut bytes = vec![0; usize::try_from(available).map_or(most, |available| available.min(most))];
         if !bytes.is_empty() {
-            self.read_run(&mut [ReadRange { offset, into: &mut bytes }])?;
+            self.read_exact(&mut ReadRange { offset, into: &mut bytes })?;
         }
         Ok((bytes, self.length))
     }
