@@ -1,7 +1,7 @@
 #![no_main]
 //! The payload of generic tiles, plain and encrypted.
 
-use tilefs::filter::{Key, decode_generic_tile};
+use tilefs::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
 use tilefs::format::pipeline::{Filter, Pipeline};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
@@ -9,5 +9,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let key = Key::parse(tilefs_fuzz::KEY).expect("32 bytes are a key");
     let filters = if flags & 2 == 0 { vec![Filter::Gzip { level: 1 }] } else { Vec::new() };
     let pipeline = Pipeline { max_chunk_size: 65536, filters };
-    let _ = decode_generic_tile(&pipeline, flags & 1 != 0, u64::from(size) << (flags >> 4), persisted, Some(&key));
+    let Ok(decoder) = generic_tile_decoder(&pipeline, flags & 1 != 0, Some(&key)) else { return };
+    let _ = decode_generic_tile(&decoder, u64::from(size) << (flags >> 4), persisted, &mut Scratch::new());
 });

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk};
 use super::context::{Context, IndexKey};
 use crate::error::{Error, Locate, Result};
-use crate::filter::{Decoder, decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
+use crate::filter::{Decoder, Scratch, decode_generic_tile, generic_tile_decoder};
 use crate::format::generic_tile::GenericTileHeader;
 use crate::format::tile::ChunkHeader;
 use crate::memory;
@@ -120,9 +120,15 @@ fn check_chunk(header: &ChunkHeader) -> Result<()> {
     Ok(())
 }
 
-fn decode_chunk(chunk: &StoredChunk, stored: &[u8], decoder: &Decoder, out: &mut [u8]) -> Result<()> {
+fn decode_chunk(
+    chunk: &StoredChunk,
+    stored: &[u8],
+    decoder: &Decoder,
+    out: &mut [u8],
+    scratch: &mut Scratch,
+) -> Result<()> {
     let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
-    decode_generic_chunk(decoder, metadata, data, out).at(chunk.offset)
+    decoder.decode(metadata, data, out, scratch).at(chunk.offset)
 }
 
 /// Reads the header of the generic tile at `offset` of a file.
@@ -175,9 +181,9 @@ fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Resul
             let (start, size) = (all.len(), chunk.header.original as usize);
             memory::resize(&mut all, start.saturating_add(size), "metadata")?;
             let stored = walk.stored(&chunk)?;
-            let permit = context.fetcher.permit();
+            let mut permit = context.fetcher.permit();
             permit.count(stored.len(), size as u64);
-            decode_chunk(&chunk, stored, &decoder, &mut all[start..])?;
+            decode_chunk(&chunk, stored, &decoder, &mut all[start..], permit.scratch())?;
         }
         return Ok(all);
     }
@@ -216,9 +222,10 @@ fn check_claim(header: &GenericTileHeader, expected: u64) -> Result<()> {
 }
 
 fn decode_stored(context: &Context, header: &GenericTileHeader, stored: &[u8]) -> Result<Vec<u8>> {
-    let permit = context.fetcher.permit();
+    let decoder = generic_decoder(context, header)?;
+    let mut permit = context.fetcher.permit();
     permit.count(stored.len(), header.tile_size);
-    decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, stored, context.key.as_deref())
+    decode_generic_tile(&decoder, header.tile_size, stored, permit.scratch())
 }
 
 fn generic_decoder(context: &Context, header: &GenericTileHeader) -> Result<Decoder> {
@@ -325,9 +332,9 @@ impl GenericTile {
     }
 
     fn decode(&self, place: &StoredChunk, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let permit = self.context.fetcher.permit();
+        let mut permit = self.context.fetcher.permit();
         permit.count(stored.len(), out.len() as u64);
-        decode_chunk(place, stored, &self.decoder, out)
+        decode_chunk(place, stored, &self.decoder, out, permit.scratch())
     }
 }
 

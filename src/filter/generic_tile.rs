@@ -1,7 +1,6 @@
 //! The payload of generic tiles, which hold schemas, fragment metadata and all other structures:
 //! chunks like those of any tile, with a pipeline that only ever compresses with GZIP and encrypts.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::chunks::Chunks;
@@ -15,38 +14,38 @@ use crate::format::pipeline::{Filter, Pipeline};
 /// A zlib stream expands to less than this many times its length.
 const MOST_EXPANSION: u64 = 1032;
 
-thread_local! {
-    /// Reused, as states of codecs are large beside the few bytes of most generic tiles.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
-
 /// Decodes what follows the header of a generic tile.
 ///
-/// `tile_size` is the length the header claims, `encrypted` whether it names an encryption. Memory is
-/// bounded by what a zlib stream of the length of `persisted` can hold.
+/// `decoder` is its [`generic_tile_decoder`], `tile_size` the length the header claims. Memory is bounded by what a zlib
+/// stream of the length of `persisted` can hold.
 ///
 /// # Errors
-/// As [`generic_tile_decoder`]; [`Error::Damaged`] if the payload does not decode to exactly `tile_size` bytes.
+/// As [`Decoder::decode`]; [`Error::Damaged`] if the payload does not decode to exactly `tile_size` bytes.
 pub fn decode_generic_tile(
-    pipeline: &Pipeline,
-    encrypted: bool,
+    decoder: &Decoder,
     tile_size: u64,
     persisted: &[u8],
-    key: Option<&Key>,
+    scratch: &mut Scratch,
 ) -> Result<Vec<u8>> {
-    let decoder = generic_tile_decoder(pipeline, encrypted, key)?;
-    SCRATCH.with_borrow_mut(|scratch| decode_chunks(&decoder, tile_size, persisted, scratch))
+    let mut tile = Vec::new();
+    for chunk in Chunks::new(persisted)? {
+        let chunk = chunk?;
+        let start = tile.len();
+        let end = start as u64 + u64::from(chunk.original_bytes);
+        if end > tile_size || u64::from(chunk.original_bytes) > chunk.data.len() as u64 * MOST_EXPANSION {
+            let length = chunk.original_bytes;
+            return Err(Error::damaged(format!("a chunk of {length} bytes in a generic tile of {tile_size}")));
+        }
+        tile.resize(end as usize, 0);
+        decoder.decode(chunk.metadata, chunk.data, &mut tile[start..], scratch)?;
+    }
+    if tile.len() as u64 == tile_size {
+        return Ok(tile);
+    }
+    Err(Error::damaged(format!("a generic tile has {} of {tile_size} bytes", tile.len())))
 }
 
-/// Decodes one chunk of a generic tile into `out`, which has the chunk's original length.
-///
-/// # Errors
-/// As [`Decoder::decode`].
-pub fn decode_generic_chunk(decoder: &Decoder, metadata: &[u8], data: &[u8], out: &mut [u8]) -> Result<()> {
-    SCRATCH.with_borrow_mut(|scratch| decoder.decode(metadata, data, out, scratch))
-}
-
-/// What undoes the filters of a generic tile.
+/// What undoes the filters of a generic tile; `encrypted` is whether its header names an encryption.
 ///
 /// # Errors
 /// [`Error::Key`] if the key is missing, or there is one and the tile is not encrypted, which libtiledb refuses too;
@@ -69,25 +68,6 @@ pub fn generic_tile_decoder(pipeline: &Pipeline, encrypted: bool, key: Option<&K
     Decoder::new(pipeline, &context)
 }
 
-fn decode_chunks(decoder: &Decoder, tile_size: u64, persisted: &[u8], scratch: &mut Scratch) -> Result<Vec<u8>> {
-    let mut tile = Vec::new();
-    for chunk in Chunks::new(persisted)? {
-        let chunk = chunk?;
-        let start = tile.len();
-        let end = start as u64 + u64::from(chunk.original_bytes);
-        if end > tile_size || u64::from(chunk.original_bytes) > chunk.data.len() as u64 * MOST_EXPANSION {
-            let length = chunk.original_bytes;
-            return Err(Error::damaged(format!("a chunk of {length} bytes in a generic tile of {tile_size}")));
-        }
-        tile.resize(end as usize, 0);
-        decoder.decode(chunk.metadata, chunk.data, &mut tile[start..], scratch)?;
-    }
-    if tile.len() as u64 == tile_size {
-        return Ok(tile);
-    }
-    Err(Error::damaged(format!("a generic tile has {} of {tile_size} bytes", tile.len())))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -96,6 +76,11 @@ mod tests {
 
     fn gzip() -> Pipeline {
         Pipeline { max_chunk_size: 65536, filters: vec![Filter::Gzip { level: 1 }] }
+    }
+
+    fn decode(pipeline: &Pipeline, encrypted: bool, size: u64, stored: &[u8], key: Option<&Key>) -> Result<Vec<u8>> {
+        let decoder = generic_tile_decoder(pipeline, encrypted, key)?;
+        decode_generic_tile(&decoder, size, stored, &mut Scratch::new())
     }
 
     fn tile(chunks: &[&[u8]]) -> Vec<u8> {
@@ -115,37 +100,37 @@ mod tests {
     #[test]
     fn chunks_are_put_together() {
         let stored = tile(&[b"first ", b"second"]);
-        assert_eq!(decode_generic_tile(&gzip(), false, 12, &stored, None).unwrap(), b"first second");
+        assert_eq!(decode(&gzip(), false, 12, &stored, None).unwrap(), b"first second");
         let plain = [&[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0][..], b"ab"].concat();
-        assert_eq!(decode_generic_tile(&Pipeline::default(), false, 2, &plain, None).unwrap(), b"ab");
-        assert_eq!(decode_generic_tile(&gzip(), false, 0, &[0; 8], None).unwrap(), b"");
+        assert_eq!(decode(&Pipeline::default(), false, 2, &plain, None).unwrap(), b"ab");
+        assert_eq!(decode(&gzip(), false, 0, &[0; 8], None).unwrap(), b"");
     }
 
     #[test]
     fn lengths_must_agree() {
         let stored = tile(&[b"first ", b"second"]);
         for size in [0, 6, 11, 13, u64::MAX] {
-            assert!(decode_generic_tile(&gzip(), false, size, &stored, None).is_err(), "{size}");
+            assert!(decode(&gzip(), false, size, &stored, None).is_err(), "{size}");
         }
         for cut in 0..stored.len() {
-            assert!(decode_generic_tile(&gzip(), false, 12, &stored[..cut], None).is_err(), "cut at {cut}");
+            assert!(decode(&gzip(), false, 12, &stored[..cut], None).is_err(), "cut at {cut}");
         }
         let mut bomb = tile(&[b"x"]);
         for at in [8, 28] {
             bomb[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
         }
-        assert!(decode_generic_tile(&gzip(), false, u32::MAX.into(), &bomb, None).is_err());
+        assert!(decode(&gzip(), false, u32::MAX.into(), &bomb, None).is_err());
     }
 
     #[test]
     fn keys_are_wanted_and_other_filters_refused() {
         let stored = tile(&[b"x"]);
-        assert!(matches!(decode_generic_tile(&gzip(), true, 1, &stored, None), Err(Error::Key { .. })));
+        assert!(matches!(decode(&gzip(), true, 1, &stored, None), Err(Error::Key { .. })));
         let key = Key::parse(&[1; 32]).unwrap();
-        assert!(decode_generic_tile(&gzip(), false, 1, &stored, None).is_ok());
-        assert!(matches!(decode_generic_tile(&gzip(), false, 1, &stored, Some(&key)), Err(Error::Key { .. })));
-        assert!(decode_generic_tile(&gzip(), true, 1, &stored, Some(&key)).is_err());
+        assert!(decode(&gzip(), false, 1, &stored, None).is_ok());
+        assert!(matches!(decode(&gzip(), false, 1, &stored, Some(&key)), Err(Error::Key { .. })));
+        assert!(decode(&gzip(), true, 1, &stored, Some(&key)).is_err());
         let other = Pipeline { max_chunk_size: 65536, filters: vec![Filter::Zstd { level: 1 }] };
-        assert!(matches!(decode_generic_tile(&other, false, 1, &stored, None), Err(Error::Unsupported { .. })));
+        assert!(matches!(decode(&other, false, 1, &stored, None), Err(Error::Unsupported { .. })));
     }
 }

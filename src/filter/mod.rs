@@ -44,6 +44,6 @@ mod zstd;
 pub use bitsort::StoredOrder;
 pub use chunks::{Chunk, Chunks};
 pub use decoder::{Decoder, TileContext};
-pub use generic_tile::{decode_generic_chunk, decode_generic_tile, generic_tile_decoder};
+pub use generic_tile::{decode_generic_tile, generic_tile_decoder};
 pub use key::Key;
 pub use scratch::Scratch;

@@ -1,5 +1,5 @@
-//! What one thread keeps between chunks so that decoding allocates nothing: buffers for what passes
-//! from filter to filter, and the states of the codecs.
+//! What decoding keeps from chunk to chunk so that it allocates nothing: buffers for what passes from filter to filter,
+//! and the states of the codecs.
 
 use super::dictionary::Index;
 use super::libdeflate;
@@ -11,9 +11,9 @@ const KEPT_BYTES: usize = 4 << 20;
 /// Buffers are made a multiple of this long, so that chunks of slightly different lengths share one.
 const STEP_BYTES: usize = 64 << 10;
 
-/// Reusable buffers and codec states. Make one per thread and lend it to every
-/// [`Decoder`](super::Decoder); it holds 20 MiB at most between chunks, and
-/// a few hundred KiB where chunks have the usual 64 KiB.
+/// Reusable buffers and codec states, of which there are as many as chunks are decoded at once, for any
+/// [`Decoder`](super::Decoder). One holds 20 MiB at most between chunks, and a few hundred KiB where chunks have the
+/// usual 64 KiB.
 #[derive(Default)]
 pub struct Scratch {
     pub(super) data: [Vec<u8>; 2],

@@ -1,6 +1,5 @@
 //! Gets units: from the cache, or from the storage in batches, decoded.
 
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +8,6 @@ use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
 use crate::cache::{Buffer, Buffers, Cache, Lookup, Promise};
 use crate::error::{Error, Locate, Result};
-use crate::filter::Scratch;
 use crate::statistics::Statistic;
 use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
 use crate::threads;
@@ -22,11 +20,6 @@ const FAR_BATCH_BYTES: u64 = 16 << 20;
 
 /// From so many decoded bytes on, several threads decode the units of a batch.
 const WORTH_THREADS: u64 = 512 << 10;
-
-thread_local! {
-    /// What decoding threads use again from unit to unit.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
 
 /// Gets decoded units for all readers of one mount.
 ///
@@ -251,9 +244,9 @@ impl Fetcher {
                 Ok(Decoded::of_bytes(bytes))
             }
             Stored::Encoded(bytes) => {
-                let permit = self.permit();
+                let mut permit = self.permit();
                 permit.count(bytes.len(), unit.size());
-                SCRATCH.with_borrow_mut(|scratch| unit.decode(&bytes, &self.buffers, scratch))
+                unit.decode(&bytes, &self.buffers, permit.scratch())
             }
         }
     }

@@ -1,11 +1,14 @@
-//! How many threads decode at once, and how much they have decoded.
+//! How many threads decode at once, in what memory, and how much they have decoded.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::filter::Scratch;
 use crate::statistics::{Counter, Statistic, Stopwatch, Value};
 
 /// Permits to decode. Whoever has one does not wait for anything, so that each comes back soon.
+///
+/// Memory: a [`Scratch`] for each permit that was in use at the same time.
 pub struct Permits {
     left: Mutex<Left>,
     returned: Condvar,
@@ -18,11 +21,15 @@ struct Left {
     permits: usize,
     /// How many threads wait for one: to wake them is a system call, even where there are none.
     waiting: usize,
+    /// Of the permits here, those that were in use. The kernel gives the requests of one reader to thread after thread;
+    /// what was used last is in a processor's cache, whichever thread used it.
+    scratches: Vec<Scratch>,
 }
 
 /// A permit, given back when it is dropped.
 pub struct Permit<'a> {
     permits: &'a Permits,
+    scratch: Scratch,
     since: Instant,
 }
 
@@ -30,7 +37,7 @@ impl Permits {
     /// At least one.
     pub fn new(count: usize) -> Self {
         Permits {
-            left: Mutex::new(Left { permits: count.max(1), waiting: 0 }),
+            left: Mutex::new(Left { permits: count.max(1), waiting: 0, scratches: Vec::new() }),
             returned: Condvar::new(),
             decode_time: Stopwatch::default(),
             stored_bytes: Counter::default(),
@@ -47,8 +54,9 @@ impl Permits {
             left.waiting -= 1;
         }
         left.permits -= 1;
+        let scratch = left.scratches.pop();
         drop(left);
-        Permit { permits: self, since: Instant::now() }
+        Permit { permits: self, scratch: scratch.unwrap_or_default(), since: Instant::now() }
     }
 
     fn left(&self) -> MutexGuard<'_, Left> {
@@ -80,6 +88,11 @@ impl Permit<'_> {
     pub fn count(&self, stored: usize, decoded: u64) {
         self.permits.count(stored as u64, decoded);
     }
+
+    /// What to decode in.
+    pub fn scratch(&mut self) -> &mut Scratch {
+        &mut self.scratch
+    }
 }
 
 impl Drop for Permit<'_> {
@@ -87,6 +100,7 @@ impl Drop for Permit<'_> {
         self.permits.decode_time.add(self.since.elapsed());
         let mut left = self.permits.left();
         left.permits += 1;
+        left.scratches.push(std::mem::take(&mut self.scratch));
         if left.waiting > 0 {
             self.permits.returned.notify_one();
         }
@@ -119,6 +133,7 @@ mod tests {
         assert!((2..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
         let left = permits.left();
         assert_eq!((left.permits, left.waiting), (3, 0));
+        assert!((2..=3).contains(&left.scratches.len()), "as many as decoded at once: {}", left.scratches.len());
         drop(left);
         assert!(!permits.decode_time.get().is_zero());
     }

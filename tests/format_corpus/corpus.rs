@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tilefs::filter::{Key, decode_generic_tile};
+use tilefs::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
 use tilefs::format::generic_tile::GenericTileHeader;
 
 use crate::corpora;
@@ -73,8 +73,8 @@ impl Corpus {
         let end = header.header_size + header.persisted_size as usize;
         let persisted = &bytes[header.header_size..end];
         let key = self.key(path);
-        let decoded =
-            decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, persisted, key.as_ref());
+        let decoded = generic_tile_decoder(&header.pipeline, header.encrypted, key.as_ref())
+            .and_then(|decoder| decode_generic_tile(&decoder, header.tile_size, persisted, &mut Scratch::new()));
         Ok((decoded.map_err(|error| error.to_string())?, end))
     }
 

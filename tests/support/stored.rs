@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tilefs::filter::{Key, decode_generic_tile};
+use tilefs::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
 use tilefs::format::generic_tile::GenericTileHeader;
 
 /// A copy of an array or group of the fixtures.
@@ -68,7 +68,8 @@ pub fn payload(file: &Path, key: Option<&Key>) -> Vec<u8> {
     let bytes = fs::read(file).expect("a file is read");
     let header = GenericTileHeader::parse(&bytes).expect("a generic tile");
     let persisted = &bytes[header.header_size..];
-    decode_generic_tile(&header.pipeline, header.encrypted, header.tile_size, persisted, key).expect("a whole tile")
+    let decoder = generic_tile_decoder(&header.pipeline, header.encrypted, key).expect("a pipeline of generic tiles");
+    decode_generic_tile(&decoder, header.tile_size, persisted, &mut Scratch::new()).expect("a whole tile")
 }
 
 /// A generic tile that is compressed and not encrypted, as every library writes it.
