@@ -17,7 +17,7 @@ use crate::threads;
 const TASK_CELLS: u64 = 1 << 20;
 
 /// Tasks per thread that a merge is cut into, so that all threads end at about the same time.
-const TASKS_PER_THREAD: u64 = 4;
+const TASKS_PER_THREAD: usize = 4;
 
 /// What becomes of some cells.
 pub enum Step {
@@ -207,7 +207,7 @@ impl Planner<'_> {
             })
             .collect();
         let mut rest = MergeTask { parts: whole, compares: true, accepts_disorder: false };
-        let wanted = (rest.cells() / TASK_CELLS).min(TASKS_PER_THREAD * threads::decoding() as u64) as usize;
+        let wanted = tasks_of_merge(rest.cells(), threads::decoding());
         for cut in self.cuts(tiles, key_ranges, &rest, wanted)? {
             let mut before = MergeTask { parts: Vec::new(), ..rest };
             for (fragment, positions) in &mut rest.parts {
@@ -282,6 +282,15 @@ impl Planner<'_> {
     }
 }
 
+/// Into how many tasks a merge is cut: where there are more than threads, so many that none works on alone at the end.
+fn tasks_of_merge(cells: u64, threads: usize) -> usize {
+    let most = TASKS_PER_THREAD * threads;
+    match usize::try_from(cells / TASK_CELLS).map_or(most, |tasks| tasks.min(most)) {
+        few if few <= threads => few,
+        more => more.next_multiple_of(threads),
+    }
+}
+
 fn tiles_of(part: &TileGroup) -> &[TilesOfFragment] {
     match part {
         TileGroup::Alone(tiles) => std::slice::from_ref(tiles),
@@ -328,4 +337,23 @@ fn check_parts(task: &MergeTask) -> Result<()> {
         return Err(Error::unsupported(format!("{} overlapping fragments", task.parts.len())));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_thread_works_on_alone() {
+        for (cells, threads, tasks) in [
+            (0, 3, 0),
+            (3 * TASK_CELLS, 3, 3),
+            (4 * TASK_CELLS, 3, 6),
+            (5 * TASK_CELLS, 9, 5),
+            (100 * TASK_CELLS, 3, 12),
+            (u64::MAX, 1, 4),
+        ] {
+            assert_eq!(tasks_of_merge(cells, threads), tasks, "{cells} cells, {threads} threads");
+        }
+    }
 }
