@@ -31,7 +31,7 @@ const SHARDS: usize = 32;
 const ENTRY_OVERHEAD: usize = 160;
 
 /// New values get this part of the budget, but at least [`RECENT_BYTES`] if that is not most of it.
-const RECENT_SHARE: usize = 16;
+const RECENT_SHARE: usize = 14;
 
 /// Enough for what is read ahead of the readers, and for what lies around them.
 const RECENT_BYTES: usize = 48 << 20;
