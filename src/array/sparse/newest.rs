@@ -20,8 +20,6 @@ pub struct Newest<'a, 'b> {
     writer: &'a mut InterleavedWriter<'b>,
     /// By input, the position of the first cell that the writer has not been told of.
     told: Vec<u64>,
-    /// Whether the newest of the cells with the same coordinates comes first, so that it is known to be a row at once.
-    has_newest_first: bool,
     /// The input and the age of the newest cells with the present coordinates.
     input: usize,
     age: (u64, usize),
@@ -31,17 +29,9 @@ pub struct Newest<'a, 'b> {
 }
 
 impl<'a, 'b> Newest<'a, 'b> {
-    /// The inputs start at these positions; of some the cells may have times of their own, or of none.
-    pub fn new(writer: &'a mut InterleavedWriter<'b>, starts: impl Iterator<Item = u64>, have_versions: bool) -> Self {
-        Newest {
-            writer,
-            told: starts.collect(),
-            has_newest_first: !have_versions,
-            input: 0,
-            age: (0, 0),
-            rows: 0..0,
-            more: Vec::new(),
-        }
+    /// The inputs start at these positions.
+    pub fn new(writer: &'a mut InterleavedWriter<'b>, starts: impl Iterator<Item = u64>) -> Self {
+        Newest { writer, told: starts.collect(), input: 0, age: (0, 0), rows: 0..0, more: Vec::new() }
     }
 
     /// Tells of the last rows. Cells behind them are left out.
@@ -68,18 +58,18 @@ impl<'a, 'b> Newest<'a, 'b> {
     }
 
     #[inline]
-    fn tell_of(&mut self, mut rows: Range<u64>) -> Merged<()> {
-        rows.try_for_each(|row| self.tell_of_one(self.input, row))
-    }
-
-    /// The row is one of an input behind those that it was told of before.
-    #[inline(always)]
-    fn tell_of_one(&mut self, input: usize, row: u64) -> Merged<()> {
-        for _ in self.told[input]..row {
-            self.writer.push(input, false)?;
+    fn tell_of(&mut self, rows: Range<u64>) -> Merged<()> {
+        if rows.is_empty() {
+            return Ok(());
         }
-        self.told[input] = row + 1;
-        Ok(self.writer.push(input, true)?)
+        for _ in self.told[self.input]..rows.start {
+            self.writer.push(self.input, false)?;
+        }
+        for _ in rows.clone() {
+            self.writer.push(self.input, true)?;
+        }
+        self.told[self.input] = rows.end;
+        Ok(())
     }
 
     #[inline]
@@ -99,9 +89,11 @@ impl<'a, 'b> Newest<'a, 'b> {
         self.more.push(position..position + 1);
         Ok(())
     }
+}
 
-    /// As [`CellSink::take`].
-    fn take_in_any_order<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()> {
+impl CellSink for Newest<'_, '_> {
+    #[inline]
+    fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()> {
         let age = input.age();
         let order = if is_same { age.cmp(&self.age) } else { Ordering::Greater };
         match order {
@@ -113,21 +105,6 @@ impl<'a, 'b> Newest<'a, 'b> {
         }
         (self.input, self.age) = (number, age);
         if input.is_shown() { self.add_row(input.position()) } else { Ok(()) }
-    }
-}
-
-impl CellSink for Newest<'_, '_> {
-    #[inline(always)]
-    fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()> {
-        if !self.has_newest_first {
-            return self.take_in_any_order(number, input, is_same);
-        }
-        let age = input.age();
-        if is_same && age < self.age {
-            return Ok(());
-        }
-        self.age = age;
-        if input.is_shown() { self.tell_of_one(number, input.position()) } else { Ok(()) }
     }
 }
 
@@ -191,8 +168,7 @@ mod tests {
         let store = std::sync::Arc::new(Store::new(usize::MAX));
         let starts: Vec<(u32, u64)> = (0..fragments.len() as u32).map(|number| (number, 100)).collect();
         let mut writer = InterleavedWriter::new(&store, &starts);
-        let have_versions = fragments.iter().any(|(_, has_versions)| *has_versions);
-        let mut newest = Newest::new(&mut writer, starts.iter().map(|start| start.1), have_versions);
+        let mut newest = Newest::new(&mut writer, starts.iter().map(|start| start.1));
         let listed = |(age, (cells, has_versions)): (usize, &(Cells, bool))| Listed {
             cells: cells.clone(),
             age,

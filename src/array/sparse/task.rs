@@ -80,9 +80,7 @@ impl MergeTask {
     ) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         if let Some(source) = sources.first() {
-            let have_versions = self.parts.iter().any(|(number, _)| sources[*number].has_versions);
-            let starts = self.parts.iter().map(|(_, positions)| positions.start);
-            let mut newest = Newest::new(&mut writer, starts, have_versions);
+            let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
             merge(source.plan, self.streams(sources, false, progress), &mut newest)?;
             newest.finish()?;
         }
