@@ -43,6 +43,7 @@ pub struct Cat {
 impl Cat {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
+        output::check()?;
         let options = self.opening.options(self.slices.as_slice())?;
         threads::start_team(options.threads);
         let root = array::open(&self.array, &options)?;

@@ -4,11 +4,13 @@
 //! * [`options`]: the options that say how an array is opened, and about the log
 //! * [`array`]: what the commands ask of arrays
 //! * [`printable`]: stored names on their way to a terminal
+//! * [`output`]: standard output, of which [`closed_output`] tells whether there is one
 //! * [`failure`]: one line for people, one exit status for scripts
 
 mod arguments;
 mod array;
 mod cat;
+mod closed_output;
 mod completions;
 mod failure;
 mod info;
@@ -107,8 +109,9 @@ fn parse(arguments: Vec<OsString>) -> Result<Option<Command>, Failure> {
     match CommandLine::try_parse_from(arguments) {
         Ok(line) => Ok(Some(line.command)),
         Err(error) if !error.use_stderr() => {
-            // Help or the version; a closed pipe is nobody's problem.
-            let _ = error.print();
+            // Help or the version.
+            output::check()?;
+            error.print()?;
             Ok(None)
         }
         Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {

@@ -1,9 +1,12 @@
 //! Standard output: everything a command prints goes through here, so that a reader who has seen enough ends it.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{OFlags, fcntl_getfl};
+
+use super::closed_output;
 use super::failure::Failure;
 use tilefs::export::Forward;
 use tilefs::read_ahead::{ReadAhead, Reader};
@@ -18,9 +21,28 @@ const REDRAW: Duration = Duration::from_millis(200);
 /// To how much at a time that grows.
 const BLOCK: u64 = 1 << 20;
 
+/// Fails where nothing can be printed: standard output is closed, or open for reading only. [`io::stdout`] reports
+/// neither, and drops what is written to it.
+pub fn check() -> Result<(), Failure> {
+    let flags = fcntl_getfl(io::stdout()).map_err(io::Error::from)?;
+    if closed_output::was_closed() {
+        return Err(Failure::failed("cannot write: standard output is closed"));
+    }
+    if flags & OFlags::RWMODE == OFlags::RDONLY {
+        return Err(Failure::failed("cannot write: standard output is open for reading only"));
+    }
+    Ok(())
+}
+
+/// Standard output, once it is known to be open for writing.
+fn standard_output() -> Result<StdoutLock<'static>, Failure> {
+    check()?;
+    Ok(io::stdout().lock())
+}
+
 /// Prints a text that ends in a line break.
 pub fn print(text: &str) -> Result<(), Failure> {
-    let mut output = io::stdout().lock();
+    let mut output = standard_output()?;
     output.write_all(text.as_bytes())?;
     output.flush()?;
     Ok(())
@@ -28,7 +50,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints all bytes of a file, in blocks, reading ahead.
 pub fn copy(reader: &Arc<Reader>, read_ahead: &ReadAhead) -> Result<(), Failure> {
-    let mut output = io::stdout().lock();
+    let mut output = standard_output()?;
     let length = reader.content().len();
     let mut block = vec![0; length.min(BLOCK) as usize];
     let (mut offset, mut next) = (0, FIRST_BLOCK);
@@ -83,7 +105,7 @@ impl Drop for CopyProgress {
 
 /// Prints a file whose length nobody knows yet.
 pub fn copy_forward(mut forward: Box<dyn Forward>) -> Result<(), Failure> {
-    let mut output = io::stdout().lock();
+    let mut output = standard_output()?;
     let mut bytes = Vec::new();
     while forward.next(&mut bytes)? {
         output.write_all(&bytes)?;

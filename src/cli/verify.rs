@@ -67,6 +67,7 @@ impl Verify {
     }
 
     fn check(&self) -> std::result::Result<Tally, Failure> {
+        output::check()?;
         let options = self.opening.options(&[])?;
         threads::start_team(options.threads);
         match tree::open_stored(&self.array, &options) {

@@ -5,6 +5,7 @@
 mod support;
 
 mod damaged;
+mod streams;
 mod values;
 
 use std::path::{Path, PathBuf};
