@@ -97,27 +97,27 @@ impl Raster {
             return Err(Unrepresentable::new("a raster's cells have one size, and here each cell has its own"));
         };
         let axes = rank + usize::from(values > 1);
-        if rank == 0 || axes > 3 {
+        // A row of cells is a series, a table or an index: as a raster of one line it would only be misread.
+        if rank < 2 || axes > 3 {
             return Err(Unrepresentable::new(match values {
-                1 => format!("a raster has 1 to 3 axes, and this array has {rank}"),
-                _ => format!("a raster has 1 to 3 axes, and this array has {rank} and several values a cell"),
+                1 => format!("a raster has 2 or 3 axes, and this array has {rank}"),
+                _ => format!("a raster has 2 or 3 axes, and this array has {rank} and several values a cell"),
             }));
         }
         Ok(())
     }
 
-    /// Two axes are lines and samples, the last of one axis samples. Of three one are the bands: `band_axis`, or the
-    /// first. Several values a cell are the bands, pixel by pixel.
+    /// Two axes are lines and samples. Of three one are the bands: `band_axis`, or the first. Several values a cell are
+    /// the bands, pixel by pixel.
     pub fn of(field: &Field, shape: &[u64], band_axis: Option<usize>) -> FormatResult<Self> {
         Raster::check(field, shape.len())?;
         let values = u64::from(field.values_per_cell.unwrap_or(1));
         let (bands, lines, samples, interleave) = match (shape, band_axis) {
-            (&[samples], _) => (values, 1, samples, Interleave::Pixels),
             (&[lines, samples], _) => (values, lines, samples, Interleave::Pixels),
             (&[lines, bands, samples], Some(1)) => (bands, lines, samples, Interleave::Lines),
             (&[lines, samples, bands], Some(2)) => (bands, lines, samples, Interleave::Pixels),
             (&[bands, lines, samples], _) => (bands, lines, samples, Interleave::Bands),
-            _ => return Err(Unrepresentable::new("a raster has 1 to 3 axes")),
+            _ => return Err(Unrepresentable::new("a raster has 2 or 3 axes")),
         };
         // With one band all three orders are the same; this is the one that every reader expects.
         let interleave = if bands == 1 { Interleave::Bands } else { interleave };

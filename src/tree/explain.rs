@@ -11,6 +11,7 @@ use super::fields::FieldFolder;
 use super::lazy::LazyFile;
 use super::meta;
 use super::nonempty::NonEmptyFolder;
+use super::rasters::image_part;
 use super::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
     schema_text,
@@ -131,6 +132,10 @@ impl Explanations {
             findings.last &= lasts;
             Box::new(description)
         });
+        let image = match (&self.kind, &cells) {
+            (FieldFolderKind::Whole, CellsSummary::Dense { .. }) => findings.known(image_part(&self.fields)),
+            _ => None,
+        };
         let FileList { files, not_listed } = self.files.get().cloned().unwrap_or_default();
         let description = Description {
             path: array.path().to_string(),
@@ -140,6 +145,7 @@ impl Explanations {
                 FieldFolderKind::Slice(path) => Some(path.clone()),
                 FieldFolderKind::Whole | FieldFolderKind::Within(_) => None,
             },
+            image,
             written,
             window: array.window(),
             last_commit: last_commit(array),

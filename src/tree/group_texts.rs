@@ -152,7 +152,8 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         text += &format!("; {missing} more cannot be shown, see .group/members.tsv");
     }
     text += &format!(".\n{}\n", in_line(&group.path().to_string()));
-    if let Some(last) = group.commit_times()?.into_iter().rfind(|&time| time <= group.window().end) {
+    let last_commit = group.commit_times()?.into_iter().rfind(|&time| time <= group.window().end);
+    if let Some(last) = last_commit {
         text += &format!("Last changed {}.\n", extended(last));
     }
     if group.window().end < u64::MAX {
@@ -165,7 +166,8 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     if there.len() > MOST_NAMED {
         text += &format!("    ... {} more\n", there.len() - MOST_NAMED);
     }
-    let annotated = match soma::object_type(&*group.metadata()?).as_deref() {
+    let metadata = group.metadata()?;
+    let annotated = match soma::object_type(&metadata).as_deref() {
         Some(EXPERIMENT) => {
             "All of it as annotated data, for anndata and scanpy (of several measurements zarr/ms/NAME is one):\n\
              \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"zarr\"))'\n"
@@ -179,13 +181,17 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
          What one can do here\n--------------------\n\
          What the members are, where they are, and what is wrong with those that are missing:\n\
          \x20   column -ts \"$(printf '\\t')\" .group/members.tsv\n\
-         {annotated}\
-         The group's metadata, a file for each key, and all of it as JSON:\n\
-         \x20   ls .group/meta\n\
-         \x20   cat .group/meta.json\n\
-         The group as it was: a folder for each of its commits, with its members as of then:\n\
-         \x20   ls .history\n"
+         {annotated}"
     );
+    if !metadata.is_empty() {
+        text += "The group's metadata, a file for each key, and all of it as JSON:\n\
+                 \x20   ls .group/meta\n\
+                 \x20   cat .group/meta.json\n";
+    }
+    if last_commit.is_some() {
+        text += "The group as it was: a folder for each of its commits, with its members as of then:\n\
+                 \x20   ls .history\n";
+    }
     let file = format!("{TIFF}/{PICTURE}");
     let mut lasts = true;
     match pyramid::state(group, options) {
@@ -194,7 +200,9 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
             let _ = write!(
                 text,
                 "All levels of the pyramid as one OME-TIFF, for tifffile, Bio-Formats (ImageJ, QuPath) and GDAL:\n\
-                 \x20   gdalinfo {file}\n"
+                 \x20   gdalinfo {file}\n\
+                 The same as OME-Zarr, for napari and Neuroglancer:\n\
+                 \x20   ls zarr\n"
             );
         }
         State::LeftOut(reason, is_final) => {

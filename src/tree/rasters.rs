@@ -15,7 +15,7 @@ use super::missing;
 use super::names::dimension_names;
 use super::notes::Notes;
 use super::subarray::{FieldId, column};
-use super::texts::Format;
+use super::texts::{Format, ImagePart};
 use crate::array::dense::AxisRange;
 use crate::array::metadata::Value;
 use crate::error::{Error, Locate, Result};
@@ -60,12 +60,15 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
     }
     let is_raster = sidecar::check_vrt(&field, rank).is_ok();
     let is_image = sidecar::check_image(&field, rank).is_ok();
-    let others: [(bool, &str, ImageHeader); 3] =
-        [(is_raster, "vrt", sidecar::vrt), (is_image, "nhdr", sidecar::nhdr), (is_image, "mhd", sidecar::mhd)];
-    for (_, extension, write) in others.into_iter().filter(|(fits, _, _)| *fits) {
+    let others: [(bool, &str, Format, ImageHeader); 3] = [
+        (is_raster, "vrt", Format::VirtualRaster, sidecar::vrt),
+        (is_image, "nhdr", Format::Sidecar, sidecar::nhdr),
+        (is_image, "mhd", Format::Sidecar, sidecar::mhd),
+    ];
+    for (_, extension, format, write) in others.into_iter().filter(|(fits, ..)| *fits) {
         let data = data_file.clone();
         let file = header(fields, id, move |column, scene| write(column, scene, &data));
-        builder.add_unlisted(format!("{stem}.{extension}"), Format::Sidecar, Some(&fields.user_name(id)), file);
+        builder.add_unlisted(format!("{stem}.{extension}"), format, Some(&fields.user_name(id)), file);
     }
 }
 
@@ -353,26 +356,32 @@ impl<'a> Rasters<'a> {
     }
 }
 
-/// A folder that shows the rows and columns of an array's rasters alone, where their metadata says that what is behind
-/// them is padding.
+/// The rows and columns that are an array's rasters, where the metadata says that the others are padding.
+///
+/// # Errors
+/// When the metadata cannot be read.
+pub fn image_part(fields: &FieldFolder) -> Result<Option<ImagePart>> {
+    let rasters = Rasters::of(fields)?;
+    let sizes = fields.attributes().find_map(|id| rasters.sizes(id));
+    let (Some(sizes), Some((axes, ranges))) = (sizes, rasters.rows_and_columns()) else { return Ok(None) };
+    if ranges.iter().zip(sizes).all(|(range, size)| range.count == size) {
+        return Ok(None);
+    }
+    let parts = (0..fields.schema().dimensions.len()).map(|axis| {
+        let size = axes.iter().zip(sizes).find_map(|(&own, size)| (own == axis).then_some(size));
+        size.map_or_else(|| "..".to_owned(), |size| format!("0:{size}"))
+    });
+    let [lines, samples] = sizes;
+    Ok(Some(ImagePart { lines, samples, selection: parts.collect::<Vec<_>>().join(",") }))
+}
+
+/// A folder that shows the [`image_part`] of an array, or all of it where nothing is padding.
 ///
 /// # Errors
 /// When the metadata cannot be read.
 pub fn without_padding(fields: &FieldFolder) -> Result<FieldFolder> {
-    let rasters = Rasters::of(fields)?;
-    let sizes = fields.attributes().find_map(|id| rasters.sizes(id));
-    let (Some(sizes), Some((axes, ranges))) = (sizes, rasters.rows_and_columns()) else { return Ok(fields.clone()) };
-    if ranges.iter().zip(sizes).all(|(range, size)| range.count == size) {
-        return Ok(fields.clone());
-    }
-    let rank = fields.schema().dimensions.len();
-    let parts: Vec<String> = (0..rank)
-        .map(|axis| match axes.iter().position(|&own| own == axis) {
-            Some(which) => format!("0:{}", sizes[which]),
-            None => "..".to_owned(),
-        })
-        .collect();
-    let subarray = fields.subarray.select(&parts.join(","), By::Position);
+    let Some(image) = image_part(fields)? else { return Ok(fields.clone()) };
+    let subarray = fields.subarray.select(&image.selection, By::Position);
     let subarray = subarray.map_err(|error| Error::unsupported(error.message))?;
     Ok(FieldFolder { subarray, ..fields.clone() })
 }

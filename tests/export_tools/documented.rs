@@ -65,15 +65,52 @@ fn the_commands_of_the_readme_work_on_the_sample_array() {
     assert_eq!(fs::metadata(demo.path("part.npy")).unwrap().len(), 128 + 10 * 5 * 4);
 }
 
+/// The commands of a README.txt: each is indented, under what it is for.
+fn commands_of(text: &str) -> Vec<&str> {
+    let (before, _) = text.split_once("Before copying\n").unwrap_or((text, ""));
+    let commands = before.split("What one can do here\n").nth(1).unwrap();
+    commands.lines().filter_map(|line| line.strip_prefix("    ")).collect()
+}
+
+/// The mean of the numbers in the raw file `stem` with the ending of its type, without nulls and those that are not a
+/// number; `None` where there are none.
+fn mean_of_raw(mnt: &Path, stem: &str) -> Option<f64> {
+    type Decode = fn(&[u8]) -> f64;
+    let types: [(&str, usize, Decode); 10] = [
+        ("i8", 1, |bytes| i8::from_le_bytes(bytes.try_into().unwrap()).into()),
+        ("u8", 1, |bytes| u8::from_le_bytes(bytes.try_into().unwrap()).into()),
+        ("i16", 2, |bytes| i16::from_le_bytes(bytes.try_into().unwrap()).into()),
+        ("u16", 2, |bytes| u16::from_le_bytes(bytes.try_into().unwrap()).into()),
+        ("i32", 4, |bytes| i32::from_le_bytes(bytes.try_into().unwrap()).into()),
+        ("u32", 4, |bytes| u32::from_le_bytes(bytes.try_into().unwrap()).into()),
+        ("i64", 8, |bytes| i64::from_le_bytes(bytes.try_into().unwrap()) as f64),
+        ("u64", 8, |bytes| u64::from_le_bytes(bytes.try_into().unwrap()) as f64),
+        ("f32", 4, |bytes| f32::from_le_bytes(bytes.try_into().unwrap()).into()),
+        ("f64", 8, |bytes| f64::from_le_bytes(bytes.try_into().unwrap())),
+    ];
+    let (bytes, size, decode) = types
+        .iter()
+        .find_map(|&(ending, size, decode)| Some((fs::read(mnt.join(format!("{stem}.{ending}"))).ok()?, size, decode)))
+        .unwrap_or_else(|| panic!("no raw file of {stem}"));
+    let cells = bytes.chunks_exact(size).map(decode);
+    let valid = fs::read(mnt.join(format!("{stem}.valid.u8"))).unwrap_or_else(|_| vec![1; cells.len()]);
+    assert_eq!(cells.len() % valid.len(), 0);
+    let each = cells.len() / valid.len();
+    let values: Vec<f64> = cells
+        .enumerate()
+        .filter(|(i, value)| valid[i / each] == 1 && !value.is_nan())
+        .map(|(_, value)| value)
+        .collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
 #[test]
 fn the_commands_of_the_readme_in_a_mount_work_there() {
     for array in ["demo", "arrays/sparse/consolidated", "arrays/dense/nullable", "arrays/dense/odd_names"] {
         let Some(mounted) = Mounted::new(array) else { return };
         let text = fs::read_to_string(mounted.path("mnt/README.txt")).unwrap();
-        let (before, copying) = text.split_once("Before copying\n").unwrap();
-        // Each is indented, under what it is for.
-        let commands = before.split("What one can do here\n").nth(1).unwrap();
-        let others: Vec<&str> = commands.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+        let (_, copying) = text.split_once("Before copying\n").unwrap();
+        let others = commands_of(&text);
         let copying: Vec<&str> = copying.lines().map(str::trim).filter(|line| line.starts_with("cp -r ./")).collect();
         assert!(others.len() > 5, "{text}");
         for line in others {
@@ -88,6 +125,49 @@ fn the_commands_of_the_readme_in_a_mount_work_there() {
         }
         assert!(!destination.join("npy").exists());
     }
+}
+
+/// The commands that need no interpreter of their own, which would take seconds for each array.
+#[test]
+fn the_commands_of_every_readme_print_what_the_array_holds() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/manifest.json");
+    let names: Vec<String> = load(&manifest, "").into_iter().map(|object| object.name).collect();
+    // The years at the ends of their type are errors in netCDF, which counts days.
+    let is_error = |array: &str, line: &str| array == "arrays/dense/types_times" && line.starts_with("ncdump ");
+    let of_arrays = |name: &&String| ["arrays/dense/", "arrays/sparse/"].iter().any(|kind| name.starts_with(kind));
+    let (mut commands, mut means) = (0, 0);
+    for array in names.iter().filter(of_arrays).filter(|name| !name.ends_with("encrypted")) {
+        let Some(mounted) = Mounted::new(array) else { return };
+        let mnt = mounted.path("mnt");
+        let text = fs::read_to_string(mnt.join("README.txt")).unwrap();
+        for line in
+            commands_of(&text).iter().filter(|line| !["python3 ", "Rscript "].iter().any(|one| line.starts_with(one)))
+        {
+            if is_error(array, line) {
+                continue;
+            }
+            let Some(printed) = shell(&mnt, line) else { continue };
+            commands += 1;
+            let Some((_, path)) = line.strip_prefix("awk ").and_then(|rest| rest.rsplit_once(' ')) else {
+                assert!(!printed.is_empty(), "{array}: {line}");
+                continue;
+            };
+            let stem = path.trim_matches('\'').strip_prefix("text/").and_then(|name| name.strip_suffix(".txt"));
+            let expected = mean_of_raw(&mnt, stem.unwrap_or_else(|| panic!("{array}: {line}")));
+            match (printed.trim().parse::<f64>(), expected) {
+                (Ok(mean), Some(expected)) => {
+                    means += 1;
+                    // With infinities among the values the mean is one, or not a number.
+                    let is_near = (mean - expected).abs() <= 1e-5 * expected.abs().max(1.0);
+                    let is_same = mean == expected || mean.is_nan() && expected.is_nan();
+                    assert!(is_near || is_same, "{array}: {line}\n{mean}, not {expected}");
+                }
+                (Err(_), None) => assert_eq!(printed, "", "{array}: {line}"),
+                (_, expected) => panic!("{array}: {line}\n{printed}, not {expected:?}"),
+            }
+        }
+    }
+    assert!(commands > 500 && means > 50, "{commands} commands, {means} means");
 }
 
 /// What stands for something else in the paths of the manual.

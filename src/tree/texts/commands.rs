@@ -21,21 +21,24 @@ pub struct Command {
 pub fn commands(description: &Description<'_>) -> Vec<Command> {
     let finder = FileFinder::of(description);
     let mut commands = vec![Command::new("Shape, types and filters", format!("cat {}schema.txt", finder.folder))];
-    commands.extend(finder.first_values());
-    commands.extend(finder.one_cell());
-    commands.extend(finder.lines());
-    commands.extend(finder.table());
-    commands.extend(finder.arrow());
-    commands.extend(finder.parquet());
-    commands.extend(finder.matrix());
-    commands.extend(finder.labels());
-    commands.extend(finder.sum());
-    commands.extend(finder.numpy());
-    commands.extend(finder.r());
-    commands.extend(finder.gdal());
-    commands.extend(finder.netcdf());
-    commands.extend(finder.zarr());
-    commands.extend(finder.part());
+    // Without cells all the others would print nothing.
+    if finder.description.shape().is_none_or(|shape| !shape.contains(&0)) {
+        commands.extend(finder.first_values());
+        commands.extend(finder.one_cell());
+        commands.extend(finder.lines());
+        commands.extend(finder.table());
+        commands.extend(finder.arrow());
+        commands.extend(finder.parquet());
+        commands.extend(finder.matrix());
+        commands.extend(finder.labels());
+        commands.extend(finder.sum());
+        commands.extend(finder.numpy());
+        commands.extend(finder.r());
+        commands.extend(finder.gdal());
+        commands.extend(finder.netcdf());
+        commands.extend(finder.zarr());
+        commands.extend(finder.part());
+    }
     commands.extend(finder.history());
     commands
 }
@@ -56,19 +59,28 @@ struct FileFinder<'d, 'a> {
     description: &'d Description<'a>,
     /// Where the files of the description are, with a slash behind it; empty for here.
     folder: &'static str,
+    /// Where the files with the values that mean something are: those of a raster without its padding.
+    values: String,
 }
 
 impl<'d, 'a> FileFinder<'d, 'a> {
     fn of(description: &'d Description<'a>) -> Self {
-        match &description.written {
-            Some(written) => FileFinder { description: written, folder: IN_NONEMPTY },
-            None => FileFinder { description, folder: "" },
+        if let Some(written) = &description.written {
+            return FileFinder { description: written, folder: IN_NONEMPTY, values: IN_NONEMPTY.to_owned() };
         }
+        let image = description.image.as_ref();
+        let values = image.map_or_else(String::new, |image| format!("islice/{}/", image.selection));
+        FileFinder { description, folder: "", values }
     }
 
-    /// The path of a file from here.
+    /// The path from here of a file that explains, or that leaves padding out by itself.
     fn path(&self, file: &FileFacts) -> String {
         format!("{}{}", self.folder, file.path)
+    }
+
+    /// The path from here of a file of values.
+    fn values(&self, file: &FileFacts) -> String {
+        format!("{}{}", self.values, file.path)
     }
 
     /// The first attribute with a file of this format that also fits, and the file; one of codes only where there is no
@@ -93,7 +105,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
             "od -An {} -N{} {}",
             od(attribute.datatype)?,
             10 * attribute.datatype.size(),
-            path_word(&self.path(file))
+            path_word(&self.values(file))
         );
         let what = if attribute.enumeration.is_some() { "codes" } else { "values" };
         Some(Command::new(format!("The first ten {what} of {}", called(attribute)), command))
@@ -123,7 +135,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
     fn lines(&self) -> Option<Command> {
         let (attribute, file) = self.find(Format::Lines, |_| true)?;
         let purpose = format!("The first values of {}, one a line", called(attribute));
-        Some(Command::new(purpose, format!("head -3 {}", path_word(&self.path(file)))))
+        Some(Command::new(purpose, format!("head -3 {}", path_word(&self.values(file)))))
     }
 
     fn table(&self) -> Option<Command> {
@@ -132,7 +144,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         }
         let (attribute, file) = self.find(Format::Grid, |_| true)?;
         let purpose = format!("The first rows of {} as text", called(attribute));
-        Some(Command::new(purpose, format!("head -3 {}", path_word(&self.path(file)))))
+        Some(Command::new(purpose, format!("head -3 {}", path_word(&self.values(file)))))
     }
 
     fn arrow(&self) -> Option<Command> {
@@ -163,19 +175,19 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         Some(Command::new("What codes stand for: line k + 1 is the label of code k", command))
     }
 
-    /// Of codes a mean means nothing, nor of dates and times, which are no numbers in text.
+    /// Codes have no mean, nor have dates and times, which are no numbers in text. `NA`, a null, and `NaN` are left out.
     fn sum(&self) -> Option<Command> {
         let is_quantity =
             |one: &Attribute| is_number(one) && one.enumeration.is_none() && one.datatype.time_unit().is_none();
         let (attribute, file) = self.find(Format::Grid, is_quantity)?;
-        let program = "{for (i = 1; i <= NF; i++) {n++; s += $i}} END {print s / n}";
-        let command = format!("awk '{program}' {}", path_word(&self.path(file)));
+        let program = "{for (i = 1; i <= NF; i++) if ($i !~ /N/) {n++; s += $i}} END {if (n) print s / n}";
+        let command = format!("awk '{program}' {}", path_word(&self.values(file)));
         Some(Command::new(format!("The mean of {}", called(attribute)), command))
     }
 
     fn numpy(&self) -> Option<Command> {
         let (attribute, file) = self.find(Format::Npy, |one| !one.is_variable())?;
-        let program = format!("import numpy; print(numpy.load({}, mmap_mode=\"r\"))", literal(&self.path(file)));
+        let program = format!("import numpy; print(numpy.load({}, mmap_mode=\"r\"))", literal(&self.values(file)));
         let purpose = format!("{} in NumPy, without a copy", called(attribute));
         Some(Command::new(purpose, format!("python3 -c {}", shell_word(&program))))
     }
@@ -185,16 +197,15 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         let (attribute, file) = self.find(Format::Raw, |one| is_number(one) && single(one) && r_type(one).is_some())?;
         let (what, rest) = r_type(attribute)?;
         let size = attribute.datatype.size();
-        let path = literal(&self.path(file));
+        let path = literal(&self.values(file));
         let program = format!("readBin({path}, {what}, n=10, size={size}, endian=\"little\"{rest})");
         Some(Command::new(format!("{} in R", called(attribute)), format!("Rscript -e {}", shell_word(&program))))
     }
 
     fn gdal(&self) -> Option<Command> {
-        let (attribute, _) = self.find(Format::EnviHeader, |_| true)?;
-        let raw = self.description.files_of(&attribute.name).find(|file| file.format == Format::Raw)?;
-        let purpose = format!("{} as a raster in GDAL, QGIS and ENVI", called(attribute));
-        Some(Command::new(purpose, format!("gdalinfo {}", path_word(&self.path(raw)))))
+        let (attribute, file) = self.find(Format::VirtualRaster, |_| true)?;
+        let purpose = format!("{} as a raster in GDAL and QGIS", called(attribute));
+        Some(Command::new(purpose, format!("gdalinfo {}", path_word(&self.path(file)))))
     }
 
     fn netcdf(&self) -> Option<Command> {
@@ -254,7 +265,8 @@ impl<'d, 'a> FileFinder<'d, 'a> {
     }
 
     fn history(&self) -> Option<Command> {
-        let whole = self.description.has_history && self.description.selection.is_none();
+        let description = self.description;
+        let whole = description.has_history && description.selection.is_none() && description.last_commit.is_some();
         whole.then(|| Command::new("The array as it was: a folder for each commit", "ls .history".to_owned()))
     }
 }

@@ -19,6 +19,8 @@ pub struct Description<'a> {
     pub cells: CellsSummary,
     /// What `nonempty/` shows, where that is very much less than what is shown here.
     pub written: Option<Box<Description<'a>>>,
+    /// The part that is a raster, where the array's metadata says that the rest is padding.
+    pub image: Option<ImagePart>,
     /// The slice's folder, as in `slice/0..9`; `None` for the whole array.
     pub selection: Option<String>,
     pub window: TimeWindow,
@@ -39,6 +41,15 @@ pub struct Description<'a> {
     pub has_slices: bool,
     /// Whether there is `.history/`.
     pub has_history: bool,
+}
+
+/// The rows and columns of an array's raster, without the padding of its last tiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImagePart {
+    pub lines: u64,
+    pub samples: u64,
+    /// The name of the folder in `islice/` that shows this part alone.
+    pub selection: String,
 }
 
 /// The cells that the files hold.
@@ -149,7 +160,9 @@ pub enum Format {
     /// The file that says what is in a Zarr group.
     Zarr,
     Tiff,
-    /// A file that points to a raw one: `.vrt`, `.nhdr`, `.mhd`.
+    /// GDAL's virtual raster over a raw file.
+    VirtualRaster,
+    /// Another file that points to a raw one: `.nhdr`, `.mhd`.
     Sidecar,
     /// The labels of an enumeration.
     Labels,
@@ -181,6 +194,7 @@ impl Format {
             Format::Parquet => "Parquet",
             Format::Zarr => "Zarr",
             Format::Tiff => "BigTIFF",
+            Format::VirtualRaster => "GDAL virtual raster",
             Format::Sidecar => "sidecar",
             Format::Labels => "labels",
             Format::Metadata => "metadata",
@@ -195,7 +209,8 @@ impl Format {
         match self {
             Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Parquet | Zarr
             | Tiff | Original => true,
-            Coordinates | Offsets | Validity | EnviHeader | Sidecar | Labels | Metadata | Explanation => false,
+            Coordinates | Offsets | Validity | EnviHeader | VirtualRaster | Sidecar | Labels | Metadata
+            | Explanation => false,
         }
     }
 }

@@ -293,14 +293,14 @@ mod tests {
         let temp = &all["attributes"][0];
         assert_eq!(temp["filters"], json!([{"name": "BYTESHUFFLE"}, {"name": "ZSTD", "level": 7}]));
         assert_eq!(temp["fill"], "nan");
-        assert_eq!(temp["files"], json!(["temp.f32", "temp.f32.hdr", "npy/temp.npy", "text/temp.txt"]));
+        assert_eq!(temp["files"], json!(["temp.f32", "temp.f32.hdr", "temp.vrt", "npy/temp.npy", "text/temp.txt"]));
         assert_eq!(all["attributes"][1]["unit"], "D");
         assert_eq!(all["attributes"][2]["values_per_cell"], "variable");
         assert_eq!(all["attributes"][2]["fill_is_valid"], false);
         assert_eq!(all["attributes"][2]["enumeration"], "kinds");
         assert_eq!(all["enumerations"][0]["labels"], json!(["T cell", "ß"]));
         assert_eq!(all["enumerations"][0]["count"], 2);
-        assert_eq!(all["files"][3], json!({"path": "it's.bytes", "format": "raw", "field": "it's", "bytes": null}));
+        assert_eq!(all["files"][4], json!({"path": "it's.bytes", "format": "raw", "field": "it's", "bytes": null}));
         assert_eq!(all["not_listed"][0]["reason"], "ENVI has no dates");
     }
 

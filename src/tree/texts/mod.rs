@@ -13,7 +13,7 @@ mod schema_text;
 mod testing;
 mod value;
 
-pub use description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Files, Format};
+pub use description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Files, Format, ImagePart};
 pub use filters::{filter_json, filter_text, pipeline_text};
 pub use fragments::{FragmentFacts, fragments_tsv};
 pub use json::schema_json;

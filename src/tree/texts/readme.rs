@@ -70,6 +70,13 @@ fn title(description: &Description<'_>) -> String {
             ranges.join(",")
         );
     }
+    if let Some(image) = &description.image {
+        text += &format!(
+            "The raster is {} lines of {} pixels. The other cells only pad the last tiles; \
+             islice/{}/ leaves them out.\n",
+            image.lines, image.samples, image.selection
+        );
+    }
     for warning in &description.warnings {
         text += &format!("WARNING: {}\n", in_line(warning));
     }
@@ -172,7 +179,7 @@ fn which_file(description: &Description<'_>) -> String {
         (Format::Npy, "Arrays in memory: NumPy"),
         (Format::NetCdf, "Everything in one file: xarray, NCO, ncview"),
         (Format::Zarr, "Chunks on many cores: dask, xarray, Zarr"),
-        (Format::EnviHeader, "Rasters: GDAL, QGIS"),
+        (Format::VirtualRaster, "Rasters: GDAL, QGIS"),
         (Format::Tiff, "Pictures, maps: rasterio, ImageMagick, tifffile"),
         (Format::Labels, "The labels that codes stand for"),
     ];
@@ -198,7 +205,7 @@ fn which_file(description: &Description<'_>) -> String {
 
 /// What a program is given to open a file or, where that is one of a folder, the folder.
 fn opened(path: &str) -> &str {
-    path.strip_suffix(".hdr").or_else(|| path.strip_suffix("/zarr.json")).unwrap_or(path)
+    path.strip_suffix("/zarr.json").unwrap_or(path)
 }
 
 fn what_to_do(description: &Description<'_>) -> String {
@@ -290,7 +297,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::tree::texts::description::Files;
+    use crate::tree::texts::description::{Files, ImagePart};
     use crate::tree::texts::testing;
 
     #[test]
@@ -320,7 +327,7 @@ Which file for what
 -------------------
     Arrays in memory: NumPy                           npy/temp.npy
     Everything in one file: xarray, NCO, ncview       netcdf/array.nc
-    Rasters: GDAL, QGIS                               temp.f32
+    Rasters: GDAL, QGIS                               temp.vrt
 
 What one can do here
 --------------------
@@ -335,13 +342,13 @@ The first values of it's, one a line:
 The first rows of temp as text:
     head -3 text/temp.txt
 The mean of temp:
-    awk '{for (i = 1; i <= NF; i++) {n++; s += $i}} END {print s / n}' text/temp.txt
+    awk '{for (i = 1; i <= NF; i++) if ($i !~ /N/) {n++; s += $i}} END {if (n) print s / n}' text/temp.txt
 temp in NumPy, without a copy:
     python3 -c 'import numpy; print(numpy.load("npy/temp.npy", mmap_mode="r"))'
 temp in R:
     Rscript -e 'readBin("temp.f32", "numeric", n=10, size=4, endian="little")'
-temp as a raster in GDAL, QGIS and ENVI:
-    gdalinfo temp.f32
+temp as a raster in GDAL and QGIS:
+    gdalinfo temp.vrt
 All of it as netCDF, for ncdump, ncview, xarray, NCO:
     ncdump -h netcdf/array.nc
 A part of it: a folder like this one:
@@ -433,6 +440,25 @@ data.i64.hdr: ENVI has no dates
         let commands: Vec<&str> = commands.lines().filter(|line| line.starts_with("    ")).collect();
         assert!(commands.len() > 8, "{text}");
         assert!(commands.iter().all(|line| line.contains("nonempty/")), "{text}");
+    }
+
+    #[test]
+    fn commands_for_a_padded_raster_read_the_raster_alone() {
+        let schema = testing::dense_schema();
+        let mut description = testing::dense(&schema);
+        description.image = Some(ImagePart { lines: 90, samples: 40, selection: "0:90,0:40".to_owned() });
+        let text = readme(&description);
+        assert!(text.contains("The raster is 90 lines of 40 pixels."), "{text}");
+        let commands = text.split("What one can do here\n").nth(1).unwrap();
+        for values in
+            ["-N40 islice/0:90,0:40/temp.f32", "islice/0:90,0:40/text/temp.txt", "islice/0:90,0:40/npy/temp.npy"]
+        {
+            assert!(commands.contains(values), "{values}\n{text}");
+        }
+        // These leave the padding out by themselves, or are of one cell.
+        for elsewhere in ["    gdalinfo temp.vrt\n", " slice/-5,0/temp.f32\n", "    cat schema.txt\n"] {
+            assert!(commands.contains(elsewhere), "{elsewhere}\n{text}");
+        }
     }
 
     #[test]

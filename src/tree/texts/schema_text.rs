@@ -314,7 +314,7 @@ variables:
         float32 temp(y, x) ;
                 temp:fill = nan ;
                 temp:filters = "BYTESHUFFLE, ZSTD(level=7)" ;
-                temp:files = "temp.f32", "temp.f32.hdr", "npy/temp.npy", "text/temp.txt" ;
+                temp:files = "temp.f32", "temp.f32.hdr", "temp.vrt", "npy/temp.npy", "text/temp.txt" ;
         datetime_day (anonymous)(y, x) ;
                 :units = "days since 1970-01-01" ;
                 :fill = NaT ;

@@ -55,6 +55,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         path: "/data/climate".to_owned(),
         schema,
         cells: CellsSummary::Dense { axes: vec![axis(-5, 100), axis(0, 50)], covers: CoveredBox::Domain },
+        image: None,
         written: None,
         selection: None,
         window: TimeWindow::until(1_706_696_100_000),
@@ -63,6 +64,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         files: files([
             file("temp.f32", Format::Raw, Some("temp"), Some(20_000)),
             file("temp.f32.hdr", Format::EnviHeader, Some("temp"), Some(300)),
+            FileFacts { listed: false, ..file("temp.vrt", Format::VirtualRaster, Some("temp"), Some(600)) },
             file("data.i64", Format::Raw, Some(""), Some(40_000)),
             file("it's.bytes", Format::Raw, Some("it's"), None),
             file("it's.offsets.u64", Format::Offsets, Some("it's"), Some(40_008)),
@@ -107,6 +109,7 @@ pub fn sparse(schema: &ArraySchema) -> Description<'_> {
             rows: None,
             non_empty: Some(vec![range(2, 9), range(0, 98), Range { low: text("a"), high: text("z,") }]),
         },
+        image: None,
         written: None,
         selection: None,
         window: TimeWindow::ALL,

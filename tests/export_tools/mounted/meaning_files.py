@@ -4,6 +4,7 @@ the array means by it.
 `make` writes the arrays with libtiledb, `check` opens them where they are mounted.
 """
 
+import os
 import sys
 
 import netCDF4
@@ -46,6 +47,7 @@ def make():
     half = slice(0, 5)
     write("half", line(9), [attribute("a", "i4")], [(half, np.arange(5, dtype="i4"))])
     write("white", line(9), [attribute("a", "u1")], [(half, np.array([255, 1, 2, 3, 4], "u1"))])
+    write("paper", [("y", 3), ("x", 5)], [attribute("a", "u1")], [((slice(0, 1), whole), np.array([[255, 1, 2, 3, 4]], "u1"))])
     write("dark", line(9), [attribute("a", "u1")], [(half, np.array([254, 1, 2, 3, 4], "u1"))])
     parts = [(slice(0, 2), np.array([1, 2], "i4")), (slice(2, 4), np.array([3, 4], "i4")), (slice(5, 9), np.array([6, 7, 8, 9], "i4"))]
     write("gap", line(9), [attribute("a", "i4")], parts)
@@ -69,7 +71,7 @@ def make():
         "__tiledb_attr.temp.air.valid_range": np.array([-100, 100], "i2"), "levels": np.array([1.5, 2.5]),
     }
     write("cf", [("y", 2), ("x", 3)], [attribute("temp.air", "i2")], [(whole, np.array([[1, -999, 3], [4, 5, 6]], "i2"))], meta=meta)
-    print("picture rgb film series planes identifiers half white dark gap chosen nulls nulls_float nulls_bool full words genes cf")
+    print("picture rgb film series planes identifiers half white paper dark gap chosen nulls nulls_float nulls_bool full words genes cf")
 
 
 def opened(name, **options):
@@ -136,8 +138,10 @@ def check_missing():
     for file in "a.vrt", "a.i16":
         with rasterio.open(f"mnt_chosen/{file}") as got:
             assert got.nodata == -1 and got.read(1, masked=True).mask.tolist() == [[False, True, False], [False] * 3], f"{file}: {got.nodata}"
-    with rasterio.open("mnt_white/a.vrt") as got:
+    with rasterio.open("mnt_paper/a.vrt") as got:
         assert got.nodata is None, got.nodata
+    # A row of cells is no raster.
+    assert not os.path.exists("mnt_white/a.vrt") and not os.path.exists("mnt_white/a.u8.hdr")
 
 
 def check_nulls():

@@ -109,8 +109,8 @@ def info(path, *more):
     return found
 
 
-def near(got, expected, what):
-    assert np.allclose(got, expected, rtol=0, atol=1e-6), f"{what}: {got}, not {expected}"
+def near(got, expected, what, tolerance=1e-6):
+    assert np.allclose(got, expected, rtol=0, atol=tolerance), f"{what}: {got}, not {expected}"
 
 
 def same_place(path, got, expected):
@@ -159,6 +159,25 @@ def check(raster):
                 assert got.bounds == tif.bounds and np.array_equal(got.read(), tif.read()), f"{stem} ENVI"
                 near(got.lnglat(), tif.lnglat(), f"{stem} ENVI in the middle")
         check_netcdf(raster, expected, number, stem.rsplit("/")[-1])
+    check_readme(raster)
+
+
+def check_readme(raster):
+    """The commands of README.txt are of the raster, and not of the padding of its tiles."""
+    mount = f"mnt_{raster.name}"
+    commands = open(f"{mount}/README.txt").read().split("What one can do here")[1].split("Before copying")[0]
+    commands = [line.strip() for line in commands.splitlines() if line.startswith("    ")]
+    found = {}
+    for command in commands:
+        if not command.startswith(("python3", "Rscript")):
+            found[command.split()[0]] = subprocess.run(["bash", "-ec", command], cwd=mount, check=True, capture_output=True, text=True).stdout
+    values = raster.values()[0] if raster.interleave == "ATTRIBUTES" else raster.values()
+    near(float(found["awk"]), values.mean(), f"{raster.name} mean by awk", tolerance=1e-3)
+    assert f"Size is {raster.width}, {raster.height}\n" in found["gdalinfo"], found["gdalinfo"]
+    loaded = [re.search(r'numpy.load\("([^"]*)"', command) for command in commands]
+    (npy,) = [match[1] for match in loaded if match]
+    in_order = np.moveaxis(raster.values(), 0, -1) if raster.interleave == "PIXEL" else values
+    assert np.array_equal(np.load(f"{mount}/{npy}").reshape(in_order.shape), in_order), npy
 
 
 def check_tiff(raster, expected, said, number, stem):
