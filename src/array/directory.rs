@@ -6,14 +6,16 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
+use std::thread;
+use std::time::Duration;
 
 use super::listing::FolderListing;
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Place, Result};
 use crate::format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
 use crate::format::folder::{
-    COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, RootFragment, SCHEMAS, commit_file, root_fragment,
-    timestamped_file,
+    COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, METADATA, RootFragment, SCHEMAS, commit_file,
+    root_fragment, timestamped_file,
 };
 use crate::format::fragment::FRAGMENT_METADATA;
 use crate::format::name::{NameForm, TimestampedName};
@@ -29,6 +31,10 @@ const PARTIAL_OVERLAP_SINCE: u32 = 15;
 
 /// So many folders that nothing names are looked into; those of writers that were interrupted can be many.
 const MOST_UNNAMED: usize = 64;
+
+/// Where something vanished between two listings, how long to wait before the array is listed again: as long as somebody
+/// takes who puts another array in its place by two renames.
+const WAITS_MS: [u64; 4] = [0, 1, 4, 16];
 
 /// A fragment by its folder. Nothing of it has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +101,9 @@ pub struct Directory {
     /// Oldest first.
     schemas: Vec<SchemaEntry>,
     conditions: Vec<ConditionEntry>,
+    /// The names in the folder of metadata, where they were listed along with the others: what is written for later does
+    /// not show before its time, and what another array has never does.
+    metadata: Option<Vec<Listed>>,
     /// Files of consolidated fragment metadata may be there.
     has_consolidated_metadata: bool,
     warnings: Vec<String>,
@@ -145,11 +154,18 @@ impl Directory {
     /// As there.
     pub fn read_listed(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
         let root = listing.root().clone();
-        match Self::of_listing(storage, listing) {
-            // A vacuum may have taken fragments away between two listings. It says so before it does.
-            Err(Error::Damaged { .. }) => Self::of_listing(storage, FolderListing::read(storage, &root)?),
-            read => read,
+        let mut read = Self::of_listing(storage, listing);
+        let mut was_damaged = false;
+        for wait in WAITS_MS {
+            match &read {
+                // A vacuum may have taken fragments away between two listings. It says so before it does.
+                Err(Error::Damaged { .. }) if !std::mem::replace(&mut was_damaged, true) => {}
+                Err(Error::Missing { .. }) => thread::sleep(Duration::from_millis(wait)),
+                _ => break,
+            }
+            read = FolderListing::read(storage, &root).and_then(|listing| Self::of_listing(storage, listing));
         }
+        read
     }
 
     fn of_listing(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
@@ -161,6 +177,7 @@ impl Directory {
             vacuums: Vec::new(),
             schemas: Vec::new(),
             conditions: Vec::new(),
+            metadata: None,
             has_consolidated_metadata: top.iter().any(|one| one.name == FRAGMENT_METADATA_CACHE),
             warnings: Vec::new(),
         };
@@ -184,7 +201,26 @@ impl Directory {
         directory.fragments.shrink_to_fit();
         directory.find_vacuums(&texts)?;
         directory.find_unnamed(storage, &folders, &ignored)?;
+        if directory.listing.folder().identity.is_some() {
+            directory.metadata = Some(directory.names(storage, METADATA)?);
+        }
         Ok(directory)
+    }
+
+    /// What the array's folder was listed as.
+    pub fn listing(&self) -> &FolderListing {
+        &self.listing
+    }
+
+    /// The names in the folder of metadata.
+    ///
+    /// # Errors
+    /// As [`FolderListing::names`].
+    pub fn metadata_names(&self, storage: &dyn Storage) -> Result<Vec<Listed>> {
+        match &self.metadata {
+            Some(names) => Ok(names.clone()),
+            None => self.names(storage, METADATA),
+        }
     }
 
     /// The names in a folder of the array, given by its path in it, in byte order.
@@ -420,7 +456,17 @@ impl Directory {
             warnings.push(self.warning(first, &reason));
         }
         for path in unnamed.iter().take(MOST_UNNAMED) {
-            if self.names(storage, path)?.iter().any(|file| file.name == FRAGMENT_METADATA) {
+            let files = match self.names(storage, path) {
+                // Its writer has given it up, or a vacuum took it away.
+                Err(Error::Missing { .. }) => continue,
+                files => files?,
+            };
+            if files.iter().any(|file| file.name == FRAGMENT_METADATA) {
+                if self.is_without_commits() {
+                    let reason = "there is no such folder, and yet a complete fragment: the array is being taken away, \
+                                  or its commits are lost";
+                    return Err(Error::missing(reason).in_file(self.root.join(COMMITS)));
+                }
                 let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
                               its commit is lost";
                 warnings.push(self.warning(path, reason));
@@ -433,6 +479,12 @@ impl Directory {
         }
         self.warnings = warnings;
         Ok(())
+    }
+
+    /// Whether there is no folder of commits on a file system, where writers make it along with the array. In an object
+    /// store it begins with the first commit.
+    fn is_without_commits(&self) -> bool {
+        self.listing.folder().identity.is_some() && !self.listing.top().iter().any(|one| one.name == COMMITS)
     }
 
     fn warning(&self, file: &str, reason: &str) -> String {

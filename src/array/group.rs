@@ -8,12 +8,12 @@ use super::generic::read_generic_tile;
 use super::member_places::{MemberPlace, MemberPlaces};
 use super::metadata::Metadata;
 use super::object::ObjectKind;
-use super::timed_files::{commit_times, files_in_force, first_start, names_in, timed_files};
+use super::timed_files::{TimedFile, files_in_force, names_in, timed_files};
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Result};
 use crate::format::folder::{GROUP_DETAILS, METADATA};
 use crate::format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
-use crate::storage::StoreKey;
+use crate::storage::{KnownFolder, Listed, StoreKey};
 
 /// Groups in groups beyond this are taken for an endless loop.
 const MOST_DEPTH: usize = 100;
@@ -46,6 +46,16 @@ pub struct Group {
     /// The members as they were when some of them could not be looked at, and when that was.
     unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
     metadata: OnceLock<Arc<Metadata>>,
+    /// What was in the folder, once somebody asked; the same for all windows.
+    names: Arc<OnceLock<GroupNames>>,
+}
+
+/// The names in the folders of a group that say what it is. All are those of one folder: another that takes its place
+/// has other details, and other metadata.
+struct GroupNames {
+    folder: KnownFolder,
+    details: Vec<Listed>,
+    metadata: Vec<Listed>,
 }
 
 impl Group {
@@ -56,8 +66,48 @@ impl Group {
     }
 
     fn with_around(context: Arc<Context>, path: StoreKey, window: TimeWindow, around: Vec<StoreKey>) -> Self {
-        let (members, unseen, metadata) = (OnceLock::new(), Mutex::default(), OnceLock::new());
-        Group { context, path, window, around, members, unseen, metadata }
+        let (members, unseen, metadata, names) = (OnceLock::new(), Mutex::default(), OnceLock::new(), Arc::default());
+        Group { context, path, window, around, members, unseen, metadata, names }
+    }
+
+    /// What is in the folder; listed once.
+    fn names(&self) -> Result<&GroupNames> {
+        if let Some(names) = self.names.get() {
+            return Ok(names);
+        }
+        let storage = &*self.context.storage;
+        let folder = storage.know(&self.path).in_array(&self.path)?;
+        if folder.identity.is_some() {
+            // That it is a group was seen before; an array without members may be there by now.
+            let kind = storage.list_in(&folder, "").in_array(&self.path)?.and_then(|all| ObjectKind::of_entries(&all));
+            if kind != Some(ObjectKind::Group) {
+                return Err(folder.replaced().in_array(&self.path));
+            }
+        }
+        let names = |name: &str| names_in(storage, &folder, name).in_array(&self.path);
+        let (details, metadata) = (names(GROUP_DETAILS)?, names(METADATA)?);
+        Ok(self.names.get_or_init(|| GroupNames { folder, details, metadata }))
+    }
+
+    /// Fails where another group has taken the place of this one: its members are not this one's.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] for that, [`Error::Io`] where the folder cannot be looked at.
+    pub fn check_in_place(&self) -> Result<()> {
+        let (storage, names) = (&*self.context.storage, self.names()?);
+        let now = storage.know(&self.path).in_array(&self.path)?;
+        // Some file systems number a folder anew each time; no two groups have details of the same names.
+        if now != names.folder && names_in(storage, &now, GROUP_DETAILS).in_array(&self.path)? != names.details {
+            return Err(names.folder.replaced().in_array(&self.path));
+        }
+        Ok(())
+    }
+
+    /// All files of the group's own details and metadata, in force or not.
+    fn own_files(&self) -> Result<Vec<TimedFile>> {
+        let names = self.names()?;
+        let of = |names: &[Listed], folder: &str| timed_files(names, &self.path.join(folder)).in_array(&self.path);
+        Ok([of(&names.details, GROUP_DETAILS)?, of(&names.metadata, METADATA)?].concat())
     }
 
     /// A group that is a member of this one, in the same window.
@@ -76,7 +126,7 @@ impl Group {
     /// The same group through another window.
     pub fn at(&self, window: TimeWindow) -> Self {
         let (context, path, around) = (self.context.clone(), self.path.clone(), self.around.clone());
-        Self::with_around(context, path, window, around)
+        Group { names: self.names.clone(), ..Self::with_around(context, path, window, around) }
     }
 
     pub fn context(&self) -> &Arc<Context> {
@@ -99,7 +149,8 @@ impl Group {
         if let Some(metadata) = self.metadata.get() {
             return Ok(metadata.clone());
         }
-        let metadata = Arc::new(Metadata::read(&self.context, &self.path, self.window)?);
+        let names = &self.names()?.metadata;
+        let metadata = Arc::new(Metadata::read_listed(&self.context, &self.path, names, self.window)?);
         Ok(self.metadata.get_or_init(|| metadata).clone())
     }
 
@@ -120,6 +171,7 @@ impl Group {
             return Ok(members.clone());
         }
         let (members, were_seen) = self.read_members().in_array(&self.path)?;
+        self.check_in_place()?;
         let members = Arc::new(members);
         if were_seen {
             *unseen = None;
@@ -134,10 +186,7 @@ impl Group {
     /// # Errors
     /// [`Error::Io`] where a folder cannot be listed, [`Error::Damaged`] for impossible times.
     pub fn commit_times(&self) -> Result<Vec<u64>> {
-        let mut times = Vec::new();
-        for folder in [GROUP_DETAILS, METADATA] {
-            times.extend(commit_times(&*self.context.storage, &self.path.join(folder)).in_array(&self.path)?);
-        }
+        let mut times: Vec<u64> = self.own_files()?.iter().map(|one| one.times.t2).collect();
         times.sort_unstable();
         times.dedup();
         Ok(times)
@@ -148,25 +197,20 @@ impl Group {
     /// # Errors
     /// As [`Group::commit_times`].
     pub fn began(&self) -> Result<Option<u64>> {
-        let mut began = None;
-        for folder in [GROUP_DETAILS, METADATA] {
-            let first = first_start(&*self.context.storage, &self.path.join(folder)).in_array(&self.path)?;
-            began = began.into_iter().chain(first).min();
-        }
-        Ok(began)
+        Ok(self.own_files()?.iter().map(|one| one.times.t1).min())
     }
 
     /// The members, and whether all of them could be looked at.
     fn read_members(&self) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
         let folder = self.path.join(GROUP_DETAILS);
-        let names = names_in(storage, &folder)?;
-        if timed_files(&names, &folder)?.is_empty() {
-            return self.child_folders();
+        let names = self.names()?;
+        if timed_files(&names.details, &folder)?.is_empty() {
+            return self.child_folders(&names.folder);
         }
         let mut left = MOST_DETAILS.max(self.context.budget() as u64 / 4);
         let mut stated = Vec::new();
-        for one in files_in_force(storage, &names, &folder, TimeWindow::until(self.window.end))? {
+        for one in files_in_force(storage, &names.details, &folder, TimeWindow::until(self.window.end))? {
             let payload = read_generic_tile(&self.context, &one.file, 0)?;
             left = left.checked_sub(payload.len() as u64).ok_or_else(|| {
                 Error::unsupported("the group's details are larger together than --cache-size allows")
@@ -174,7 +218,7 @@ impl Group {
             })?;
             stated.push((one.times, parse_group_details(&payload).in_file(&one.file)?));
         }
-        let mut places = MemberPlaces::new(storage, &self.path, &self.around);
+        let mut places = MemberPlaces::new(storage, &names.folder, &self.around);
         let (named, unnamed): (Vec<GroupMember>, Vec<GroupMember>) =
             members_in_force(stated).into_values().partition(|member| member.name.is_some());
         let (mut members, mut were_seen) = (Vec::with_capacity(named.len() + unnamed.len()), true);
@@ -188,15 +232,17 @@ impl Group {
 
     /// The arrays and groups in the group's folder, and whether all folders in it could be looked at. What one that
     /// could not is, whoever enters it learns.
-    fn child_folders(&self) -> Result<(Vec<Member>, bool)> {
+    fn child_folders(&self, folder: &KnownFolder) -> Result<(Vec<Member>, bool)> {
         let storage = &*self.context.storage;
         let (mut members, mut were_seen) = (Vec::new(), true);
-        for one in storage.list(&self.path)?.into_iter().filter(|one| one.is_folder() && !one.name.starts_with("__")) {
+        let children = storage.list_in(folder, "")?.unwrap_or_default();
+        for one in children.into_iter().filter(|one| one.is_folder() && !one.name.starts_with("__")) {
             let path = self.path.join(&one.name);
             let member_type = match ObjectKind::of(storage, &path) {
                 Ok(Some(ObjectKind::Array)) => MemberType::Array,
                 Ok(Some(ObjectKind::Group)) => MemberType::Group,
                 Ok(None) => continue,
+                // One that is gone now may be there again in a moment.
                 Err(_) => MemberType::Unknown,
             };
             were_seen &= member_type != MemberType::Unknown;

@@ -37,6 +37,8 @@ impl Array {
             return Err(Error::damaged("a label within itself").in_array(&path));
         }
         let folder = ArrayFolder::open(self.folder().context.clone(), &path)?;
+        // Labels have the same names in all arrays.
+        self.folder().directory().listing().check_in_place(&**storage)?;
         let mut array = Array::open(Arc::new(folder), self.window())?;
         array.around = around;
         let schema = array.schema();

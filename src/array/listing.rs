@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::timed_files::names_in;
 use crate::error::Result;
-use crate::storage::{Listed, ListedKind, ListedObject, Storage, StoreKey};
+use crate::storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, no_folder};
 
 /// The names below a folder. Memory: where the storage lists all objects at once those, a thousand or so; else the names
 /// in the folder itself.
 #[derive(Debug)]
 pub struct FolderListing {
-    root: StoreKey,
+    folder: KnownFolder,
     top: Vec<Listed>,
     /// By path in byte order; `None` where each folder is listed by itself.
     below: Option<Vec<ListedObject>>,
@@ -20,19 +19,25 @@ impl FolderListing {
     /// Lists a folder, and what is below where that is one request.
     ///
     /// # Errors
-    /// As [`Storage::list`].
+    /// As [`Storage::list`]; [`Error::Missing`](crate::error::Error::Missing) where a local storage has no such folder.
     pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
         let below = storage.list_below(root)?;
+        let folder = storage.know(root)?;
         let top = match &below {
             Some(objects) => names_below(objects, ""),
-            None => storage.list(root)?,
+            None => storage.list_in(&folder, "")?.unwrap_or_default(),
         };
-        Ok(FolderListing { root: root.clone(), top, below })
+        Ok(FolderListing { folder, top, below })
     }
 
     /// The folder.
     pub fn root(&self) -> &StoreKey {
-        &self.root
+        &self.folder.key
+    }
+
+    /// The folder, and which one it was when it was listed.
+    pub fn folder(&self) -> &KnownFolder {
+        &self.folder
     }
 
     /// The names in the folder itself, in byte order.
@@ -40,19 +45,35 @@ impl FolderListing {
         &self.top
     }
 
-    /// The names in a folder below, in byte order; none where there is no such folder. Where its own name is known to be
-    /// missing nothing is asked.
+    /// The names in a folder below, in byte order. There are none where the listing lacks the first name of its path;
+    /// nothing is asked then. A folder that was listed is never taken for an empty one when it is gone.
     ///
     /// # Errors
-    /// As [`names_in`].
+    /// As [`Storage::list_in`]; [`Error::Missing`](crate::error::Error::Missing) where there is no such folder though
+    /// the listing has its name, or that of a folder around it.
     pub fn names(&self, storage: &dyn Storage, path: &str) -> Result<Vec<Listed>> {
-        let first = path.split('/').next().unwrap_or(path);
-        if !self.top.iter().any(|one| one.name == first) {
-            return Ok(Vec::new());
+        let (first, is_deeper) = path.split_once('/').map_or((path, false), |(first, _)| (first, true));
+        let Some(listed) = self.top.iter().find(|one| one.name == first) else { return Ok(Vec::new()) };
+        let Some(objects) = &self.below else {
+            return storage.list_in(&self.folder, path)?.ok_or_else(|| self.folder.vanished(path));
+        };
+        if !listed.is_folder() {
+            return Err(no_folder(&self.folder.key.join(first)));
         }
-        match &self.below {
-            Some(objects) => Ok(names_below(objects, path)),
-            None => names_in(storage, &self.root.join(path)),
+        match names_below(objects, path) {
+            names if names.is_empty() && is_deeper => Err(self.folder.vanished(path)),
+            names => Ok(names),
+        }
+    }
+
+    /// Fails where another folder has taken the place of the one that was listed.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](crate::error::Error::Missing) for that, and as [`Storage::know`].
+    pub fn check_in_place(&self, storage: &dyn Storage) -> Result<()> {
+        match storage.know(&self.folder.key)? == self.folder {
+            true => Ok(()),
+            false => Err(self.folder.replaced()),
         }
     }
 }
@@ -78,6 +99,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::error::Error;
     use crate::storage::{MemoryStorage, SimulatedStorage};
 
     #[test]
@@ -89,9 +111,11 @@ mod tests {
         let storage = SimulatedStorage::new(Arc::new(memory.clone()), Duration::ZERO);
         let listing = FolderListing::read(&storage, &root).unwrap();
         assert_eq!(listing.top(), memory.list(&root).unwrap());
-        for folder in ["a", "a/b", "d", "d/f", "d-", "none", "d/none"] {
+        for folder in ["a", "a/b", "d", "d/f", "d-", "none"] {
             assert_eq!(listing.names(&storage, folder).unwrap(), memory.list(&root.join(folder)).unwrap(), "{folder}");
         }
+        assert!(matches!(listing.names(&storage, "d/none"), Err(Error::Missing { .. })));
+        assert!(matches!(listing.names(&storage, "a!"), Err(Error::Damaged { .. })));
         assert_eq!(storage.take_requests().len(), 1);
         // More objects than one answer has.
         (0..1000).for_each(|number| memory.put(root.join(format!("many/{number}")), []));

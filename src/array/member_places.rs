@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::format::group::{GroupMember, MemberType};
-use crate::storage::{Listed, Storage, StoreKey, is_far};
+use crate::storage::{KnownFolder, Listed, Storage, StoreKey, is_far};
 
 /// Longer paths of moved members are not looked for.
 const MOST_PARTS: usize = 64;
@@ -33,7 +33,8 @@ impl MemberPlace {
 /// folder of their group.
 pub struct MemberPlaces<'a> {
     storage: &'a dyn Storage,
-    group: &'a StoreKey,
+    /// The group's folder; what is below is looked for in this one, whatever takes its place.
+    group: &'a KnownFolder,
     /// The folders of the group and of those around it, outermost first.
     around: &'a [StoreKey],
     /// The folders in folders that were listed.
@@ -41,7 +42,7 @@ pub struct MemberPlaces<'a> {
 }
 
 impl<'a> MemberPlaces<'a> {
-    pub fn new(storage: &'a dyn Storage, group: &'a StoreKey, around: &'a [StoreKey]) -> Self {
+    pub fn new(storage: &'a dyn Storage, group: &'a KnownFolder, around: &'a [StoreKey]) -> Self {
         MemberPlaces { storage, group, around, listed: HashMap::new() }
     }
 
@@ -75,14 +76,14 @@ impl<'a> MemberPlaces<'a> {
     /// Where a group says that a member is, if that is where its storage can have it.
     fn stored_place(&self, member: &GroupMember) -> Option<StoreKey> {
         match member.relative {
-            true => Some(self.group.join(&member.uri)),
+            true => Some(self.group.key.join(&member.uri)),
             false => self.storage.key_of_uri(&member.uri),
         }
     }
 
     /// Whether requests for a place are waits, and those for the group are not.
     fn is_elsewhere(&self, path: &StoreKey) -> bool {
-        !is_far(self.storage, self.group) && is_far(self.storage, path)
+        !is_far(self.storage, &self.group.key) && is_far(self.storage, path)
     }
 
     fn look(&mut self, member: &GroupMember, stored: Option<&StoreKey>) -> Result<MemberPlace> {
@@ -90,7 +91,7 @@ impl<'a> MemberPlaces<'a> {
             && self.is_folder(path)?
         {
             // Only a group can hold this one; most members are arrays, and links are not followed for those.
-            let is_around = member.member_type != MemberType::Array || path == self.group;
+            let is_around = member.member_type != MemberType::Array || *path == self.group.key;
             return Ok(match is_around && self.is_around(path) {
                 true => MemberPlace::Missing("refused: it is this group or one that holds it".to_owned()),
                 false => MemberPlace::Stored(path.clone()),
@@ -157,10 +158,22 @@ impl<'a> MemberPlaces<'a> {
 
     fn has_folder(&mut self, folder: &StoreKey, name: &str) -> Result<bool> {
         if !self.listed.contains_key(folder) {
-            let folders = self.storage.list(folder)?.into_iter().filter(Listed::is_folder).map(|one| one.name);
+            let folders = self.list(folder)?.into_iter().filter(Listed::is_folder).map(|one| one.name);
             self.listed.insert(folder.clone(), folders.collect());
         }
         Ok(self.listed.get(folder).is_some_and(|names| names.contains(name)))
+    }
+
+    /// The names in a folder, of which there are none where it is not there. That of a folder in the group is established.
+    fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
+        let within = match *folder == self.group.key {
+            true => Some(""),
+            false => folder.below(&self.group.key).and_then(|path| str::from_utf8(path).ok()),
+        };
+        match within.filter(|path| !path.split('/').any(|part| part == "..")) {
+            Some(path) => Ok(self.storage.list_in(self.group, path)?.unwrap_or_default()),
+            None => self.storage.list(folder),
+        }
     }
 }
 
@@ -192,7 +205,8 @@ mod tests {
             let storage = LocalStorage::new();
             let member =
                 GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
-            let (place, was_seen) = MemberPlaces::new(&storage, around.last().unwrap(), &around).find(&member).unwrap();
+            let group = storage.know(around.last().unwrap()).unwrap();
+            let (place, was_seen) = MemberPlaces::new(&storage, &group, &around).find(&member).unwrap();
             assert!(was_seen);
             place
         }
@@ -223,6 +237,7 @@ mod tests {
         let storage = LocalStorage::with_links(Links::Within);
         storage.allow(&group);
         let around = [group.clone()];
+        let group = storage.know(&group).unwrap();
         let find = |relative: bool, uri: &str| {
             let (member_type, uri, key) = (MemberType::Array, uri.to_owned(), uri.into());
             let member = GroupMember { member_type, relative, uri, name: None, deleted: false, key };
@@ -246,7 +261,8 @@ mod tests {
         let uri = "circle/array";
         let (member_type, key) = (MemberType::Array, uri.into());
         let member = GroupMember { member_type, relative: true, uri: uri.into(), name: None, deleted: false, key };
-        let found = MemberPlaces::new(&storage, &group, &around).find(&member).unwrap();
+        let known = storage.know(&group).unwrap();
+        let found = MemberPlaces::new(&storage, &known, &around).find(&member).unwrap();
         assert_eq!(found, (MemberPlace::Stored(group.join(uri)), false));
     }
 
@@ -277,10 +293,11 @@ mod tests {
         settings.set_typed("vfs.s3.endpoint_override", "http://127.0.0.1:1").unwrap();
         let storage = AnyStorage::new(LocalStorage::new(), CloudOptions { settings, ..CloudOptions::default() });
         let around = [group.clone()];
+        let known = storage.know(&group).unwrap();
         let find = |uri: &str| {
             let (member_type, key) = (MemberType::Array, uri.into());
             let member = GroupMember { member_type, relative: false, uri: uri.into(), name: None, deleted: false, key };
-            MemberPlaces::new(&storage, &group, &around).find(&member).unwrap()
+            MemberPlaces::new(&storage, &known, &around).find(&member).unwrap()
         };
         assert_eq!(find("s3://bucket/deep/array"), (MemberPlace::Stored("s3://bucket/deep/array".into()), true));
         assert_eq!(find("s3://bucket/copied"), (MemberPlace::Moved(group.join("copied")), true));

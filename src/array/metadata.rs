@@ -114,7 +114,8 @@ impl Metadata {
     /// [`Error::Damaged`](crate::error::Error::Damaged) naming the file, [`Error::Key`](crate::error::Error::Key)
     /// where it is encrypted and the key is missing or wrong: never some keys without the others.
     pub fn read(context: &Arc<Context>, root: &StoreKey, window: TimeWindow) -> Result<Self> {
-        let names = names_in(&*context.storage, &root.join(METADATA)).in_array(root)?;
+        let storage = &*context.storage;
+        let names = storage.know(root).and_then(|folder| names_in(storage, &folder, METADATA)).in_array(root)?;
         Self::read_listed(context, root, &names, window)
     }
 

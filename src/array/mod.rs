@@ -35,7 +35,6 @@ pub mod window;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Locate, Result};
-use crate::format::folder::METADATA;
 use crate::format::fragment::Field;
 use crate::format::name::TimestampedName;
 use crate::format::scalar::Scalar;
@@ -130,7 +129,7 @@ impl Array {
         if let Some(metadata) = self.metadata.get() {
             return Ok(metadata.clone());
         }
-        let names = self.folder.directory().names(&*self.context().storage, METADATA).in_array(self.path())?;
+        let names = self.folder.directory().metadata_names(&*self.context().storage).in_array(self.path())?;
         let metadata = Arc::new(Metadata::read_listed(self.context(), self.path(), &names, self.window)?);
         Ok(self.metadata.get_or_init(|| metadata).clone())
     }

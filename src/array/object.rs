@@ -12,12 +12,14 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// What a folder is; `None` also where there is none. Lists it.
+    /// What a folder is. Lists it. In an object store `None` also where there is none.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::error::Error::Io) when it is there and cannot be listed.
+    /// [`Error::Missing`](crate::error::Error::Missing) where a local storage has no such folder, as one that another is
+    /// about to take the place of, [`Error::Io`](crate::error::Error::Io) when it is there and cannot be listed.
     pub fn of(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<Self>> {
-        Ok(Self::of_entries(&storage.list(folder)?))
+        let names = storage.list_in(&storage.know(folder)?, "")?;
+        Ok(Self::of_entries(&names.unwrap_or_default()))
     }
 
     /// What a folder with these entries is. An array may not also be a group, so arrays are looked for first, as

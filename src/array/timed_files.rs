@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use super::window::TimeWindow;
-use crate::error::{Error, Locate, Result};
+use crate::error::{Locate, Result};
 use crate::format::commit::parse_vacuum;
 use crate::format::folder::{CommitFile, commit_file, timestamped_file};
 use crate::format::name::TimestampedName;
-use crate::storage::{Listed, Storage, StoreKey};
+use crate::storage::{KnownFolder, Listed, Storage, StoreKey};
 
 /// A vacuum file larger than this is not plausible: it would name a hundred thousand files.
 const MOST_VACUUM: u64 = 8 << 20;
@@ -19,27 +19,21 @@ pub struct TimedFile {
     pub file: StoreKey,
 }
 
-/// The names in a folder of an array or a group. Where there is no such folder there are none; but what has its name
-/// must be one, as a link to nowhere hides all that is in it.
+/// The names in a folder of an array or a group. There are none where it is established that there is no such folder;
+/// what has its name must be one, as a link to nowhere hides all that is in it.
 ///
 /// # Errors
-/// [`Error::Io`] where the folder cannot be listed, [`Error::Damaged`] where it is something else.
-pub(super) fn names_in(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<Listed>> {
-    let names = storage.list(folder)?;
-    if names.is_empty()
-        && let (Some(parent), Some(name)) = (folder.parent(), folder.name())
-        && storage.list(&parent)?.iter().any(|one| one.name.as_bytes() == name && !one.is_folder())
-    {
-        return Err(Error::damaged("it is no folder, or a link to nowhere").in_file(folder));
-    }
-    Ok(names)
+/// As [`Storage::list_in`].
+pub(super) fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) -> Result<Vec<Listed>> {
+    Ok(storage.list_in(root, path)?.unwrap_or_default())
 }
 
-/// The files of a folder, of which these are the names, that lie within a window, without those that a consolidated one within the window has
-/// replaced. In the order in which they apply: by start time, ties by name.
+/// The files of a folder, of which these are the names, that lie within a window, without those that a consolidated one
+/// within the window has replaced. In the order in which they apply: by start time, ties by name.
 ///
 /// # Errors
-/// [`Error::Io`] where a vacuum file cannot be read, [`Error::Damaged`] for names and vacuum files that
+/// [`Error::Io`](crate::error::Error::Io) where a vacuum file cannot be read,
+/// [`Error::Damaged`](crate::error::Error::Damaged) for names and vacuum files that
 /// contradict themselves.
 pub fn files_in_force(
     storage: &dyn Storage,
@@ -73,7 +67,7 @@ pub fn files_in_force(
 /// All files of a folder, in force or not, by name.
 ///
 /// # Errors
-/// [`Error::Damaged`] for impossible times.
+/// [`Error::Damaged`](crate::error::Error::Damaged) for impossible times.
 pub fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<TimedFile>> {
     let mut files = Vec::new();
     for one in names.iter().filter(|one| !one.is_folder()) {
@@ -83,25 +77,10 @@ pub fn timed_files(names: &[Listed], folder: &StoreKey) -> Result<Vec<TimedFile>
     Ok(files)
 }
 
-/// The ends of all files of a folder, in force or not.
-///
-/// # Errors
-/// As [`names_in`] and [`timed_files`].
-pub fn commit_times(storage: &dyn Storage, folder: &StoreKey) -> Result<Vec<u64>> {
-    Ok(timed_files(&names_in(storage, folder)?, folder)?.iter().map(|one| one.times.t2).collect())
-}
-
-/// The start of the earliest file of a folder, in force or not.
-///
-/// # Errors
-/// As [`commit_times`].
-pub fn first_start(storage: &dyn Storage, folder: &StoreKey) -> Result<Option<u64>> {
-    Ok(timed_files(&names_in(storage, folder)?, folder)?.iter().map(|one| one.times.t1).min())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::storage::LocalStorage;
     use std::fs;
     use std::path::Path;
@@ -110,9 +89,16 @@ mod tests {
         format!("__{t1}_{t2}_{}", digit.to_string().repeat(32))
     }
 
+    /// The names in a folder of the folder around it.
+    fn names_below(folder: &StoreKey) -> Result<Vec<Listed>> {
+        let storage = LocalStorage::new();
+        let root = storage.know(&folder.parent().unwrap())?;
+        names_in(&storage, &root, &folder.shown_name())
+    }
+
     fn in_force(folder: &Path, start: u64, end: u64) -> Vec<String> {
-        let (storage, folder) = (LocalStorage::new(), folder.into());
-        let names = names_in(&storage, &folder).unwrap();
+        let (storage, folder) = (LocalStorage::new(), StoreKey::from(folder));
+        let names = names_below(&folder).unwrap();
         let files = files_in_force(&storage, &names, &folder, TimeWindow { start, end }).unwrap();
         files.iter().map(|one| one.file.shown_name()).collect()
     }
@@ -128,7 +114,9 @@ mod tests {
         fs::create_dir(folder.path().join(name(9, 9, 'd'))).unwrap();
         assert_eq!(in_force(folder.path(), 0, 100), [&*names[2], &names[1], &names[0], &names[3]]);
         assert_eq!(in_force(folder.path(), 10, 99), [&*names[0]]);
-        assert_eq!(commit_times(&LocalStorage::new(), &folder.path().into()).unwrap(), [100, 10, 9, 9]);
+        let key = StoreKey::from(folder.path());
+        let all = timed_files(&names_below(&key).unwrap(), &key).unwrap();
+        assert_eq!(all.iter().map(|one| one.times.t2).collect::<Vec<_>>(), [100, 10, 9, 9]);
         assert!(in_force(&folder.path().join("none"), 0, 9).is_empty());
     }
 
@@ -138,14 +126,14 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
         fs::write(folder.path().join("file"), []).unwrap();
         for name in ["link", "file"] {
-            let error = commit_times(&LocalStorage::new(), &folder.path().join(name).into()).unwrap_err();
+            let error = names_below(&folder.path().join(name).into()).unwrap_err();
             // What a link leads to may be there again the next time.
             assert_eq!(matches!(&error, Error::Io { .. }), name == "link", "{error}");
             assert_eq!(matches!(&error, Error::Damaged { .. }), name == "file", "{error}");
             assert!(error.to_string().contains(name), "{error}");
         }
         fs::create_dir(folder.path().join("nowhere")).unwrap();
-        assert!(commit_times(&LocalStorage::new(), &folder.path().join("link").into()).unwrap().is_empty());
+        assert!(names_below(&folder.path().join("link").into()).unwrap().is_empty());
     }
 
     #[test]

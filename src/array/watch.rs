@@ -14,9 +14,10 @@ use super::group::Group;
 use super::listing::FolderListing;
 use super::object::ObjectKind;
 use super::window::TimeWindow;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::folder::{COMMITS, GROUP_DETAILS, LABELS, METADATA, SCHEMAS};
 use crate::format::name::TimestampedName;
+use crate::format::schema::FIRST_SCHEMA;
 use crate::storage::{ListedKind, StoreKey};
 
 /// The folders of an array whose names say what it holds.
@@ -142,8 +143,16 @@ struct Names {
 impl Names {
     fn add_object(&mut self, context: &Arc<Context>, folder: &StoreKey, depth: usize) -> Result<Option<ObjectKind>> {
         let storage = &*context.storage;
-        let listing = FolderListing::read(storage, folder)?;
+        let listing = match FolderListing::read(storage, folder) {
+            // An array or group that is gone is a change like others.
+            Err(Error::Missing { .. }) => return Ok(None),
+            listing => listing?,
+        };
         let kind = ObjectKind::of_entries(listing.top());
+        if listing.top().iter().any(|one| one.name == FIRST_SCHEMA) {
+            // All arrays have that name, and their schemas differ.
+            listing.folder().identity.hash(&mut self.hasher);
+        }
         let folders: &[&str] = match kind {
             Some(ObjectKind::Array) => &OF_ARRAYS,
             Some(ObjectKind::Group) => &OF_GROUPS,

@@ -156,9 +156,11 @@ impl Server {
         &self.inodes
     }
 
-    /// Shows what is stored now. Gives what the kernel is to be told of, if anything has changed; errors are told in the
-    /// log, and what was shown is then still shown.
-    pub fn refresh(&self) -> Option<Outdated> {
+    /// Shows what is stored now. Gives what the kernel is to be told of, if anything has changed.
+    ///
+    /// # Errors
+    /// Where what is stored cannot be opened. The log says why, and what was shown is still shown.
+    pub fn refresh(&self) -> std::result::Result<Option<Outdated>, Errno> {
         let refreshed = self.attempt(
             || "refreshing".to_owned(),
             || {
@@ -167,9 +169,10 @@ impl Server {
                 Ok(Some(self.inodes.refresh(refreshed)))
             },
         );
-        let outdated = refreshed.ok().flatten()?;
-        self.counts.refresh();
-        Some(outdated)
+        if let Ok(Some(_)) = &refreshed {
+            self.counts.refresh();
+        }
+        refreshed
     }
 
     /// What was counted up to now, here and below.

@@ -19,6 +19,13 @@ use crate::threads;
 /// From one refresh to the next at least, whoever asks for it.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// After a refresh that failed, the next one comes so soon, and after each further failure twice as late: an array that
+/// another one takes the place of is not there for a moment.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// It comes no later than this.
+const MOST_RETRY: Duration = Duration::from_secs(10);
+
 /// Asks for refreshes. A request that is made while another one waits is that one.
 #[derive(Debug, Clone)]
 pub struct Asking(SyncSender<()>);
@@ -79,8 +86,9 @@ impl Refreshing {
 
 impl Waiting {
     fn run(self, interval: Option<Duration>) {
+        let mut retry = None;
         loop {
-            let asked = match interval {
+            let asked = match interval.into_iter().chain(retry).min() {
                 Some(interval) => self.asked.recv_timeout(interval),
                 None => self.asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
@@ -88,11 +96,20 @@ impl Waiting {
             if asked == Err(RecvTimeoutError::Disconnected) {
                 return;
             }
-            if let Some(outdated) = server.refresh() {
-                drop(server);
-                self.tell_the_kernel(&outdated);
-            }
+            let refreshed = server.refresh();
+            drop(server);
+            retry = match refreshed {
+                Ok(outdated) => {
+                    outdated.iter().for_each(|outdated| self.tell_the_kernel(outdated));
+                    None
+                }
+                Err(_) => Some(retry.map_or(RETRY, |before| (2 * before).min(MOST_RETRY))),
+            };
             thread::sleep(PAUSE);
+            if retry.is_some() {
+                // The failure itself may have asked for one.
+                let _ = self.asked.try_recv();
+            }
         }
     }
 

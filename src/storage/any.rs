@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::cloud::ObjectStorage;
-use super::{CloudOptions, Listed, ListedObject, LocalStorage, ReadRange, Storage, StoreKey, uri};
+use super::{CloudOptions, KnownFolder, Listed, ListedObject, LocalStorage, ReadRange, Storage, StoreKey, uri};
 use crate::error::{Locate, Result};
 
 /// The local file system, and the object stores once one of them is asked for something.
@@ -52,6 +52,18 @@ impl Storage for AnyStorage {
 
     fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
         self.of(folder)?.list_below(folder)
+    }
+
+    fn know(&self, folder: &StoreKey) -> Result<KnownFolder> {
+        self.of(folder)?.know(folder)
+    }
+
+    fn list_in(&self, root: &KnownFolder, path: &str) -> Result<Option<Vec<Listed>>> {
+        self.of(&root.key)?.list_in(root, path)
+    }
+
+    fn read_in(&self, root: &KnownFolder, path: &str, most: u64) -> Result<Vec<u8>> {
+        self.of(&root.key)?.read_in(root, path, most)
     }
 
     fn absence(&self, folder: &StoreKey) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +11,13 @@ use std::thread;
 use std::time::Duration;
 
 use lru::LruCache;
-use rustix::fs::{Dir, FileType, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, openat, statat};
 use rustix::io::{preadv, retry_on_intr};
 
 use super::descriptors;
 use super::paths::{Links, Paths};
 use super::ranges::{Coalescing, ReadRange, coalesce};
-use super::{Listed, ListedKind, Storage, StoreKey, past_end};
+use super::{FolderIdentity, KnownFolder, Listed, ListedKind, Storage, StoreKey, no_folder, past_end};
 use crate::error::{Error, Locate, Result};
 
 /// Files kept open, so that an array of many thousand fragments stays well below the usual limit of
@@ -140,24 +141,29 @@ impl LocalStorage {
             }
             Err(error) => return Err(error),
         };
-        let mut names = Vec::new();
-        for entry in Dir::new(opened)? {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
-            if matches!(name, "." | "..") {
-                continue;
-            }
-            let is_folder = match entry.file_type() {
-                FileType::Directory => true,
-                FileType::Symlink | FileType::Unknown => leads_to_folder(&folder.join(name), name)?,
-                _ => false,
-            };
-            // A look at each file would take longer than the listing.
-            let kind = if is_folder { ListedKind::Folder } else { ListedKind::Object { length: None } };
-            names.push(Listed { name: name.to_owned(), kind });
+        names_of(opened).map(Some)
+    }
+
+    /// A known folder, opened for what is below it.
+    fn enter(&self, root: &KnownFolder) -> Result<fs::File> {
+        let opened = self.making_room(|| self.paths.open(root.key.as_path(), OFlags::DIRECTORY));
+        let opened = opened.map(fs::File::from).map_err(|error| Error::stored(error).in_file(&root.key))?;
+        let identity = identity_of(&opened).map_err(|error| Error::io(error).in_file(&root.key))?;
+        if root.identity.is_some_and(|known| known != identity) {
+            return Err(root.replaced());
         }
-        names.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Some(names))
+        Ok(opened)
+    }
+
+    /// Whether `opened`, which was opened by its whole path and so as links may lead, is what an entered folder has at
+    /// `path`. On the way there another folder may have taken the place of the entered one.
+    fn is_below(&self, entered: &fs::File, path: &str, opened: &fs::File) -> io::Result<bool> {
+        let looked_at = self.making_room(|| Ok(openat(entered, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?));
+        match looked_at {
+            Ok(found) => Ok(identity_of(&fs::File::from(found))? == identity_of(opened)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -175,6 +181,59 @@ impl Storage for LocalStorage {
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
         let entries = self.entries(folder.as_path()).map_err(|error| Error::io(error).in_file(folder))?;
         Ok(entries.unwrap_or_default())
+    }
+
+    fn know(&self, folder: &StoreKey) -> Result<KnownFolder> {
+        let entered = self.enter(&KnownFolder { key: folder.clone(), identity: None })?;
+        let identity = identity_of(&entered).map_err(|error| Error::io(error).in_file(folder))?;
+        Ok(KnownFolder { key: folder.clone(), identity: Some(identity) })
+    }
+
+    fn list_in(&self, root: &KnownFolder, path: &str) -> Result<Option<Vec<Listed>>> {
+        let entered = self.enter(root)?;
+        let folder = root.key.join(path);
+        let io_error = |error: io::Error| Error::io(error).in_file(&folder);
+        if path.is_empty() {
+            return names_of(entered.into()).map(Some).map_err(io_error);
+        }
+        match self.making_room(|| self.paths.open(folder.as_path(), OFlags::DIRECTORY)) {
+            Ok(opened) => {
+                let opened = fs::File::from(opened);
+                if !self.is_below(&entered, path, &opened).map_err(io_error)? {
+                    return Err(root.replaced());
+                }
+                names_of(opened.into()).map(Some).map_err(io_error)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                // What the entered folder itself has there.
+                match statat(&entered, path, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from) {
+                    Ok(found) => match FileType::from_raw_mode(found.st_mode) {
+                        FileType::Directory => Err(root.replaced()),
+                        FileType::Symlink if error.kind() == io::ErrorKind::NotFound => {
+                            Err(io_error(io::Error::other("a symbolic link that leads nowhere")))
+                        }
+                        _ => Err(no_folder(&folder)),
+                    },
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                    Err(error) => Err(io_error(error)),
+                }
+            }
+            Err(error) => Err(io_error(error)),
+        }
+    }
+
+    /// Opens the file anew: one that is kept open may be that of another folder.
+    fn read_in(&self, root: &KnownFolder, path: &str, most: u64) -> Result<Vec<u8>> {
+        let (entered, key) = (self.enter(root)?, root.key.join(path));
+        let file = self.open_once(&key)?;
+        if !self.is_below(&entered, path, &file.file).map_err(|error| Error::io(error).in_file(&key))? {
+            return Err(root.replaced());
+        }
+        if file.length > most {
+            let reason = format!("{} bytes where at most {most} are plausible", file.length);
+            return Err(Error::damaged(reason).in_file(key));
+        }
+        Ok(file.read_part(0, usize::try_from(most).unwrap_or(usize::MAX)).in_file(key)?.0)
     }
 
     fn absence(&self, folder: &StoreKey) -> Option<String> {
@@ -216,6 +275,33 @@ impl Storage for LocalStorage {
     }
 }
 
+/// The names in a folder that was opened, in byte order.
+fn names_of(folder: OwnedFd) -> io::Result<Vec<Listed>> {
+    let mut names = Vec::new();
+    let mut folder = Dir::new(folder)?;
+    while let Some(entry) = folder.read() {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        if matches!(name, "." | "..") {
+            continue;
+        }
+        let is_folder = match entry.file_type() {
+            FileType::Directory => true,
+            FileType::Symlink | FileType::Unknown => leads_to_folder(folder.fd()?, name)?,
+            _ => false,
+        };
+        // A look at each file would take longer than the listing.
+        let kind = if is_folder { ListedKind::Folder } else { ListedKind::Object { length: None } };
+        names.push(Listed { name: name.to_owned(), kind });
+    }
+    names.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(names)
+}
+
+fn identity_of(opened: &fs::File) -> io::Result<FolderIdentity> {
+    Ok(FolderIdentity::of(&opened.metadata()?))
+}
+
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
@@ -231,9 +317,9 @@ fn is_folder_gone(file: &Path) -> bool {
 ///
 /// A link that cannot be followed is an error where its name is one of TileDB's: what is committed would be left out.
 /// Of other names it is a file where there is nothing, else a folder, whose listing tells why there is none.
-fn leads_to_folder(path: &Path, name: &str) -> io::Result<bool> {
-    match fs::metadata(path) {
-        Ok(metadata) => Ok(metadata.is_dir()),
+fn leads_to_folder(folder: impl AsFd, name: &str) -> io::Result<bool> {
+    match statat(folder, name, AtFlags::empty()).map_err(io::Error::from) {
+        Ok(found) => Ok(FileType::from_raw_mode(found.st_mode) == FileType::Directory),
         Err(error) if name.starts_with(OF_TILEDB) => {
             Err(io::Error::new(error.kind(), format!("the symbolic link {name} cannot be followed: {error}")))
         }

@@ -15,6 +15,7 @@ pub mod any;
 pub mod cloud;
 mod descriptors;
 mod key;
+mod known;
 pub mod local;
 pub mod memory;
 mod paths;
@@ -28,6 +29,7 @@ mod together;
 mod uri;
 
 pub use key::StoreKey;
+pub use known::{FolderIdentity, KnownFolder};
 pub use local::{LocalStorage, make_room_for_files};
 pub use memory::MemoryStorage;
 pub use paths::Links;
@@ -94,6 +96,47 @@ pub trait Storage: Send + Sync {
     fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
         let _ = folder;
         Ok(None)
+    }
+
+    /// A folder and which one it is, so that [`Storage::list_in`] notices another one of its name.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where this storage can tell that there is no such folder, else as [`Storage::list`].
+    fn know(&self, folder: &StoreKey) -> Result<KnownFolder> {
+        Ok(KnownFolder { key: folder.clone(), identity: None })
+    }
+
+    /// The names in the folder at `path` below a known one, or in that itself where `path` is empty, in byte order.
+    /// `None` only where it is established that the known folder has no such folder.
+    ///
+    /// An object store gives no names both of an empty folder and of none; only the folder around it, listed afterwards,
+    /// tells which.
+    ///
+    /// # Errors
+    /// As [`Storage::list`]; [`Error::Missing`] where another folder has taken the place of the known one;
+    /// [`Error::Damaged`] where `path` is that of something else than a folder.
+    fn list_in(&self, root: &KnownFolder, path: &str) -> Result<Option<Vec<Listed>>> {
+        let folder = root.key.join(path);
+        let names = self.list(&folder)?;
+        if let (true, false, Some(parent), Some(name)) =
+            (names.is_empty(), path.is_empty(), folder.parent(), folder.name())
+        {
+            return match self.list(&parent)?.iter().find(|one| one.name.as_bytes() == name) {
+                None => Ok(None),
+                Some(one) if one.is_folder() => Ok(Some(names)),
+                Some(_) => Err(no_folder(&folder)),
+            };
+        }
+        Ok(Some(names))
+    }
+
+    /// All bytes of the object at `path` below a known folder, of at most `most` bytes. For objects whose names say
+    /// nothing of what is in them, so that one of the same name in another folder must not be taken for them.
+    ///
+    /// # Errors
+    /// As [`Storage::read`] and [`Storage::list_in`].
+    fn read_in(&self, root: &KnownFolder, path: &str, most: u64) -> Result<Vec<u8>> {
+        self.read(&root.key.join(path), most)
     }
 
     /// Why there is no such folder, in words for people; `None` where there is, or only [`Storage::list`] can tell.
@@ -167,6 +210,11 @@ pub trait Storage: Send + Sync {
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         key.clone()
     }
+}
+
+/// The error of something else where a folder should be: what is in the folder would be left out.
+pub(crate) fn no_folder(folder: &StoreKey) -> Error {
+    Error::damaged("it is no folder, or a link to nowhere").in_file(folder)
 }
 
 /// The error of a range that an object of `length` bytes ends before.

@@ -302,6 +302,13 @@ impl Folder for MemberFolder {
 
 /// Whatever is in the folder of a member, in the group's window.
 fn open_member(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
+    let opened = open_any(group, path, options)?;
+    group.check_in_place()?;
+    Ok(opened)
+}
+
+/// Whatever is in a folder now.
+fn open_any(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Result<OpenMember> {
     match ObjectKind::of(&*group.context().storage, path)? {
         Some(ObjectKind::Array) => {
             let array = open_folder(group.context().clone(), path, group.window())?;

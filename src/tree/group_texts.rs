@@ -84,7 +84,9 @@ fn rows(group: &Group) -> Result<Vec<Row>> {
             lasts: kind.is_ok(),
         }
     };
-    Ok(members.members.iter().zip(&members.names).map(row).collect())
+    let rows = members.members.iter().zip(&members.names).map(row).collect();
+    group.check_in_place()?;
+    Ok(rows)
 }
 
 /// One line for each member: its folder in the tree (what that would be where it is missing), what it is, its URI as

@@ -140,6 +140,33 @@ fn a_hang_up_refreshes_at_once_and_a_mount_without_stays_as_it_is() {
     }
 }
 
+/// One array is moved away, and another is moved in later: between the two nothing is there, and a refresh that meets
+/// that keeps what it had, and soon tries again.
+#[test]
+fn a_refresh_while_an_array_is_replaced_shows_the_new_one_soon_and_nothing_else() {
+    let _watchdog = Watchdog::start("a_refresh_while_an_array_is_replaced_shows_the_new_one_soon_and_nothing_else");
+    let Some(python) = python_with("tiledb, numpy").filter(|_| can_mount()) else { return };
+    let place = Place::new();
+    let [array, new, old] = ["array", "new", "old"].map(|name| place.beside().join(name));
+    run(&python, &array, "create(path)\nwrite(path, 1)");
+    run(&python, &new, "create(path)\nwrite(path, 2)");
+    let daemon = Daemon::start(place, &array, &["--refresh", "86400"]);
+    let path = daemon.path("v.i32");
+    assert_eq!(value(&path), 1);
+    fs::rename(&array, &old).unwrap();
+    signal(daemon.process(), "-HUP");
+    eventually("the refresh fails", || daemon.log().contains("refreshing: "));
+    assert_eq!(value(&path), 1, "what was read before");
+    fs::rename(&new, &array).unwrap();
+    let begin = Instant::now();
+    while fs::read(&path).map_or(1, |bytes| value_of(&bytes)) == 1 {
+        assert!(begin.elapsed() < Duration::from_secs(5), "{}", daemon.log());
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(value(&path), 2);
+    daemon.ends_by_signal("-TERM");
+}
+
 #[test]
 fn of_a_group_only_the_array_that_changed_is_asked_for_again() {
     let _watchdog = Watchdog::start("of_a_group_only_the_array_that_changed_is_asked_for_again");
