@@ -81,7 +81,7 @@ pub fn of_values(fields: &FieldFolder, id: FieldId) -> ExtendedAttributes {
             if let Some(domain) = &dimension.domain {
                 out.add("domain", range_text(dimension.datatype, domain));
             }
-            if let Some(extent) = &dimension.extent {
+            if let Some(extent) = dimension.unwrapped_extent() {
                 out.add("extent", extent.to_string());
             }
         }

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Locate, Result};
 use crate::format::scalar::{Range, Scalar};
-use crate::format::schema::{ArraySchema, Layout};
+use crate::format::schema::{ArraySchema, Dimension, Layout};
 
 /// One dimension: how many positions, and how many of them a tile spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Grid {
     pub fn of_schema(schema: &ArraySchema) -> Result<Self> {
         let mut axes = Vec::new();
         for dimension in &schema.dimensions {
-            let axis = axis_of(dimension.domain.as_ref(), dimension.extent.as_ref()).in_field(&dimension.name)?;
+            let axis = axis_of(dimension).in_field(&dimension.name)?;
             axes.push(axis);
         }
         let grid = Grid { axes, tile_order: schema.tile_order, cell_order: schema.cell_order };
@@ -209,8 +209,8 @@ impl Grid {
     }
 }
 
-fn axis_of(domain: Option<&Range>, extent: Option<&Scalar>) -> Result<Axis> {
-    let Some(Range { low, high }) = domain else {
+fn axis_of(dimension: &Dimension) -> Result<Axis> {
+    let Some(Range { low, high }) = &dimension.domain else {
         return Err(Error::unsupported("a dense dimension without a domain"));
     };
     let (Some(low), Some(high)) = (bits(low), bits(high)) else {
@@ -220,12 +220,10 @@ fn axis_of(domain: Option<&Range>, extent: Option<&Scalar>) -> Result<Axis> {
         .wrapping_sub(low)
         .checked_add(1)
         .ok_or_else(|| Error::unsupported("a dense dimension of 2^64 positions"))?;
-    let extent = match extent {
-        None => size,
-        Some(extent) => {
-            bits(extent).filter(|&extent| extent > 0).ok_or_else(|| Error::damaged("a tile extent of 0"))?
-        }
-    };
+    let extent = dimension.extent_length().unwrap_or(size);
+    if extent == 0 {
+        return Err(Error::damaged("a tile extent of 0"));
+    }
     Ok(Axis { low, size, extent })
 }
 

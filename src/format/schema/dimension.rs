@@ -21,8 +21,9 @@ pub struct Dimension {
     pub filters: Pipeline,
     /// Both ends included. `None` for strings only.
     pub domain: Option<Range>,
-    /// Coordinates per tile, in the type of the dimension; above zero. `None` means one tile for everything,
-    /// and is so for strings, in Hilbert order, and in some old arrays.
+    /// Coordinates per tile as stored, in the type of the dimension; never zero. A length above the greatest number of a
+    /// signed type has wrapped around to a negative one: [`Dimension::extent_length`] gives the length. `None` means one
+    /// tile for everything, and is so for strings, in Hilbert order, and in some old arrays.
     pub extent: Option<Scalar>,
 }
 
@@ -40,10 +41,18 @@ impl Dimension {
     /// Coordinates per tile of an integer, date or time dimension. Without an extent one tile spans the
     /// domain: then `None` stands for all of it.
     pub fn extent_length(&self) -> Option<u64> {
-        match self.extent {
-            Some(Scalar::Signed(extent)) => u64::try_from(extent).ok(),
-            Some(Scalar::Unsigned(extent)) => Some(extent),
+        match self.extent.as_ref()? {
+            Scalar::Signed(extent) => Some(*extent as u64 & low_bits(self.datatype)),
+            Scalar::Unsigned(extent) => Some(*extent),
             _ => None,
+        }
+    }
+
+    /// The extent as people mean it: a length that has wrapped around to a negative number becomes unsigned.
+    pub fn unwrapped_extent(&self) -> Option<Scalar> {
+        match self.extent {
+            Some(Scalar::Signed(..0)) => self.extent_length().map(Scalar::Unsigned),
+            ref extent => extent.clone(),
         }
     }
 
@@ -79,31 +88,34 @@ impl Dimension {
             return Err(Error::damaged(format!("domain from {} to {}", domain.low, domain.high)));
         }
         match &self.extent {
-            Some(extent) if !fits(extent, domain) => {
+            Some(extent) if !self.fits(extent, domain) => {
                 Err(Error::damaged(format!("tile extent {extent} in a domain from {} to {}", domain.low, domain.high)))
             }
             _ => Ok(()),
         }
     }
+
+    /// An extent is above zero and at most as long as the domain.
+    fn fits(&self, extent: &Scalar, domain: &Range) -> bool {
+        match (extent, &domain.low, &domain.high) {
+            (Scalar::Signed(_) | Scalar::Unsigned(_), ..) => {
+                let length = self.extent_length().zip(self.last_position());
+                length.is_some_and(|(length, last)| length > 0 && length - 1 <= last)
+            }
+            (Scalar::Float32(extent), Scalar::Float32(low), Scalar::Float32(high)) => {
+                *extent > 0.0 && *extent <= high - low + 1.0
+            }
+            (Scalar::Float64(extent), Scalar::Float64(low), Scalar::Float64(high)) => {
+                *extent > 0.0 && *extent <= high - low + 1.0
+            }
+            _ => false,
+        }
+    }
 }
 
-/// An extent is above zero and at most as long as the domain.
-fn fits(extent: &Scalar, domain: &Range) -> bool {
-    match (extent, &domain.low, &domain.high) {
-        (Scalar::Signed(extent), low, high) => {
-            *extent > 0 && high.distance_above(low).is_some_and(|last| (*extent as u64) - 1 <= last)
-        }
-        (Scalar::Unsigned(extent), low, high) => {
-            *extent > 0 && high.distance_above(low).is_some_and(|last| *extent - 1 <= last)
-        }
-        (Scalar::Float32(extent), Scalar::Float32(low), Scalar::Float32(high)) => {
-            *extent > 0.0 && *extent <= high - low + 1.0
-        }
-        (Scalar::Float64(extent), Scalar::Float64(low), Scalar::Float64(high)) => {
-            *extent > 0.0 && *extent <= high - low + 1.0
-        }
-        _ => false,
-    }
+/// A mask of as many bits as a value of an integer type has.
+fn low_bits(datatype: Datatype) -> u64 {
+    u64::MAX >> (64 - 8 * datatype.size().clamp(1, 8))
 }
 
 /// Reads the domain at the cursor: at least one dimension.

@@ -203,6 +203,39 @@ fn tiles_of_a_dimension() {
     assert_eq!(fixture::dense().cells_per_dense_tile(), Some(28));
 }
 
+/// Without a given extent, libraries store the length of the domain, however large.
+#[test]
+fn extents_beyond_half_of_a_type_wrap_around() {
+    let parsed = |datatype: Datatype, low: i64, high: i64, extent: i64| {
+        let mut schema = fixture::sparse();
+        schema.dimensions[0] = fixture::dimension("rows", low, high, extent);
+        schema.dimensions[0].datatype = datatype;
+        ArraySchema::parse(&fixture::write(&schema)).map(|schema| schema.dimensions[0].clone())
+    };
+    for (datatype, low, high, extent, length) in [
+        (Datatype::Int8, -100, 100, -55, 201),
+        (Datatype::Int8, -128, 126, -1, 255),
+        (Datatype::Int16, -20_000, 30_000, 50_001 - (1 << 16), 50_001),
+        (Datatype::Int32, i64::from(i32::MIN), i64::from(i32::MAX) - 1, -1, u64::from(u32::MAX)),
+        (Datatype::Int64, -(1 << 62), 1 << 62, i64::MIN + 1, (1 << 63) + 1),
+        (Datatype::DateTimeNs, i64::MIN + 1, i64::MAX, -1, u64::MAX),
+        (Datatype::TimeSec, i64::MIN, i64::MAX, -5, u64::MAX - 4),
+    ] {
+        let dimension = parsed(datatype, low, high, extent).unwrap();
+        assert_eq!(dimension.extent, Some(Scalar::Signed(extent)));
+        assert_eq!(dimension.extent_length(), Some(length));
+        assert_eq!(dimension.unwrapped_extent(), Some(Scalar::Unsigned(length)));
+        let last = dimension.last_position().unwrap();
+        assert_eq!(dimension.tile_number(&Scalar::Signed(high)), Some(last / length));
+    }
+    for (datatype, low, high, extent) in
+        [(Datatype::Int8, -100, 99, -55), (Datatype::Int8, -100, 100, 0), (Datatype::Int64, -5, 5, -1)]
+    {
+        let error = parsed(datatype, low, high, extent).unwrap_err().to_string();
+        assert!(error.contains(&format!("tile extent {extent} in a domain")), "{error}");
+    }
+}
+
 proptest! {
     /// Tiles by arithmetic of 128 bits.
     #[test]

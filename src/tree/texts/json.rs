@@ -119,7 +119,7 @@ fn dimension(description: &Description<'_>, number: usize) -> Value {
     if let Some(range) = schema.current_domain.as_ref().and_then(|ranges| ranges.get(number)) {
         put_range(&mut all, "current_domain", datatype, range);
     }
-    all.insert("tile_extent".to_owned(), optional_scalar(datatype, dimension.extent.as_ref()));
+    all.insert("tile_extent".to_owned(), optional_scalar(datatype, dimension.unwrapped_extent().as_ref()));
     if let CellsSummary::Dense { axes, .. } = &description.cells
         && let Some(axis) = axes.get(number)
     {

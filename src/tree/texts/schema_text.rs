@@ -76,7 +76,7 @@ fn dimension_line(
     if let Some(current) = description.schema.current_domain.as_ref().and_then(|ranges| ranges.get(number)) {
         notes.push(format!("of which now {}", range_text(datatype, current)));
     }
-    match &dimension.extent {
+    match dimension.unwrapped_extent() {
         // A number of units, not a date.
         Some(extent) => notes.push(format!("tiles of {extent}")),
         None if dimension.domain.is_some() => notes.push("not cut into tiles".to_owned()),
