@@ -106,13 +106,16 @@ impl FragmentFacts {
         }
     }
 
-    /// What the fields say about each other and about the schema. A non-empty domain that says nothing becomes the
-    /// domain.
+    /// What the fields say about each other and about the schema. A non-empty domain that may leave out cells becomes
+    /// the domain.
     pub(super) fn check(&mut self, schema: &ArraySchema) -> Result<()> {
         if let Some(ranges) = &mut self.non_empty_domain {
             if !self.dense {
                 for (dimension, range) in schema.dimensions.iter().zip(ranges.iter_mut()) {
-                    if let Some(domain) = domain_if_unsigned(self.version, dimension, range) {
+                    if let Some(domain) = domain_if_crossing_1970(self.version, dimension)
+                        && domain.contains(&range.low)
+                        && domain.contains(&range.high)
+                    {
                         *range = domain.clone();
                     }
                 }
@@ -161,14 +164,25 @@ fn check_range(dense: bool, dimension: &Dimension, range: &Range) -> Result<()> 
 /// Libraries before this format version compared dates and times as unsigned numbers in sparse fragments.
 pub const SIGNED_TIMES_SINCE: u32 = 5;
 
-/// The domain, where these bounds of a sparse fragment or tile are those of dates or times before and after 1970 taken
-/// for unsigned numbers: the low one is the least from 1970 on, the high one the last before. They say nothing about
-/// the times that lie around them.
-pub(super) fn domain_if_unsigned<'a>(version: u32, dimension: &'a Dimension, range: &Range) -> Option<&'a Range> {
-    let is_wrapped = matches!((&range.low, &range.high), (Scalar::Signed(0..), Scalar::Signed(..0)));
+/// The domain, where libraries of this format version computed the bounds of its dates or times from unsigned numbers, and
+/// it has times before and after 1970.
+///
+/// The bounds of a tile that has both are the least from 1970 on and the last before: they say nothing about the times
+/// that lie around them. The non-empty domain of a sparse fragment goes from the least of all low bounds to the greatest
+/// of all high ones, and so may leave out any time.
+fn domain_if_crossing_1970(version: u32, dimension: &Dimension) -> Option<&Range> {
     let domain = dimension.domain.as_ref()?;
     let is_old = version < SIGNED_TIMES_SINCE && dimension.datatype.is_datetime();
-    (is_old && is_wrapped && domain.contains(&range.low) && domain.contains(&range.high)).then_some(domain)
+    let is_crossing = matches!((&domain.low, &domain.high), (Scalar::Signed(..0), Scalar::Signed(0..)));
+    (is_old && is_crossing).then_some(domain)
+}
+
+/// The domain, where these bounds of a tile of a sparse fragment say nothing about its dates or times: see
+/// [`domain_if_crossing_1970`].
+pub(super) fn domain_if_unsigned<'a>(version: u32, dimension: &'a Dimension, range: &Range) -> Option<&'a Range> {
+    let is_wrapped = matches!((&range.low, &range.high), (Scalar::Signed(0..), Scalar::Signed(..0)));
+    let domain = domain_if_crossing_1970(version, dimension)?;
+    (is_wrapped && domain.contains(&range.low) && domain.contains(&range.high)).then_some(domain)
 }
 
 /// Reads one range per dimension of the schema.

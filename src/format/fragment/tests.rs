@@ -415,6 +415,26 @@ fn bounds_of_times_taken_for_unsigned_say_nothing() {
     }
 }
 
+/// Tiles of [3, -7] and [8, 9] make the non-empty domain [3, 9].
+#[test]
+fn the_non_empty_domain_of_times_taken_for_unsigned_says_nothing() {
+    let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
+    for (low, version, is_kept) in [(-100, 4, false), (0, 4, true), (-100, 5, true)] {
+        let mut schema = fixture::sparse();
+        for dimension in &mut schema.dimensions {
+            dimension.datatype = crate::format::datatype::Datatype::DateTimeDay;
+            dimension.domain = Some(range(low, 100));
+        }
+        let mut footer = Footer::new(version);
+        footer.domain = vec![range(3, 9), range(8, 9)];
+        let facts = parse(&footer, &schema).unwrap().facts;
+        let due = if is_kept { footer.domain.clone() } else { vec![range(low, 100); 2] };
+        assert_eq!(facts.non_empty_domain.as_deref(), Some(due.as_slice()));
+        footer.domain[0].high = Scalar::Signed(101);
+        assert!(parse(&footer, &schema).is_err(), "outside the domain");
+    }
+}
+
 #[test]
 fn mbrs_take_little_memory() {
     let schema = fixture::sparse();
