@@ -30,6 +30,7 @@ mod var_column;
 mod var_files;
 mod view;
 mod visible;
+mod writers;
 
 pub use column::FixedColumn;
 pub(super) use coordinates::CoordinateCheck;

@@ -13,20 +13,11 @@ use super::files::{FixedFile, VarFile};
 use super::key::{AxisColumn, KeyPlan};
 use super::selection::Selection;
 use super::visible::{CellFilter, CellVisibility};
+use super::writers::{ORDERED_SINCE, writers_agree};
 use crate::array::Array;
 use crate::error::{Error, Locate, Result};
-use crate::format::fragment::{FRAGMENT_METADATA, MbrList, SIGNED_TIMES_SINCE};
+use crate::format::fragment::{FRAGMENT_METADATA, MbrList};
 use crate::format::scalar::Scalar;
-
-/// Libraries before this format version divided the domain of floats into tiles in a way of their own.
-const FLOAT_TILES_SINCE: u32 = 5;
-
-/// Libraries before this format version drew the Hilbert curve in another way.
-const HILBERT_SINCE: u32 = 9;
-
-/// Libraries before this format version are known to have put some cells with string coordinates out of order. Later
-/// ones do so only where strings have bytes beyond ASCII.
-const TEXTS_SORTED_SINCE: u32 = 14;
 
 /// A fragment, ready to be gone through.
 pub struct FragmentSource<'a> {
@@ -88,7 +79,7 @@ pub struct Stream<'a> {
     compares: bool,
     /// The last cell of the batch before.
     last: Option<(Vec<u64>, Vec<AxisColumn>)>,
-    /// Where cells are out of order, if the writer is known to have had other ideas of the order.
+    /// Where cells are out of order, if the writer may have sorted by other rules.
     disorder: Option<String>,
     has_loose_ties: bool,
 }
@@ -214,22 +205,16 @@ impl<'a> Stream<'a> {
 
     /// Whether the writer may have sorted these cells by other rules.
     fn may_disagree(&self, columns: &[AxisColumn]) -> bool {
-        let (source, version) = (self.source, self.source.version());
         let last = self.last.iter().flat_map(|(_, columns)| columns);
-        let is_ascii = columns.iter().chain(last).all(|column| column.bytes.is_ascii());
-        !source.is_surely_ordered() && (source.plan.is_exact() || version < TEXTS_SORTED_SINCE || !is_ascii)
+        let mut strings = columns.iter().chain(last);
+        self.source.version() < ORDERED_SINCE || strings.any(|column| !column.bytes.is_ascii())
     }
 }
 
 impl FragmentSource<'_> {
-    /// Whether the order of the cells can be relied upon before they have been looked at. Where there are strings it
-    /// cannot: current releases still compare their bytes as signed numbers when they write.
+    /// Whether the order of the cells can be relied upon before they have been looked at.
     pub fn is_surely_ordered(&self) -> bool {
-        let version = self.version();
-        self.plan.is_exact()
-            && (version >= FLOAT_TILES_SINCE || !self.plan.has_floats())
-            && (version >= SIGNED_TIMES_SINCE || !self.plan.crosses_1970())
-            && (version >= HILBERT_SINCE || !self.plan.is_hilbert())
+        writers_agree(self.plan, self.version())
     }
 
     /// The fragment's format version.
