@@ -37,6 +37,15 @@ impl Remark {
     }
 }
 
+/// The value of an attribute that lists variables, such as `coordinates`; `None` where no name can be listed.
+///
+/// Names are separated by blanks, so one with a blank in it would be read as several that are not there, and xarray then
+/// ignores the whole list. Such a name is left out.
+pub fn list_of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.contains(char::is_whitespace)).collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
 /// Attributes whose values have the type of the variable's own.
 pub const LIKE_THE_VALUES: [&str; 6] =
     ["missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
@@ -247,6 +256,13 @@ impl Content for Centres {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_with_a_blank_does_not_spoil_a_list_of_names() {
+        assert_eq!(list_of_names(["y", "a b", "x\u{a0}", "ü"]).as_deref(), Some("y ü"));
+        assert_eq!(list_of_names([" "]), None);
+        assert_eq!(list_of_names([]), None);
+    }
     use crate::export::testing::{assert_random_access, read_all};
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use unicode_normalization::UnicodeNormalization;
+
 /// Gives out names of one kind (variables, dimensions, attributes), none twice.
 pub struct Names {
     taken: HashSet<String>,
@@ -11,14 +13,15 @@ pub struct Names {
 }
 
 impl Names {
-    /// Names as netCDF allows them: UTF-8 of up to 256 bytes without control characters and slashes, with a letter,
-    /// digit or underscore first and no space last. Others get underscores there.
+    /// Names as netCDF allows them: UTF-8 of up to 256 bytes (255 here, as ncdump stops at longer ones) without control characters and slashes, with a letter,
+    /// digit or underscore first and no space last. Others get underscores there. All are in normalization form C:
+    /// netCDF's library looks up no other, so that a program that lists the names and asks for each would fail.
     pub fn of_netcdf() -> Self {
-        Names { taken: HashSet::new(), legal: legal_in_netcdf, longest: 256 }
+        Names { taken: HashSet::new(), legal: legal_in_netcdf, longest: 255 }
     }
 
-    /// Names as Zarr allows them, which are those of files: not only dots, and without the two underscores in front that
-    /// Zarr keeps for itself.
+    /// Names as Zarr allows them, which are those of files: not only dots, without the two underscores in front that
+    /// Zarr keeps for itself, and without `\`, which zarr-python takes for a separator.
     pub fn of_zarr() -> Self {
         Names { taken: HashSet::new(), legal: legal_in_zarr, longest: 224 }
     }
@@ -44,12 +47,12 @@ impl Names {
     }
 }
 
-fn without_marks(wanted: &str) -> String {
-    wanted.chars().map(|c| if c.is_control() || c == '/' { '_' } else { c }).collect()
+fn without_separators(wanted: &str, separators: &[char]) -> String {
+    wanted.chars().map(|c| if c.is_control() || separators.contains(&c) { '_' } else { c }).collect()
 }
 
 fn legal_in_netcdf(wanted: &str) -> String {
-    let mut name = without_marks(wanted);
+    let mut name: String = without_separators(wanted, &['/']).nfc().collect();
     let first = name.chars().next();
     if !first.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()) {
         name.insert(0, '_');
@@ -58,7 +61,7 @@ fn legal_in_netcdf(wanted: &str) -> String {
 }
 
 fn legal_in_zarr(wanted: &str) -> String {
-    let name = without_marks(wanted);
+    let name = without_separators(wanted, &['/', '\\']);
     match name.strip_prefix("__") {
         Some(rest) => format!("_{}", rest.trim_start_matches('_')),
         None if name.chars().all(|c| c == '.') => format!("_{name}"),
@@ -77,8 +80,9 @@ fn truncate(name: &mut String, mut length: usize) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use unicode_normalization::is_nfc;
 
-    const LONGEST: usize = 256;
+    const LONGEST: usize = 255;
 
     #[test]
     fn good_names_stay_and_others_change_little() {
@@ -94,6 +98,10 @@ mod tests {
             (".x", "_.x"),
             ("größe", "größe"),
             ("a\n", "a_"),
+            ("\u{e9}", "\u{e9}"),
+            ("e\u{301}", "\u{e9}_2"),
+            ("\u{212a}", "K"),
+            ("a\\b", "a\\b"),
         ] {
             assert_eq!(names.give(wanted), given);
         }
@@ -109,6 +117,8 @@ mod tests {
             ("..", "_.."),
             ("", "_"),
             ("a/b", "a_b"),
+            ("a\\b", "a_b_2"),
+            ("\\", "__2"),
             (".x", ".x"),
         ] {
             assert_eq!(names.give(wanted), given);
@@ -124,6 +134,7 @@ mod tests {
                 let name = names.give(wanted);
                 prop_assert!(!name.is_empty() && name.len() <= LONGEST);
                 prop_assert!(!name.contains('/') && !name.ends_with(' ') && !name.chars().any(char::is_control));
+                prop_assert!(is_nfc(&name));
                 prop_assert!(given.insert(name));
             }
         }

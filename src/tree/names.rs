@@ -1,8 +1,8 @@
 //! The file names of things that users named: attributes, dimensions, metadata keys, enumerations, members of
 //! groups. One rule for all of them:
 //!
-//! 1. A name is its own file name. `%`, `/`, control characters and a leading `.` are percent-escaped; the empty
-//!    name is `%`. The anonymous attribute is called `data`, an anonymous dimension `__dim_` and its number.
+//! 1. A name is its own file name. `%`, `/`, `\`, control characters and a leading `.` are percent-escaped; the empty
+//!    name is `%`. Zarr's and GDAL's libraries take `\` for a separator of folders. The anonymous attribute is called `data`, an anonymous dimension `__dim_` and its number.
 //! 2. Where that meets one of our names, or a file of another name, its first character is escaped too, or as many
 //!    as it takes: an attribute `schema` of text is `%73chema.txt`.
 //! 3. What is then longer than [`LONGEST`] bytes is cut, and `%~` and 16 hexadecimal digits that only this name has
@@ -55,8 +55,8 @@ pub const OF_ARRAYS: &[&str] = &[
     ".history",
 ];
 
-/// Our names in the folder of a group.
-pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "tiff"];
+/// Our names in the folder of a group, and in its `zarr/`, where members have the same names.
+pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "zarr.json", "tiff"];
 
 /// What a dimension is called wherever it is shown: its name; an anonymous one as TileDB-Py has it, `__dim_0`.
 pub fn dimension_name(schema: &ArraySchema, number: usize) -> Cow<'_, str> {
@@ -148,7 +148,7 @@ fn escaped(name: &str, count: usize) -> String {
     let mut out = String::with_capacity(name.len());
     for (number, character) in name.chars().enumerate() {
         let hidden = number == 0 && character == '.';
-        if number < count || hidden || matches!(character, '%' | '/') || character.is_control() {
+        if number < count || hidden || matches!(character, '%' | '/' | '\\') || character.is_control() {
             percent::escape(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut out);
         } else {
             out.push(character);
@@ -198,6 +198,7 @@ mod tests {
             ("..", "%2E."),
             (".hidden", "%2Ehidden"),
             ("a/b", "a%2Fb"),
+            ("\\a\\", "%5Ca%5C"),
             ("100%", "100%25"),
             ("a\nb\0\u{7f}\u{85}", "a%0Ab%00%7F%C2%85"),
             ("%~", "%25~"),
@@ -217,6 +218,7 @@ mod tests {
         assert_eq!(names.give("meta", &[".f32"]), "meta");
         let mut names = FileNames::new(OF_GROUPS);
         assert_eq!(names.give("README.txt", &[""]), "%52EADME.txt");
+        assert_eq!(names.give("zarr.json", &[""]), "%7Aarr.json");
         assert_eq!(names.give("X", &[""]), "X");
         assert_eq!(names.give("X", &[""]), "X%~2");
         assert_eq!(names.give("X", &[""]), "X%~3");
@@ -261,7 +263,7 @@ mod tests {
     /// Names that tend to meet.
     fn names() -> impl Strategy<Value = String> {
         prop_oneof![
-            "[a.%/~d]{0,4}",
+            "[a.%/\\\\~d]{0,4}",
             "(a|data|README|schema|%61)(\\.txt|\\.u8|\\.valid|\\.valid\\.u8|\\.offsets)?",
             "\\PC{0,20}",
             any::<String>(),
@@ -274,7 +276,7 @@ mod tests {
         fn file_names_are_file_names_and_can_be_undone(name in names()) {
             let file = escape(&name);
             prop_assert!(!file.is_empty() && file.len() <= LONGEST && !file.starts_with('.'));
-            prop_assert!(!file.contains('/') && !file.chars().any(char::is_control));
+            prop_assert!(!file.contains(['/', '\\']) && !file.chars().any(char::is_control));
             if file.contains(MARK) {
                 prop_assert_eq!(unescape(&file), None);
             } else {

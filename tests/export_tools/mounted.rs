@@ -146,6 +146,16 @@ fn missing_values_pictures_texts_and_units_mean_what_they_mean_in_the_array() {
 }
 
 #[test]
+fn every_view_shows_all_names_to_its_readers() {
+    if has("ncdump") && has("Rscript") {
+        made_and_checked(
+            "numpy, duckdb, netCDF4, pandas, polars, pyarrow, rasterio, tiledb, xarray, zarr",
+            "odd_name_files.py",
+        );
+    }
+}
+
+#[test]
 fn numpy_maps_raw_and_npy_files() {
     let dense = ["types_numbers", "types_times", "types_text", "multi_value", "nullable", "var", "odd_names"];
     let shapes = ["dims_1", "dims_3", "dims_4", "order_tile_col_cell_col_3d", "dim_uint64", "dim_datetime_day"];

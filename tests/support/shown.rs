@@ -118,7 +118,7 @@ pub fn read_all(content: &dyn tilefs::export::Content) -> Result<Vec<u8>> {
 
 /// The node of a user's name with an extension, by its own name or the one that stands for it.
 pub fn find(folder: &dyn Folder, name: &str, extension: &str) -> Result<Option<Node>> {
-    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['%', '/']);
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['%', '/', '\\']);
     if plain
         && !name.chars().any(char::is_control)
         && let Some(node) = folder.lookup(&format!("{name}{extension}"))?

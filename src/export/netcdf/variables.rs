@@ -167,16 +167,12 @@ impl Builder {
         for column in &columns.dimensions {
             self.column(column, &cell_dimension)?;
         }
-        let coordinates: Vec<&str> = self.plan.variables[before..]
-            .iter()
-            .filter(|variable| {
-                variable.dimensions == cell_dimension
-                    || variable.nc_type == NcType::Char && variable.dimensions.starts_with(&cell_dimension)
-            })
-            .map(|variable| variable.name.as_str())
-            .collect();
-        if !coordinates.is_empty() {
-            self.shared.push(Attribute::text("coordinates", coordinates.join(" ")));
+        let coordinates = self.plan.variables[before..].iter().filter(|variable| {
+            variable.dimensions == cell_dimension
+                || variable.nc_type == NcType::Char && variable.dimensions.starts_with(&cell_dimension)
+        });
+        if let Some(coordinates) = cf::list_of_names(coordinates.map(|variable| variable.name.as_str())) {
+            self.shared.push(Attribute::text("coordinates", coordinates));
         }
         for column in &columns.attributes {
             self.column(column, &cell_dimension)?;
@@ -232,7 +228,9 @@ impl Builder {
         let mut values = column.values.clone();
         if let Some(validity) = &column.validity {
             let valid_name = self.names.give(&format!("{}_valid", field.name));
-            attributes.push(Attribute::text("ancillary_variables", valid_name.clone()));
+            attributes.extend(
+                cf::list_of_names([valid_name.as_str()]).map(|names| Attribute::text("ancillary_variables", names)),
+            );
             let mut flags = vec![Attribute { name: "flag_values".into(), nc_type: NcType::Byte, values: vec![0, 1] }];
             flags.push(Attribute::text("flag_meanings", "null valid"));
             flags.push(Attribute::text("standard_name", "status_flag"));

@@ -57,9 +57,8 @@ impl Builder {
         for column in &columns.dimensions {
             self.column(column, &cells);
         }
-        let coordinates: Vec<&str> = self.group.members.iter().map(|(name, _)| name.as_str()).collect();
-        if !coordinates.is_empty() {
-            self.shared.insert("coordinates".to_owned(), coordinates.join(" ").into());
+        if let Some(coordinates) = cf::list_of_names(self.group.members.iter().map(|(name, _)| name.as_str())) {
+            self.shared.insert("coordinates".to_owned(), coordinates.into());
         }
         for column in &columns.attributes {
             self.column(column, &cells);
@@ -120,7 +119,9 @@ impl Builder {
         let chunk = chunk_of(column);
         if field.nullable {
             let valid = self.names.give(&format!("{name}_valid"));
-            attributes.insert("ancillary_variables".to_owned(), valid.clone().into());
+            if let Some(names) = cf::list_of_names([valid.as_str()]) {
+                attributes.insert("ancillary_variables".to_owned(), names.into());
+            }
             self.validity(valid, &name, column, chunk.clone(), axes);
         }
         if let Some(labels) = &field.labels {
