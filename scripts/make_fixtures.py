@@ -29,7 +29,7 @@ def main():
     from fixtures.capi import version
     from fixtures.expect import Recorder
 
-    for made in ("arrays", "demo", "enormous", "expected", "huge"):
+    for made in ("arrays", "demo", "enormous", "expected", "huge", "long"):
         shutil.rmtree(os.path.join(root, made), ignore_errors=True)
     recorder = Recorder(root, version())
     for module in (cases_groups, cases_dense, cases_sparse):

@@ -136,6 +136,11 @@ pub enum Error {
     #[error("{mountpoint}: {reason}")]
     Mount { mountpoint: String, reason: String },
 
+    /// The request was given up before it was done: whoever asked is gone, or was told to stop. Says nothing of what is
+    /// stored.
+    #[error("interrupted: nobody waits for the result any more")]
+    Cancelled,
+
     /// Something that cannot be, whatever is stored and asked for: a fault of this program.
     #[error("internal error, please report it: {}{}", OneLine(.reason), InPlace(place))]
     Internal { place: Box<Place>, reason: String },
@@ -208,6 +213,11 @@ impl Error {
         Error::Internal { place: Box::default(), reason: reason.into() }
     }
 
+    /// Whether it only says that the work was given up. Somebody else may still want the result, and then goes on.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Error::Cancelled)
+    }
+
     /// The place, where this kind of error has one.
     pub fn place(&self) -> Option<&Place> {
         match self {
@@ -217,7 +227,11 @@ impl Error {
             | Error::Io { place, .. }
             | Error::Key { place, .. }
             | Error::Internal { place, .. } => Some(place),
-            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Mount { .. } => None,
+            Error::NotAnArray { .. }
+            | Error::NotFound { .. }
+            | Error::Usage { .. }
+            | Error::Mount { .. }
+            | Error::Cancelled => None,
         }
     }
 
@@ -229,7 +243,11 @@ impl Error {
             | Error::Io { place, .. }
             | Error::Key { place, .. }
             | Error::Internal { place, .. } => Some(place),
-            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Mount { .. } => None,
+            Error::NotAnArray { .. }
+            | Error::NotFound { .. }
+            | Error::Usage { .. }
+            | Error::Mount { .. }
+            | Error::Cancelled => None,
         }
     }
 
@@ -238,7 +256,7 @@ impl Error {
     pub fn is_passing(&self) -> bool {
         match self {
             Error::Io { passing, .. } => *passing,
-            Error::Missing { .. } | Error::Internal { .. } => true,
+            Error::Missing { .. } | Error::Internal { .. } | Error::Cancelled => true,
             _ => false,
         }
     }
@@ -255,7 +273,11 @@ impl Error {
             Error::Io { .. } => "not_read",
             Error::Key { .. } => "key",
             Error::Internal { .. } => "internal",
-            Error::NotAnArray { .. } | Error::NotFound { .. } | Error::Usage { .. } | Error::Mount { .. } => "other",
+            Error::NotAnArray { .. }
+            | Error::NotFound { .. }
+            | Error::Usage { .. }
+            | Error::Mount { .. }
+            | Error::Cancelled => "other",
         }
     }
 

@@ -14,6 +14,7 @@ use crate::error::{Error, Locate, Result};
 use crate::format::folder::{GROUP_DETAILS, METADATA};
 use crate::format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
 use crate::storage::{KnownFolder, Listed, StoreKey};
+use crate::threads::cancellation::{self, Turn};
 
 /// Groups in groups beyond this are taken for an endless loop.
 const MOST_DEPTH: usize = 100;
@@ -45,6 +46,8 @@ pub struct Group {
     members: OnceLock<Arc<Vec<Member>>>,
     /// The members as they were when some of them could not be looked at, and when that was.
     unseen: Mutex<Option<(Instant, Arc<Vec<Member>>)>>,
+    /// Held by the thread that looks at the members.
+    looking: Turn,
     metadata: OnceLock<Arc<Metadata>>,
     /// What was in the folder, once somebody asked; the same for all windows.
     names: Arc<OnceLock<GroupNames>>,
@@ -67,7 +70,7 @@ impl Group {
 
     fn with_around(context: Arc<Context>, path: StoreKey, window: TimeWindow, around: Vec<StoreKey>) -> Self {
         let (members, unseen, metadata, names) = (OnceLock::new(), Mutex::default(), OnceLock::new(), Arc::default());
-        Group { context, path, window, around, members, unseen, metadata, names }
+        Group { context, path, window, around, members, unseen, looking: Turn::new(), metadata, names }
     }
 
     /// What is in the folder; listed once.
@@ -166,18 +169,24 @@ impl Group {
         if let Some(members) = self.members.get() {
             return Ok(members.clone());
         }
-        let mut unseen = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, members)) = unseen.as_ref().filter(|(time, _)| time.elapsed() < LOOK_AGAIN_AFTER) {
+        let _looking = self.looking.take()?;
+        let unseen = || self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(members) = self.members.get() {
+            return Ok(members.clone());
+        }
+        if let Some((_, members)) = unseen().as_ref().filter(|(time, _)| time.elapsed() < LOOK_AGAIN_AFTER) {
             return Ok(members.clone());
         }
         let (members, were_seen) = self.read_members().in_array(&self.path)?;
         self.check_in_place()?;
+        // What could not be looked at in time is left for somebody else.
+        cancellation::check()?;
         let members = Arc::new(members);
         if were_seen {
-            *unseen = None;
+            *unseen() = None;
             return Ok(self.members.get_or_init(|| members).clone());
         }
-        *unseen = Some((Instant::now(), members.clone()));
+        *unseen() = Some((Instant::now(), members.clone()));
         Ok(members)
     }
 
@@ -223,6 +232,7 @@ impl Group {
             members_in_force(stated).into_values().partition(|member| member.name.is_some());
         let (mut members, mut were_seen) = (Vec::with_capacity(named.len() + unnamed.len()), true);
         for member in named.into_iter().chain(unnamed) {
+            cancellation::check()?;
             let (place, was_seen) = places.find(&member)?;
             were_seen &= was_seen;
             members.push(found(member, place));
@@ -237,6 +247,7 @@ impl Group {
         let (mut members, mut were_seen) = (Vec::new(), true);
         let children = storage.list_in(folder, "")?.unwrap_or_default();
         for one in children.into_iter().filter(|one| one.is_folder() && !one.name.starts_with("__")) {
+            cancellation::check()?;
             let path = self.path.join(&one.name);
             let member_type = match ObjectKind::of(storage, &path) {
                 Ok(Some(ObjectKind::Array)) => MemberType::Array,

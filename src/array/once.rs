@@ -1,14 +1,16 @@
 //! What is made once, when it is first wanted.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use crate::error::{Error, Result};
+use crate::threads::cancellation::{self, Turn};
 
 /// A value that one thread makes while others who want it wait. What is wrong with stored bytes is kept like a value;
-/// that something could not be read is not, and whoever asks next tries again.
+/// that something could not be read is not, and whoever asks next tries again. Where the thread that makes it is
+/// cancelled, one of those that wait makes it.
 pub struct Once<T> {
     known: OnceLock<Result<T>>,
-    making: Mutex<()>,
+    making: Turn,
 }
 
 impl<T> Default for Once<T> {
@@ -19,7 +21,7 @@ impl<T> Default for Once<T> {
 
 impl<T> Once<T> {
     pub fn new() -> Self {
-        Once { known: OnceLock::new(), making: Mutex::new(()) }
+        Once { known: OnceLock::new(), making: Turn::new() }
     }
 
     /// The value, if it was made.
@@ -30,12 +32,15 @@ impl<T> Once<T> {
     /// The value, made now if it was not yet.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// Those of `make`; [`Error::Cancelled`].
     pub fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         if self.known.get().is_none() {
-            let _alone = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            let _alone = self.making.take()?;
             if self.known.get().is_none() {
-                match make() {
+                let made = make();
+                // Parts that it was too late for may be left out of it.
+                cancellation::check()?;
+                match made {
                     Err(error) if error.is_passing() => return Err(error),
                     // Nobody else is here to have set it.
                     made => drop(self.known.set(made)),

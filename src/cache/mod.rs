@@ -15,7 +15,7 @@ mod buffer;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use foldhash::fast::RandomState;
 use lru::LruCache;
@@ -23,6 +23,7 @@ use lru::LruCache;
 pub use buffer::{Buffer, Buffers};
 
 use crate::error::{Error, Result};
+use crate::threads::cancellation;
 
 /// Shards of the lock. More than the cores of most machines, few enough that each is used.
 const SHARDS: usize = 32;
@@ -71,7 +72,14 @@ struct Shard<K, V: ?Sized> {
 
 /// A value being made, and the readers that wait for it.
 pub struct Flight<V: ?Sized> {
-    outcome: OnceLock<Result<Arc<V>>>,
+    state: Mutex<FlightState<V>>,
+    ended: Condvar,
+}
+
+struct FlightState<V: ?Sized> {
+    outcome: Option<Result<Arc<V>>>,
+    /// Whether anybody waits for it: waking is a system call, even where nobody does.
+    is_awaited: bool,
 }
 
 /// A cache of values by keys. Its memory is bounded by the budget plus the values that readers hold at the moment.
@@ -174,15 +182,25 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     ///
     /// # Errors
     /// What `load` gives, to all who waited for it; errors are not kept. A panic in `load` reaches the
-    /// caller that ran it, the others get an error.
+    /// caller that ran it, the others get an error. [`Error::Cancelled`] reaches the cancelled caller alone: another of
+    /// those who wait makes the value.
     pub fn get_or_load(&self, key: K, load: impl FnOnce() -> Result<(Arc<V>, usize)>) -> Result<Arc<V>> {
-        match self.find(key) {
-            Lookup::Ready(value) => Ok(value),
-            Lookup::Loading(flight) => flight.wait(),
-            Lookup::Missing(promise) => match load() {
-                Ok((value, weight)) => Ok(promise.fulfil(value, weight)),
-                Err(error) => Err(promise.fail(error)),
-            },
+        loop {
+            match self.find(key) {
+                Lookup::Ready(value) => return Ok(value),
+                Lookup::Loading(flight) => match flight.wait() {
+                    // Whoever made it gave up, and this thread did not: it goes on in its place.
+                    Err(Error::Cancelled) => cancellation::check()?,
+                    outcome => return outcome,
+                },
+                Lookup::Missing(promise) => {
+                    // Parts that it was too late for may be left out of what a cancelled thread made.
+                    return match load().and_then(|made| cancellation::check().map(|()| made)) {
+                        Ok((value, weight)) => Ok(promise.fulfil(value, weight)),
+                        Err(error) => Err(promise.fail(error)),
+                    };
+                }
+            }
         }
     }
 
@@ -203,7 +221,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             return Lookup::Ready(value);
         }
         self.counts.misses.fetch_add(1, Ordering::Relaxed);
-        let flight = Arc::new(Flight { outcome: OnceLock::new() });
+        let flight = Arc::new(Flight::new());
         shard.recent.insert(key, Slot::Loading(flight.clone()));
         let returned = shard.ghosts.pop(&key).is_some();
         Lookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
@@ -308,7 +326,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
 
     fn tell(&mut self, outcome: Result<Arc<V>>) {
         // Which is done once: a settled promise tells nothing more.
-        let _ = self.flight.outcome.set(outcome);
+        self.flight.end(outcome);
         self.settled = true;
     }
 }
@@ -323,12 +341,31 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Drop for Promise<'_, K, V> {
 }
 
 impl<V: ?Sized> Flight<V> {
+    fn new() -> Self {
+        Flight { state: Mutex::new(FlightState { outcome: None, is_awaited: false }), ended: Condvar::new() }
+    }
+
     /// The value, as soon as the thread that makes it has done so.
     ///
     /// # Errors
-    /// That thread's.
+    /// That thread's; [`Error::Cancelled`] where that thread was cancelled, or this one.
     pub fn wait(&self) -> Result<Arc<V>> {
-        self.outcome.wait().clone()
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(outcome) = &state.outcome {
+                return outcome.clone();
+            }
+            state.is_awaited = true;
+            state = cancellation::wait(&self.ended, state)?;
+        }
+    }
+
+    fn end(&self, outcome: Result<Arc<V>>) {
+        let mut state = lock(&self.state);
+        state.outcome.get_or_insert(outcome);
+        if state.is_awaited {
+            self.ended.notify_all();
+        }
     }
 }
 
@@ -344,6 +381,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::threads::cancellation::Token;
 
     fn key(number: u64) -> u64 {
         number
@@ -481,6 +519,43 @@ mod tests {
             assert!(panicking.join().is_err());
         });
         assert_eq!(*cache.get_or_load(key(0), || Ok((Arc::new(2u32), 4))).unwrap(), 2);
+    }
+
+    /// Of eight that want a value, any number is cancelled at any time: all others get it.
+    #[test]
+    fn whoever_is_cancelled_the_others_get_the_value() {
+        for round in 0..60u64 {
+            let (cancelled, cache) = (round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56, Cache::new(1 << 20));
+            let tokens: Vec<Token> = (0..8).map(|_| Token::new()).collect();
+            let (made, barrier) = (AtomicUsize::new(0), Barrier::new(9));
+            thread::scope(|scope| {
+                for (number, token) in tokens.iter().enumerate() {
+                    let (cache, made, barrier) = (&cache, &made, &barrier);
+                    scope.spawn(move || {
+                        barrier.wait();
+                        let load = || {
+                            for _ in 0..20 {
+                                thread::sleep(Duration::from_micros(50));
+                                cancellation::check()?;
+                            }
+                            made.fetch_add(1, Ordering::SeqCst);
+                            Ok((Arc::new(round), 8))
+                        };
+                        match token.cover(|| cache.get_or_load(key(1), load)) {
+                            Ok(value) => assert_eq!(*value, round),
+                            Err(error) => assert!(error.is_cancelled() && cancelled >> number & 1 == 1, "{error}"),
+                        }
+                    });
+                }
+                barrier.wait();
+                for number in (0..8).filter(|number| cancelled >> number & 1 == 1) {
+                    thread::sleep(Duration::from_micros(round % 300));
+                    tokens[number].cancel();
+                }
+            });
+            assert!(made.into_inner() <= 1 && !matches!(cache.find(key(1)), Lookup::Loading(_)));
+            assert_eq!(*cache.get_or_load(key(1), || Ok((Arc::new(round), 8))).unwrap(), round);
+        }
     }
 
     #[test]

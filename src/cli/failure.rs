@@ -80,7 +80,7 @@ impl From<Error> for Failure {
             Error::Unsupported { .. } => UNSUPPORTED,
             Error::Key { .. } => WRONG_KEY,
             Error::Mount { .. } => NOT_MOUNTED,
-            Error::NotFound { .. } | Error::Io { .. } | Error::Internal { .. } => FAILED,
+            Error::NotFound { .. } | Error::Io { .. } | Error::Internal { .. } | Error::Cancelled => FAILED,
         };
         let message = match status {
             WRONG_KEY => format!("{error}; --key-file FILE is to be that of the array"),

@@ -12,6 +12,7 @@ use super::var::read_offset;
 use crate::array::dense::IndexBox;
 use crate::error::{Error, Result};
 use crate::read::Output;
+use crate::threads::cancellation;
 
 /// The cells of an attribute or dimension, of which any box can be had.
 pub trait Boxes: Send + Sync {
@@ -77,6 +78,7 @@ impl Rows {
             return Ok(made.clone());
         }
         let made = (self.make)()?;
+        cancellation::check()?;
         Ok(self.made.get_or_init(|| made).clone())
     }
 }

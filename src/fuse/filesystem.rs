@@ -34,6 +34,7 @@ use super::sys;
 use crate::error::Error;
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::statistics::{Statistic, Value};
+use crate::threads::cancellation;
 use crate::tree::{EntryKind, Node, Tree};
 
 /// How long the kernel may rely on names and attributes without asking again.
@@ -146,7 +147,7 @@ impl TreeFilesystem {
             self.server.errors.report("refused", refusal);
             return reply.refuse(Errno::EIO);
         }
-        self.requests.handle(&self.server, move |server| work(server, reply));
+        self.requests.handle(&self.server, request.pid(), move |server| work(server, reply));
     }
 }
 
@@ -197,9 +198,17 @@ impl Server {
         doing: impl Fn() -> String,
         work: impl FnOnce() -> std::result::Result<T, Failure>,
     ) -> std::result::Result<T, Errno> {
+        let work = || {
+            cancellation::check()?;
+            work()
+        };
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(Failure::Errno(errno))) => Err(errno),
+            Ok(Err(Failure::Error(Error::Cancelled))) if cancellation::is_cancelled() => {
+                log::debug!("{}: its reader has given up", doing());
+                Err(Errno::EINTR)
+            }
             Ok(Err(Failure::Error(error))) => {
                 let errno = error.errno();
                 if errno == libc::ENOENT {
@@ -258,6 +267,8 @@ impl Server {
             Node::Folder(_) => 0,
             Node::File(file) => file.len()?,
         };
+        // What was found too late may be less than there is.
+        cancellation::check()?;
         let inode = self.inodes.insert(&parent, name, &node, size, generation);
         if self.inodes.is_crowded() {
             // If it was told already and has not come to it, it need not be told twice.
@@ -309,7 +320,9 @@ impl Server {
         };
         let link = |number, name: &str| Listed { number, kind: FileType::Directory, name: name.to_owned() };
         let mut listed = vec![link(inode.number, "."), link(inode.parent(), "..")];
-        for entry in folder.list()? {
+        let entries = folder.list()?;
+        cancellation::check()?;
+        for entry in entries {
             // The kernel would refuse the whole listing for one bad name.
             if entry.name.is_empty() || entry.name.len() > MAX_NAME || entry.name.contains(['/', '\0']) {
                 let error = format!("{:?} cannot be the name of a file and is not listed", entry.name);
@@ -339,6 +352,7 @@ impl Server {
             return Err(Failure::Errno(Errno::EISDIR));
         };
         let content = file.open()?;
+        cancellation::check()?;
         if inode.resize(content.len()) {
             // Looked up again, it is not what it was (a text that now tells of an error). The kernel asks for the
             // attributes, and opens it then.

@@ -24,6 +24,7 @@ mod own_files;
 mod recent;
 mod refresh;
 mod reply_buffers;
+mod requester;
 mod requests;
 mod serve;
 mod sys;

@@ -3,11 +3,13 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{getgid, getuid};
 
 use super::attach::{self, Access};
@@ -17,7 +19,7 @@ use super::needs::Needs;
 use super::refresh::{self, Refreshing};
 use super::requests::Requests;
 use super::working_folders::working_folders;
-use super::{mount_table, mountpoint};
+use super::{mount_table, mountpoint, requester};
 use crate::address_space;
 use crate::error::{Error, Result};
 use crate::read_ahead::{self, ReadAhead};
@@ -30,8 +32,9 @@ use crate::tree::Tree;
 /// the kernel then fetches this much as well.
 const KERNEL_READ_AHEAD_KIB: u64 = 512;
 
-/// Threads of a session that take no requests: one waits for those that do, one for the end, one has names forgotten.
-const OTHER_THREADS: usize = 3;
+/// Threads of a session that take no requests: one waits for those that do, one for the end, one has names forgotten,
+/// one looks whether readers have given up.
+const OTHER_THREADS: usize = 4;
 
 /// One more where the tree is refreshed from time to time.
 const REFRESHING: usize = 1;
@@ -235,8 +238,16 @@ impl Mount {
         let refreshing = mount.refreshing.get_or_init(|| refreshing);
         // Without this thread the kernel forgets names when it wants to, and only memory is lost.
         let _ = threads::start("forget", move || forget_names(&server, &notifier, &told));
-        let started = threads::start("mount", move || end.set(ended(session.run())));
+        // Without this thread readers are let go when they are answered.
+        let _ = session.as_fd().try_clone_to_owned().and_then(|device| look_after(&mount.requests, device));
+        let requests = Arc::clone(&mount.requests);
+        let started = threads::start("mount", move || {
+            let result = session.run();
+            requests.end();
+            end.set(ended(result));
+        });
         if let Err(error) = started {
+            mount.requests.end();
             mount.session.set(Ok(()));
             return Err(fail(format!("cannot start a thread: {error}")));
         }
@@ -317,6 +328,7 @@ impl Mount {
     /// Breaks the connection with the kernel: everybody who waits for an answer gets an error, threads of this process
     /// too. Where the system does not let us, the end of this process does that.
     pub(super) fn abort(&self) {
+        self.requests.end();
         if let Some(mut abort) = self.abort.as_ref() {
             // Then the end of this process has to do.
             let _ = abort.write_all(b"1");
@@ -361,6 +373,21 @@ impl SessionEnd {
             result = self.reached.wait_timeout(result, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
+}
+
+/// Has requests cancelled whose readers have given up, and all where the connection with the kernel is broken, as by
+/// `umount --force`.
+///
+/// # Errors
+/// Where there can be no other thread.
+fn look_after(requests: &Arc<Requests>, device: OwnedFd) -> io::Result<()> {
+    let requests = Arc::clone(requests);
+    let is_connected = move || {
+        let mut device = [PollFd::new(&device, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut device, Some(&now)).is_err() || !device[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+    };
+    threads::start("readers", move || requests.watch(is_connected, requester::has_given_up)).map(drop)
 }
 
 /// What breaks the connection of the mount with this device number.

@@ -1,80 +1,166 @@
-//! The requests under way: one thread always stays free to take the next.
+//! The requests under way: one thread always stays free to take the next, and requests that nobody waits for any more
+//! are cancelled.
 //!
 //! Where all threads were at work and one of them asked something of this very mount, nobody would be left to refuse
 //! it. So the last free thread does no work: it puts what it takes in a queue, for whoever is done first.
+//!
+//! The kernel lets go of a killed reader only when its request is answered. It tells the server of signals with
+//! FUSE_INTERRUPT, which the library answers with ENOSYS and does not pass on; then the kernel sends no more of them.
+//! So a thread looks, while requests take long, whether their readers still wait.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::error_log::reason_of_panic;
+use crate::threads::cancellation::Token;
+
 type Task = Box<dyn FnOnce() + Send>;
+
+/// How often to look after the requests under way; those that are younger are left alone.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Who is at work, and what waits. Memory: what the kernel has asked for and nobody has begun.
 pub struct Requests {
     /// How many may be at work at the same time.
     most: usize,
     state: Mutex<State>,
+    /// Notified when there is something to look after again, and at the end.
+    changed: Condvar,
 }
 
+#[derive(Default)]
 struct State {
-    /// Requests at work: those begun before `since`, and those begun later.
-    before: usize,
-    after: usize,
-    /// Counts the changes of `since`.
-    turn: u64,
+    /// Requests at work, by their numbers.
+    at_work: Vec<(u64, Origin)>,
+    waiting: VecDeque<(Origin, Task)>,
+    /// The number of the next request.
+    next: u64,
+    /// Whether [`Requests::watch`] sleeps until there is a request: waking it is a system call.
+    watch_sleeps: bool,
+    has_ended: bool,
+}
+
+/// Where a request comes from.
+#[derive(Clone)]
+struct Origin {
+    /// The thread that waits for the answer, by the number that the kernel gives it.
+    thread: u32,
     since: Instant,
-    waiting: VecDeque<Task>,
+    token: Token,
 }
 
 impl Requests {
     /// For so many threads that take requests, at least two.
     pub fn new(threads: usize) -> Self {
-        let state = State { before: 0, after: 0, turn: 0, since: Instant::now(), waiting: VecDeque::new() };
-        Requests { most: threads.saturating_sub(1).max(1), state: Mutex::new(state) }
+        Requests { most: threads.saturating_sub(1).max(1), state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Does what a request needs, or has it done by a thread that is at work now.
-    pub fn handle<S: Send + Sync + 'static>(&self, served: &Arc<S>, work: impl FnOnce(&S) + Send + 'static) {
+    /// Does what a request of a thread needs, or has it done by a thread of ours that is at work now. The work is
+    /// done under a token of its own.
+    pub fn handle<S: Send + Sync + 'static>(
+        &self,
+        served: &Arc<S>,
+        thread: u32,
+        work: impl FnOnce(&S) + Send + 'static,
+    ) {
         let mut state = self.lock();
-        if state.before + state.after >= self.most {
+        let origin = Origin { thread, since: Instant::now(), token: Token::new() };
+        if state.has_ended {
+            origin.token.cancel();
+        }
+        if state.watch_sleeps {
+            state.watch_sleeps = false;
+            self.changed.notify_all();
+        }
+        if state.at_work.len() >= self.most {
             let served = Arc::clone(served);
-            state.waiting.push_back(Box::new(move || work(&served)));
+            state.waiting.push_back((origin, Box::new(move || work(&served))));
             return;
         }
-        let at_work = self.begin(state);
-        work(served);
+        let at_work = self.begin(state, origin.clone());
+        run(&origin.token, || work(served));
         drop(at_work);
-        while let Some((task, _at_work)) = self.next() {
-            task();
+        while let Some((token, task, _at_work)) = self.next() {
+            run(&token, task);
         }
     }
 
-    /// For how long, at least, one of the requests under way has been under way. Looked at again and again: what is
-    /// found the first time is zero.
+    /// For how long the oldest of the requests at work has been at work or waited for it.
     pub fn oldest(&self) -> Duration {
-        let mut state = self.lock();
-        if state.before > 0 {
-            return state.since.elapsed();
-        }
-        state.before = state.after;
-        state.after = 0;
-        state.turn += 1;
-        state.since = Instant::now();
-        Duration::ZERO
+        let state = self.lock();
+        state.at_work.iter().map(|(_, origin)| origin.since.elapsed()).max().unwrap_or_default()
     }
 
-    fn next(&self) -> Option<(Task, ActiveRequest<'_>)> {
+    /// Looks after the requests until the end: cancels those of threads that have given up. The end comes with
+    /// [`Requests::end`], or where `is_connected` says that nobody can be answered.
+    pub fn watch(&self, is_connected: impl Fn() -> bool, has_given_up: impl Fn(u32) -> bool) {
+        loop {
+            let mut state = self.lock();
+            while !state.has_ended && state.at_work.is_empty() && state.waiting.is_empty() {
+                state.watch_sleeps = true;
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.watch_sleeps = false;
+            if !state.has_ended {
+                state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if state.has_ended {
+                return;
+            }
+            drop(state);
+            if is_connected() {
+                self.cancel_abandoned(&has_given_up);
+            } else {
+                self.end();
+            }
+        }
+    }
+
+    /// Cancels all requests, and those that are still to come: nobody can be answered any more.
+    pub fn end(&self) {
         let mut state = self.lock();
-        if state.before + state.after >= self.most {
+        state.has_ended = true;
+        state.origins().for_each(|origin| origin.token.cancel());
+        self.changed.notify_all();
+        drop(state);
+        self.refuse_cancelled();
+    }
+
+    fn cancel_abandoned(&self, has_given_up: &impl Fn(u32) -> bool) {
+        let is_old = |origin: &&Origin| origin.since.elapsed() >= LOOK && !origin.token.is_cancelled();
+        let old: Vec<Origin> = self.lock().origins().filter(is_old).cloned().collect();
+        // Without the lock: this asks the system for each.
+        old.iter().filter(|origin| has_given_up(origin.thread)).for_each(|origin| origin.token.cancel());
+        self.refuse_cancelled();
+    }
+
+    /// Has requests that wait and are cancelled answered, which takes no time.
+    fn refuse_cancelled(&self) {
+        let mut state = self.lock();
+        let waiting = std::mem::take(&mut state.waiting);
+        let (cancelled, waiting): (VecDeque<_>, VecDeque<_>) =
+            waiting.into_iter().partition(|(origin, _)| origin.token.is_cancelled());
+        state.waiting = waiting;
+        drop(state);
+        cancelled.into_iter().for_each(|(origin, task)| run(&origin.token, task));
+    }
+
+    fn next(&self) -> Option<(Token, Task, ActiveRequest<'_>)> {
+        let mut state = self.lock();
+        if state.at_work.len() >= self.most {
             return None;
         }
-        let task = state.waiting.pop_front()?;
-        Some((task, self.begin(state)))
+        let (origin, task) = state.waiting.pop_front()?;
+        Some((origin.token.clone(), task, self.begin(state, origin)))
     }
 
-    fn begin(&self, mut state: MutexGuard<'_, State>) -> ActiveRequest<'_> {
-        state.after += 1;
-        ActiveRequest { requests: self, turn: state.turn }
+    fn begin(&self, mut state: MutexGuard<'_, State>, origin: Origin) -> ActiveRequest<'_> {
+        let number = state.next;
+        state.next += 1;
+        state.at_work.push((number, origin));
+        ActiveRequest { requests: self, number }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -82,25 +168,54 @@ impl Requests {
     }
 }
 
-/// A request that is at work until this is dropped, by a panic too.
+impl State {
+    fn origins(&self) -> impl Iterator<Item = &Origin> {
+        self.at_work.iter().map(|(_, origin)| origin).chain(self.waiting.iter().map(|(origin, _)| origin))
+    }
+}
+
+/// Does the work of one request. A panic ends that request alone: its reply, dropped on the way, tells the reader of an
+/// error, and the thread goes on with the requests that wait.
+fn run(token: &Token, work: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| token.cover(work))) {
+        log::error!("internal error, please report it: {}", reason_of_panic(&*panic));
+    }
+}
+
+/// A request that is at work until this is dropped.
 struct ActiveRequest<'a> {
     requests: &'a Requests,
-    turn: u64,
+    number: u64,
 }
 
 impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.requests.lock();
-        let counted = if state.turn == self.turn { &mut state.after } else { &mut state.before };
-        *counted = counted.saturating_sub(1);
+        if let Some(at) = state.at_work.iter().position(|(number, _)| *number == self.number) {
+            state.at_work.swap_remove(at);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::threads::cancellation;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::sync::mpsc;
     use std::thread;
+
+    /// Some thread that asks.
+    const READER: u32 = 7;
+
+    /// Waits, for a while at most, until something is so.
+    fn until(is_so: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < Duration::from_secs(10), "it does not come");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
 
     #[test]
     fn the_last_free_thread_leaves_the_work_to_others() {
@@ -109,13 +224,12 @@ mod tests {
         let (sender, done) = mpsc::channel();
         thread::scope(|scope| {
             let busy = requests.clone();
-            scope.spawn(move || busy.handle(&Arc::new(()), move |()| gate.recv().unwrap()));
-            while requests.lock().after == 0 {
-                thread::yield_now();
-            }
+            scope.spawn(move || busy.handle(&Arc::new(()), READER, move |()| gate.recv().unwrap()));
+            until(|| !requests.lock().at_work.is_empty());
             for number in 0..3 {
                 let sender = sender.clone();
-                requests.handle(&Arc::new(()), move |()| sender.send((number, thread::current().id())).unwrap());
+                let work = move |(): &()| sender.send((number, thread::current().id())).unwrap();
+                requests.handle(&Arc::new(()), READER, work);
             }
             assert!(done.try_recv().is_err());
             release.send(()).unwrap();
@@ -123,20 +237,95 @@ mod tests {
         let numbers: Vec<_> = done.try_iter().map(|(number, id)| (number, id == thread::current().id())).collect();
         assert_eq!(numbers, [(0, false), (1, false), (2, false)]);
         let state = requests.lock();
-        assert_eq!((state.before, state.after, state.waiting.len()), (0, 0, 0));
+        assert_eq!((state.at_work.len(), state.waiting.len()), (0, 0));
     }
 
     #[test]
     fn a_request_that_does_not_end_is_seen() {
         let requests = Requests::new(4);
         assert_eq!(requests.oldest(), Duration::ZERO);
-        let stuck = requests.begin(requests.lock());
-        assert_eq!(requests.oldest(), Duration::ZERO);
+        let origin = Origin { thread: READER, since: Instant::now(), token: Token::new() };
+        let stuck = requests.begin(requests.lock(), origin);
         thread::sleep(Duration::from_millis(2));
         // Others come and go.
-        requests.handle(&Arc::new(()), |()| {});
+        requests.handle(&Arc::new(()), READER, |()| {});
         assert!(requests.oldest() >= Duration::from_millis(2));
         drop(stuck);
         assert_eq!(requests.oldest(), Duration::ZERO);
+    }
+
+    /// Of requests that work until they are cancelled, and others behind them, those whose thread gives up end.
+    #[test]
+    fn requests_of_who_has_given_up_end_and_those_behind_them_go_on() {
+        let (requests, gone) = (Arc::new(Requests::new(2)), AtomicU32::new(0));
+        let (sender, done) = mpsc::channel();
+        let ask = |thread: u32| {
+            let sender = sender.clone();
+            requests.handle(&Arc::new(()), thread, move |()| {
+                until(|| cancellation::is_cancelled() || thread == READER);
+                sender.send((thread, cancellation::is_cancelled())).unwrap();
+            });
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| requests.watch(|| true, |thread| thread == gone.load(Ordering::Relaxed)));
+            scope.spawn(|| ask(1));
+            until(|| requests.lock().at_work.len() == 1);
+            [2, READER, 3].into_iter().for_each(ask);
+            assert_eq!(requests.lock().waiting.len(), 3);
+            gone.store(2, Ordering::Relaxed);
+            assert_eq!(done.recv_timeout(Duration::from_secs(1)), Ok((2, true)), "it waited, and is answered");
+            gone.store(1, Ordering::Relaxed);
+            assert_eq!(done.recv_timeout(Duration::from_secs(1)), Ok((1, true)), "it was at work");
+            assert_eq!(done.recv_timeout(Duration::from_secs(1)), Ok((READER, false)), "it was behind it");
+            // One is left, which only the end of all ends.
+            assert!(done.recv_timeout(Duration::from_millis(300)).is_err());
+            requests.end();
+            assert_eq!(done.recv_timeout(Duration::from_secs(1)), Ok((3, true)));
+        });
+        requests.handle(&Arc::new(()), READER, |()| assert!(cancellation::is_cancelled(), "nobody can be answered"));
+    }
+
+    #[test]
+    fn a_broken_connection_ends_all() {
+        let (requests, is_connected) = (Requests::new(2), AtomicBool::new(true));
+        thread::scope(|scope| {
+            let watch = scope.spawn(|| requests.watch(|| is_connected.load(Ordering::Relaxed), |_| false));
+            let request =
+                scope.spawn(|| requests.handle(&Arc::new(()), READER, |()| until(cancellation::is_cancelled)));
+            thread::sleep(2 * LOOK);
+            assert!(!request.is_finished());
+            is_connected.store(false, Ordering::Relaxed);
+            request.join().unwrap();
+            watch.join().unwrap();
+        });
+    }
+
+    /// A panic, of a request at work or of one that waited, costs no thread and leaves nothing waiting.
+    #[test]
+    fn a_panic_ends_one_request_alone() {
+        let requests = Arc::new(Requests::new(2));
+        let (release, gate) = mpsc::channel::<()>();
+        let (sender, done) = mpsc::channel();
+        thread::scope(|scope| {
+            let busy = requests.clone();
+            let panics = scope.spawn(move || {
+                busy.handle(&Arc::new(()), READER, move |()| {
+                    gate.recv().unwrap();
+                    panic!("on purpose")
+                });
+            });
+            until(|| !requests.lock().at_work.is_empty());
+            for number in 0..4 {
+                let sender = sender.clone();
+                requests.handle(&Arc::new(()), READER, move |()| {
+                    assert!(number != 1, "on purpose");
+                    sender.send(number).unwrap();
+                });
+            }
+            release.send(()).unwrap();
+            assert!(panics.join().is_ok(), "the thread goes on");
+        });
+        assert_eq!(done.try_iter().collect::<Vec<_>>(), [0, 2, 3]);
+        assert!(requests.lock().at_work.is_empty());
     }
 }

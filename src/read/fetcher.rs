@@ -1,8 +1,8 @@
 //! Gets units: from the cache, or from the storage in batches, decoded.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::permits::{Permit, Permits};
 use super::unit::{Decoded, StoredRange, Unit, UnitKey};
@@ -11,6 +11,7 @@ use crate::error::{Error, Locate, Result};
 use crate::statistics::Statistic;
 use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
 use crate::threads;
+use crate::threads::cancellation::{self, Turn};
 
 /// A batch is of units of about so many decoded bytes together: what a reader holds on to at a time.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -30,8 +31,8 @@ pub struct Fetcher {
     cache: Cache<UnitKey, Decoded>,
     buffers: Arc<Buffers>,
     permits: Permits,
-    /// Held by who has a unit that is too large to be kept.
-    large: Mutex<()>,
+    /// Held by the thread that has a unit too large to be kept.
+    large: Turn,
     far_batch_bytes: u64,
     next_file: AtomicU64,
 }
@@ -46,7 +47,7 @@ impl Fetcher {
             cache: Cache::new(budget),
             buffers: Arc::default(),
             permits: Permits::new(threads),
-            large: Mutex::default(),
+            large: Turn::new(),
             // No more than a part of what may be kept.
             far_batch_bytes: FAR_BATCH_BYTES.min(budget as u64 / 8).max(BATCH_BYTES),
             next_file: AtomicU64::new(0),
@@ -83,6 +84,7 @@ impl Fetcher {
     /// # Errors
     /// That of the first unit that has one; the others are in the cache nevertheless.
     pub fn fetch<U: Unit>(&self, units: &[U], how: Decoding) -> Result<Vec<Arc<Decoded>>> {
+        cancellation::check()?;
         if let [unit] = units {
             return Ok(vec![self.fetch_one(unit)?]);
         }
@@ -109,7 +111,11 @@ impl Fetcher {
         // Only now, as others may be waiting for those above. The last one first: who loads them goes from the first to
         // the last, and would wake this thread for each.
         for (number, flight) in loading.into_iter().rev() {
-            fetched[number] = Some(flight.wait());
+            fetched[number] = Some(match flight.wait() {
+                // Whoever loads it gave up.
+                Err(Error::Cancelled) => self.fetch_one(&units[number]),
+                outcome => outcome,
+            });
         }
         fetched.into_iter().map(|one| one.unwrap_or_else(|| Err(Error::internal("a unit was not fetched")))).collect()
     }
@@ -132,7 +138,7 @@ impl Fetcher {
     /// # Errors
     /// Those of the unit, and of `work`.
     pub fn with_large<U: Unit, T>(&self, unit: &U, work: impl FnOnce(Decoded) -> Result<T>) -> Result<T> {
-        let _alone = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.large.take()?;
         let stored = self.read_one(unit)?;
         work(self.decode(unit, stored)?)
     }
@@ -142,7 +148,11 @@ impl Fetcher {
         let stored = self.read_all(&missing);
         let decoded_bytes: u64 = missing.iter().map(|(unit, ..)| unit.size()).sum();
         let decode = |((unit, number, promise), stored): (Missing<'_, '_, U>, Result<Stored>)| {
-            let outcome = match stored.and_then(|stored| self.decode(unit, stored)) {
+            let decoded = stored.and_then(|stored| {
+                cancellation::check()?;
+                self.decode(unit, stored)
+            });
+            let outcome = match decoded {
                 Ok(decoded) => {
                     let weight = decoded.weight();
                     Ok(promise.fulfil(Arc::new(decoded), weight))
@@ -163,6 +173,7 @@ impl Fetcher {
         let mut stored: Vec<Result<Stored>> = missing.iter().map(|(unit, ..)| self.room(*unit)).collect();
         match self.read_together(missing, &mut stored) {
             Ok(()) => stored,
+            Err(Error::Cancelled) => missing.iter().map(|_| Err(Error::Cancelled)).collect(),
             // It took its time to say so, and each of the others would.
             Err(error @ Error::Io { .. }) if missing.first().is_some_and(|(unit, ..)| self.is_far(*unit)) => {
                 missing.iter().map(|_| Err(error.clone())).collect()
@@ -208,6 +219,7 @@ impl Fetcher {
     }
 
     fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {
+        cancellation::check()?;
         let mut stored = self.room(unit)?;
         let (mut rest, mut outcome) = (stored.bytes(), Ok(()));
         unit.for_each_stored(&mut |StoredRange { file, offset, length }| {
@@ -336,10 +348,10 @@ impl<'a, U: Unit> Batches<'a, U> {
     /// which knows whose it is.
     ///
     /// # Errors
-    /// [`Error::Io`], which it would only meet once more.
+    /// [`Error::Io`] and [`Error::Cancelled`], which it would only meet once more.
     pub fn fetch_before_reading(self) -> Result<()> {
         match self.fetch_all() {
-            Err(error @ Error::Io { .. }) => Err(error),
+            Err(error @ (Error::Io { .. } | Error::Cancelled)) => Err(error),
             _ => Ok(()),
         }
     }

@@ -19,6 +19,7 @@ use super::paths::{Links, Paths};
 use super::ranges::{Coalescing, ReadRange, coalesce};
 use super::{FolderIdentity, KnownFolder, Listed, ListedKind, Storage, StoreKey, no_folder, past_end};
 use crate::error::{Error, Locate, Result};
+use crate::threads::cancellation;
 
 /// Files kept open, so that an array of many thousand fragments stays well below the usual limit of
 /// 1024 descriptors a process.
@@ -179,6 +180,7 @@ impl Storage for LocalStorage {
     }
 
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
+        cancellation::check()?;
         let entries = self.entries(folder.as_path()).map_err(|error| Error::io(error).in_file(folder))?;
         Ok(entries.unwrap_or_default())
     }
@@ -248,6 +250,7 @@ impl Storage for LocalStorage {
     }
 
     fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        cancellation::check()?;
         let file = self.open(key)?;
         let outcome = match ranges {
             // Most are small: of the headers of chunks.
@@ -258,10 +261,12 @@ impl Storage for LocalStorage {
     }
 
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
+        cancellation::check()?;
         self.open(key)?.read_part(offset, most).in_file(key)
     }
 
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
+        cancellation::check()?;
         let file = self.open_once(key)?;
         file.read_part(file.length.saturating_sub(most as u64), most).in_file(key)
     }

@@ -3,12 +3,12 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use super::ranges::{Coalescing, ReadRange, coalesce, split};
 use super::{Listed, ListedObject, Storage, StoreKey, together};
 use crate::error::{Error, Locate, Result};
+use crate::threads::cancellation;
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 64;
@@ -129,11 +129,10 @@ impl SimulatedStorage {
 
     fn request<T>(&self, key: &StoreKey, asked: Asked, answer: impl FnOnce() -> Result<T>) -> Result<T> {
         let (step, failing) = self.lock().begin(key, asked);
-        thread::sleep(self.delay);
-        let answer = match failing {
+        let answer = cancellation::pause(self.delay).and_then(|()| match failing {
             None => answer(),
             Some(failing) => Err(failing.error().in_file(key)),
-        };
+        });
         let mut state = self.lock();
         state.in_flight -= 1;
         state.answered = state.answered.max(step);

@@ -4,6 +4,10 @@
 //! far storage or for the kernel, has threads of its own, so that no decoding thread is held by it. A thread that the
 //! system refuses is an error for the caller or less speed, never a panic.
 
+//!
+//! Threads that help with work take its [cancellation] over.
+
+pub mod cancellation;
 mod team;
 
 use std::io;
@@ -12,6 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, JoinHandle, scope};
 
 use crate::address_space;
+use crate::error::Error;
 use team::Team;
 
 /// What a thread takes where the address space is limited: a stack of 2 MiB, and what the standard library has it allocate
@@ -101,6 +106,8 @@ impl Drop for Probe {
 /// Does `work` while another thread, where there can be one, does something `beside` it.
 pub fn with<T>(name: &str, beside: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
     scope(|scope| {
+        let token = cancellation::current();
+        let beside = || cancellation::cover(token, beside);
         let _ = has_room().and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, beside));
         work()
     })
@@ -119,15 +126,21 @@ pub fn map<T, R: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) -
 }
 
 /// The results of `work` for the numbers up to `count`, as many at the same time as decode. The first error, by number,
-/// ends it.
+/// ends it, and so does the cancellation of the request.
 ///
 /// # Errors
-/// Those of `work`.
-pub fn for_all<T: Send, E: Send>(count: usize, work: impl Fn(usize) -> Result<T, E> + Sync) -> Result<Vec<T>, E> {
+/// Those of `work`; [`Error::Cancelled`].
+pub fn for_all<T: Send, E: Send + From<Error>>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T, E> + Sync,
+) -> Result<Vec<T>, E> {
     let has_failed = AtomicBool::new(false);
     // What is not begun after a failure lies behind it.
     let numbers = (0..count).take_while(|_| !has_failed.load(Ordering::Relaxed));
-    let work = |number| work(number).inspect_err(|_| has_failed.store(true, Ordering::Relaxed));
+    let work = |number| {
+        let outcome = cancellation::check().map_err(E::from).and_then(|()| work(number));
+        outcome.inspect_err(|_| has_failed.store(true, Ordering::Relaxed))
+    };
     map(numbers, work).into_iter().collect()
 }
 
@@ -163,10 +176,13 @@ fn one_by_one<T>(
 ) {
     let items = Mutex::new(items);
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let token = cancellation::current();
     share(&|| {
-        while let Some(item) = next() {
-            work(item);
-        }
+        cancellation::cover(token.clone(), || {
+            while let Some(item) = next() {
+                work(item);
+            }
+        });
     });
 }
 
@@ -190,16 +206,38 @@ fn in_order<T, R: Send>(
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 
     #[test]
     fn results_come_in_order_and_errors_end_it() {
         let doubled: Vec<_> = (0..100).map(|number| number * 2).collect();
-        assert_eq!(for_all(100, |number| Ok::<_, ()>(number * 2)).unwrap(), doubled);
-        assert_eq!(for_all(0, |_| Err::<(), _>(())).unwrap(), []);
-        let failed = for_all(1000, |number| if number == 7 { Err(number) } else { Ok(()) });
-        assert_eq!(failed.unwrap_err(), 7);
+        assert_eq!(for_all(100, |number| Ok::<_, Error>(number * 2)).unwrap(), doubled);
+        assert_eq!(for_all(0, |_| Err::<(), _>(Error::usage("none"))).unwrap(), []);
+        let failed = for_all(1000, |number| if number == 7 { Err(Error::usage("seven")) } else { Ok(()) });
+        assert_eq!(failed.unwrap_err().to_string(), "seven");
+    }
+
+    #[test]
+    fn helpers_take_the_cancellation_over() {
+        start_team(3);
+        let token = cancellation::Token::new();
+        let is_covered = |_| cancellation::is_cancelled();
+        token.cover(|| {
+            let done = AtomicUsize::new(0);
+            let outcome = for_all(1 << 40, |number| {
+                if done.fetch_add(1, Ordering::Relaxed) == 1000 {
+                    token.cancel();
+                }
+                Ok::<_, Error>(number)
+            });
+            assert!(matches!(outcome, Err(Error::Cancelled)));
+            assert!(map(0..100, is_covered).into_iter().all(|covered| covered));
+            assert!(map_waiting("test", 5, 0..100, is_covered).into_iter().all(|covered| covered));
+            with("test", || assert!(cancellation::is_cancelled()), || assert!(cancellation::is_cancelled()));
+        });
+        assert!(map(0..100, is_covered).into_iter().all(|covered| !covered), "the next work is not cancelled");
     }
 
     #[test]

@@ -101,8 +101,10 @@ impl ChunkSeries {
         if !is_series || state.read.contains(&next) || state.next.iter().any(|(known, _)| *known == next) {
             return None;
         }
+        drop(state);
         // What goes wrong is told when that chunk is opened.
         let content = self.make(&self.numbers(next)?, Some(next)).ok()?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         push(&mut state.next, (next, content.clone()));
         Some(content)
     }

@@ -140,14 +140,14 @@ impl DenseSubarray {
     }
 
     fn var_column(&self, attribute: usize, fill: &[u8]) -> Result<Arc<DenseVarColumn>> {
-        let mut columns = self.var_columns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = columns.get(&attribute) {
+        let columns = || self.var_columns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = columns().get(&attribute) {
             return Ok(known.clone());
         }
         let view = self.dense.view()?;
         let column = Arc::new(DenseVarColumn::new(view, self.selection.clone(), attribute, fill.to_owned())?);
-        columns.insert(attribute, column.clone());
-        Ok(column)
+        // Another thread may have made one meanwhile, and know where its values begin.
+        Ok(columns().entry(attribute).or_insert(column).clone())
     }
 }
 

@@ -27,6 +27,7 @@ use super::zarr::{ZARR, ZarrOfMembers};
 use crate::array::{Group, ObjectKind, TimeWindow};
 use crate::error::{Error, Result};
 use crate::storage::StoreKey;
+use crate::threads::cancellation;
 
 /// The folder of what is known of a group.
 const ABOUT: &str = ".group";
@@ -149,6 +150,7 @@ impl GroupFolder {
             true => Arc::new(ExperimentZarr::new(&self.group, modified, plain)?),
             false => Arc::new(plain(None)),
         };
+        cancellation::check()?;
         Ok(self.zarr.get_or_init(|| folder).clone())
     }
 
@@ -249,6 +251,7 @@ impl MemberFolder {
             return Ok(opened.folder());
         }
         let opened = open_member(&self.group, &self.path, &self.options)?;
+        cancellation::check()?;
         Ok(self.opened.get_or_init(|| opened).folder())
     }
 

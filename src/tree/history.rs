@@ -19,6 +19,7 @@ use super::options::OpenOptions;
 use super::time;
 use crate::array::{Array, TimeWindow};
 use crate::error::Result;
+use crate::threads::cancellation;
 
 /// The name in the folders of arrays and groups.
 pub const HISTORY: &str = ".history";
@@ -105,6 +106,7 @@ impl Folder for History {
             return Ok(None);
         }
         let folder = (self.open)(window)?;
+        cancellation::check()?;
         kept().put(window, folder.clone());
         Ok(Some(Node::Folder(folder)))
     }

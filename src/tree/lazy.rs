@@ -1,13 +1,14 @@
 //! Nodes whose content is made when it is first wanted, and folders that know their names beforehand.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use super::node::{Entry, File, Folder, NODE, Node};
 use super::xattrs::ExtendedAttributes;
 use crate::error::Result;
 use crate::export::{Content, Forward};
+use crate::threads::cancellation::{self, Turn};
 
 type Make = Box<dyn Fn() -> Result<Generated> + Send + Sync>;
 
@@ -27,7 +28,7 @@ type Describe = Box<dyn Fn() -> ExtendedAttributes + Send + Sync>;
 pub struct LazyFile {
     make: Make,
     /// Held while the content is made: others who want it wait, where they would make it once more.
-    making: Mutex<()>,
+    making: Turn,
     content: OnceLock<Arc<dyn Content>>,
     make_forward: Option<MakeForward>,
     /// Where the length is known without the content.
@@ -50,7 +51,7 @@ impl LazyFile {
     fn of(modified: SystemTime, make: Make) -> Self {
         LazyFile {
             make,
-            making: Mutex::new(()),
+            making: Turn::new(),
             content: OnceLock::new(),
             make_forward: None,
             length: None,
@@ -107,11 +108,13 @@ impl File for LazyFile {
         if let Some(content) = self.content.get() {
             return Ok(content.clone());
         }
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _making = self.making.take()?;
         if let Some(content) = self.content.get() {
             return Ok(content.clone());
         }
         let made = (self.make)()?;
+        // Parts that it was too late for may be left out of it.
+        cancellation::check()?;
         Ok(if made.lasts { self.content.get_or_init(|| made.content).clone() } else { made.content })
     }
 
@@ -236,6 +239,7 @@ impl LazyFolder {
             return Ok(made.clone());
         }
         let made = (self.make)()?;
+        cancellation::check()?;
         Ok(self.made.get_or_init(|| made).clone())
     }
 }

@@ -77,16 +77,16 @@ impl SparseSubarray {
 
     fn var_column(&self, field: FieldId) -> Result<Arc<VarColumn>> {
         let view = self.view()?;
-        let mut columns = self.var_columns.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = columns.get(&field) {
+        let columns = || self.var_columns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = columns().get(&field) {
             return Ok(known.clone());
         }
         let column = Arc::new(match field {
             FieldId::Attribute(number) => VarColumn::of_attribute(view, number)?,
             FieldId::Dimension(number) => VarColumn::of_dimension(view, number)?,
         });
-        columns.insert(field, column.clone());
-        Ok(column)
+        // Another thread may have made one meanwhile, and know where its values begin.
+        Ok(columns().entry(field).or_insert(column).clone())
     }
 }
 

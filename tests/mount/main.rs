@@ -16,6 +16,7 @@ mod skip;
 #[allow(dead_code)]
 mod manifest;
 
+mod abandoned;
 mod calls;
 mod command;
 mod harness;

@@ -12,6 +12,7 @@ use super::grid::{Grid, PositionBox};
 use super::scattered::CellsOfTile;
 use super::selection::{AxisRange, IndexBox, Selection, boxes_of_run};
 use crate::error::Result;
+use crate::threads::cancellation;
 
 /// A fragment that owns cells of a space tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +130,7 @@ pub fn for_each_piece(
     for one in boxes_of_run(&shape, first, count) {
         let cells: u64 = one.count.iter().product();
         for_each_tile_part(grid, selection, &one, |part| {
+            cancellation::check()?;
             let owners = owners(&part.tile)?;
             resolve(grid, part, &owners, out_first, &mut visit)
         })?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::rows::Address;
 use super::store::{Blob, Store};
 use crate::error::{Error, Result};
+use crate::threads::cancellation;
 
 /// Bytes of records that are put aside, and later read, together. Merging holds so many of every run.
 const PIECE_BYTES: usize = 16 << 10;
@@ -147,6 +148,7 @@ pub fn merge(store: &Store, runs: &[SortedRun], mut visit: impl FnMut(&Record) -
         }
     }
     while let Some(mut least) = next.peek_mut() {
+        cancellation::check()?;
         let Reverse((record, number)) = &mut *least;
         visit(record)?;
         if !readers[*number].read(record)? {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::store::{Blob, Store};
 use crate::error::{Error, Result};
+use crate::threads::cancellation;
 
 /// Codes of a block; with many fragments more, so that their positions do not outweigh the codes.
 const LEAST_CODES: usize = 16384;
@@ -182,6 +183,7 @@ impl RowMap {
         let mut row = first;
         let mut segment = self.segment_of(first);
         while row < end {
+            cancellation::check()?;
             let rows = self.rows_of(segment);
             if rows.end <= row {
                 segment += 1;
@@ -241,6 +243,7 @@ impl InterleavedSegment {
         let mut number = self.blocks.partition_point(|block| block.first_row <= rows.start).saturating_sub(1);
         let mut row = rows.start;
         while row < rows.end {
+            cancellation::check()?;
             let block = self.blocks.get(number).ok_or_else(broken)?;
             let end = self.blocks.get(number + 1).map_or(self.rows, |next| next.first_row);
             number += 1;

@@ -18,6 +18,7 @@ use crate::array::Array;
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::{FRAGMENT_METADATA, MbrList};
 use crate::format::scalar::Scalar;
+use crate::threads::cancellation;
 
 /// A fragment, ready to be gone through.
 pub struct FragmentSource<'a> {
@@ -110,6 +111,7 @@ impl<'a> Stream<'a> {
     /// # Errors
     /// Any damage in the cells.
     pub fn read(&mut self, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Result<bool> {
+        cancellation::check()?;
         let source = self.source;
         let wanted = (self.left.end - self.left.start).min(self.batch_cells);
         if wanted == 0 {

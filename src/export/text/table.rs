@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::export::column::{Column, FormatResult};
 use crate::export::content::Forward;
 use crate::read::Output;
-use crate::threads::{self, for_all};
+use crate::threads::{self, cancellation, for_all};
 
 /// At most so many cells and rows are written together: enough to read columns in pieces worth a call, and so few
 /// that their text stays in the processor's cache.
@@ -155,6 +155,7 @@ impl Table {
     /// Appends the text of some rows, or of a part of a row that is too long for memory, from a position; `end` is the
     /// row after the last one that is wanted. Returns the position behind them.
     pub(super) fn advance(&self, at: Position, end: u64, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
+        cancellation::check()?;
         scratch.columns.resize_with(self.columns.len(), Loaded::default);
         if at.column == 0 && at.element == 0 {
             let count = self.load(at.row, end - at.row, scratch)?;

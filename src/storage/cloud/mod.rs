@@ -344,7 +344,7 @@ impl ObjectStorage {
         let mut parts = split(ranges, MOST_BYTES);
         let runs = coalesce(&mut parts, self.coalescing());
         let reads = runs.into_iter().map(|run| self.read_run(place, run));
-        self.io.wait(join_all(reads)).into_iter().collect()
+        self.io.wait(async { join_all(reads).await.into_iter().collect() })
     }
 
     /// Fills ranges from the disk cache, and with what is missing there from the store, block by block.

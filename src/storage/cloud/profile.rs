@@ -347,7 +347,11 @@ mod tests {
         assert_eq!(work.text("addressing_style"), None);
         assert_eq!(work.sso_session.get("sso_region").map(String::as_str), Some("eu-north-1"));
         let io = super::super::runtime::IoThread::start().unwrap();
-        assert!(io.wait(work.fetch()).is_err_and(|reason| reason.contains("aws sso login --profile work")));
+        assert!(
+            io.wait(async { Ok(work.fetch().await) })
+                .unwrap()
+                .is_err_and(|reason| reason.contains("aws sso login --profile work"))
+        );
         assert!(load("none").is_none());
     }
 

@@ -134,7 +134,7 @@ mod tests {
     fn it_grows_while_answers_come_soon_and_shrinks_when_they_are_late() {
         let (io, window) = (IoThread::start().unwrap(), Window::new(50));
         let mut sizes = Vec::new();
-        io.wait(async {
+        let grown = io.wait(async {
             // Only the first of those that end finds it full.
             for _ in 0..100 {
                 sizes.push(round(&window, Outcome::Answered, Duration::from_millis(20)).await);
@@ -149,12 +149,15 @@ mod tests {
                 round(&window, Outcome::Answered, LATE).await;
             }
             assert_eq!(round(&window, Outcome::Other, SOON).await, LEAST);
+            Ok(())
         });
         let small = Window::new(2);
-        io.wait(async {
+        let kept = io.wait(async {
             for _ in 0..9 {
                 assert_eq!(round(&small, Outcome::Spare, LATE).await, 2);
             }
+            Ok(())
         });
+        assert!(grown.is_ok() && kept.is_ok());
     }
 }
