@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Makes tests/fixtures/writers: sparse arrays that older libraries wrote in ways of their own, and what was written.
 
-usage: scripts/make_writer_fixtures.py [--venvs FOLDER] [--venv FOLDER] [--out FOLDER]
+usage: scripts/make_writer_fixtures.py [--venvs FOLDER] [--venv FOLDER] [--out FOLDER] [--only KIND]
 
 Needs the interpreters named below in the PATH, to make an environment of each writer under --venvs (default: writer-venvs in the temporary
-folder), and the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. Names on disk and the
+folder), and the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. With --only, what there is of other kinds stays. Names on disk and the
 times that TileDB 1.7 writes at are new in each run, everything else comes out the same.
 
 What is expected is what was written: of each coordinate the newest cell up to a time. It is recorded by way of arrays of one fragment each, as
@@ -25,14 +25,16 @@ from make_fixtures import PACKAGES, remove_empty_folders, rerun_in, report, writ
 # Name of the folder, interpreter, packages, and which arrays of which kinds.
 WRITERS = [
     ("1.6", "python3.7", ["tiledb==0.4.4", "numpy<1.20"], {"twice": range(2)}),
-    ("1.7", "python3.7", ["tiledb==0.5.9", "numpy<1.20"], {"times": range(4), "floats": range(2)}),
-    ("2.9", "python3.9", ["tiledb==0.15.6", "numpy<2"], {"versions": range(2)}),
+    ("1.7", "python3.7", ["tiledb==0.5.9", "numpy<1.20"], {"times": range(4), "floats": range(2), "limits": [4, 8, 19]}),
+    ("2.2", "python3.8", ["tiledb==0.8.11", "numpy<2"], {"limits": [1, 8, 12]}),
+    ("2.3", "python3.8", ["tiledb==0.9.5", "numpy<2"], {"limits": [0, 4, 9]}),
+    ("2.9", "python3.9", ["tiledb==0.15.6", "numpy<2"], {"versions": range(2), "limits": [0, 2, 3, 4, 6, 18]}),
     ("2.10", "python3.9", ["tiledb==0.16.5", "numpy<2"], {"versions": range(3)}),
     ("2.11", "python3.9", ["tiledb==0.17.6", "numpy<2"], {"versions": range(8), "lost": [50, 93]}),
     ("2.12", "python3.9", ["tiledb==0.18.3", "numpy<2"], {"versions": range(2)}),
     ("2.14", "python3.9", ["tiledb==0.20.0", "numpy<2"], {"versions": range(1), "hilbert": range(4)}),
     ("2.15", "python3.9", ["tiledb==0.21.6", "numpy<2"], {"versions": range(1)}),
-    ("2.30", "python3.11", PACKAGES, {"hilbert": range(2), "zeros": range(4)}),
+    ("2.30", "python3.11", PACKAGES, {"hilbert": range(2), "zeros": range(4), "limits": [1, 5, 9, 17, 18]}),
 ]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -42,16 +44,24 @@ def main():
     parser.add_argument("--venvs", default=os.path.join(tempfile.gettempdir(), "writer-venvs"))
     parser.add_argument("--venv")
     parser.add_argument("--out", default=os.path.join(HERE, "../tests/fixtures/writers"))
+    parser.add_argument("--only", metavar="KIND")
     options = parser.parse_args()
     if options.venv:
-        rerun_in(options.venv, PACKAGES, ["--venvs", options.venvs, "--out", options.out])
+        only = ["--only", options.only] if options.only else []
+        rerun_in(options.venv, PACKAGES, ["--venvs", options.venvs, "--out", options.out, *only])
     from fixtures.capi import version
     from fixtures.expect_written import WrittenRecorder
 
     root = os.path.abspath(options.out)
-    shutil.rmtree(root, ignore_errors=True)
     recorder = WrittenRecorder(root, version())
+    if options.only:
+        recorder.objects += forget(root, options.only)
+    else:
+        shutil.rmtree(root, ignore_errors=True)
     for name, interpreter, packages, kinds in WRITERS:
+        kinds = {kind: numbers for kind, numbers in kinds.items() if options.only in (None, kind)}
+        if not kinds:
+            continue
         python = os.path.join(options.venvs, name, "bin/python")
         if not os.path.exists(python):
             subprocess.run([interpreter, "-m", "venv", os.path.join(options.venvs, name)], check=True)
@@ -70,6 +80,17 @@ def main():
     remove_empty_folders(root)
     write_manifest(root, recorder)
     report(root, recorder)
+
+
+def forget(root, kind):
+    """Removes the arrays of a kind, and what was recorded of them; gives the entries of the others."""
+    with open(f"{root}/manifest.json") as file:
+        objects = json.load(file)["objects"]
+    for entry in objects:
+        if kind in entry["tags"]:
+            shutil.rmtree(f"{root}/{entry['path']}")
+            shutil.rmtree(f"{root}/expected/{entry['path'].split('/', 1)[1]}", ignore_errors=True)
+    return [entry for entry in objects if kind not in entry["tags"]]
 
 
 if __name__ == "__main__":
