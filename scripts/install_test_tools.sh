@@ -76,9 +76,11 @@ want gfortran gfortran
 want identify imagemagick
 want awk mawk
 want sqlite3 sqlite3
-! command -v Rscript >/dev/null 2>&1 || Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/dev/null ||
+Rscript -e 'quit(status = !requireNamespace("data.table", quietly = TRUE))' 2>/dev/null ||
     packages="$packages r-cran-data.table"
 want mandoc mandoc
+want openssl openssl
+want systemd-analyze systemd
 want rsync rsync
 want smbclient smbclient
 if [ ! -d /run/systemd/system ]; then

@@ -6,6 +6,8 @@
 #   scripts/test.sh [arguments of cargo test]
 #
 #   TILEFS_TEST_TOOLS=no    installs none of those programs
+#   TILEFS_REQUIRE=all      a skipped test is a failure; or a list of what must be there (tests/support/skip.rs), as in
+#                           all,-corpus
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

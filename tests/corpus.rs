@@ -19,7 +19,7 @@ use support::manifest::{Expected, Object, add_row_orders, load};
 use support::parallel;
 use support::promise;
 use support::report::Report;
-use support::skip::skipped;
+use support::skip::{Need, skipped};
 
 #[test]
 fn fixtures_read_as_libtiledb_reads_them() {
@@ -44,7 +44,10 @@ fn real_data_read_as_libtiledb_reads_them() {
 fn arrays_of_other_projects_read_as_libtiledb_reads_them() {
     let Some(peers) = peers() else { return };
     let Some(python) = python_with_tiledb() else {
-        skipped("no Python with the tiledb package (TILEFS_PYTHON): arrays of other projects are opened, not compared");
+        skipped(
+            Need::Python,
+            "no Python with the tiledb package (TILEFS_PYTHON): arrays of other projects are opened, not compared",
+        );
         return open_all(&peers);
     };
     let out = tempfile::tempdir().expect("a temporary folder");

@@ -7,7 +7,7 @@ mod skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use skip::skipped;
+use skip::{Need, skipped};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -26,7 +26,7 @@ fn packages_install_and_mount() {
         if is_made(end) {
             kinds.push(kind);
         } else {
-            skipped(&format!("there is no package; make it with scripts/package.sh {kind}"));
+            skipped(Need::Packages, &format!("there is no package; make it with scripts/package.sh {kind}"));
         }
     }
     if kinds.is_empty() {
@@ -35,7 +35,7 @@ fn packages_install_and_mount() {
     let output = Command::new(root().join("scripts/test_packages.sh")).args(kinds).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     for line in said.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")) {
-        skipped(line);
+        skipped(Need::Packages, line);
     }
     assert!(output.status.success(), "{}{said}", String::from_utf8_lossy(&output.stdout));
 }
@@ -45,7 +45,7 @@ fn the_manifest_for_kubernetes_is_yaml_without_faults() {
     let interpreter = std::env::var_os("TILEFS_PYTHON").map_or_else(|| root().join(".venv/bin/python"), PathBuf::from);
     let lint = |arguments: &[&str]| Command::new(&interpreter).args(["-m", "yamllint"]).args(arguments).output();
     if !lint(&["--version"]).is_ok_and(|output| output.status.success()) {
-        return skipped(&format!("{} has no yamllint", interpreter.display()));
+        return skipped(Need::Python, &format!("{} has no yamllint", interpreter.display()));
     }
     let manifest = root().join("packaging/kubernetes.yaml");
     let output = lint(&["--strict", &manifest.display().to_string()]).unwrap();

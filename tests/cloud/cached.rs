@@ -9,7 +9,7 @@ use tilefs::tree::{self, OpenOptions};
 
 use super::proxy::Proxy;
 use super::servers::S3;
-use super::skip::{python_with, skipped};
+use super::skip::{Need, python_with, skipped};
 use super::{files, fixtures, open, options, program, read, text};
 
 /// What becomes of a file of the cache.
@@ -100,7 +100,7 @@ fn a_full_disk_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let small = ["-t", "tmpfs", "-o", "size=16k", "tmpfs"];
     if !Command::new("mount").args(small).arg(folder.path()).status().is_ok_and(|status| status.success()) {
-        return skipped("no small disk can be mounted");
+        return skipped(Need::Mounts, "no small disk can be mounted");
     }
     let run = |cached: bool| {
         let mut command = program();

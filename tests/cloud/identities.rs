@@ -11,7 +11,7 @@ use std::thread;
 
 use super::http::Message;
 use super::servers::S3;
-use super::skip::skipped;
+use super::skip::{Need, skipped};
 use super::{fixtures, program, text};
 
 /// Gives credentials, and passes what is signed with them on to a store that does not look at signatures.
@@ -162,7 +162,7 @@ fn keys_of_google_are_in_a_file_that_is_not_for_others() {
     let giver = Giver::start(store, "Bearer eyJ", |_| None);
     let made =
         Command::new("openssl").args(["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"]).output();
-    let Ok(made) = made else { return skipped("openssl makes no keys") };
+    let Ok(made) = made else { return skipped(Need::Programs, "openssl makes no keys") };
     let folder = tempfile::tempdir().unwrap();
     let (file, home) = (folder.path().join("key.json"), folder.path().join("home"));
     let key = text(&made.stdout).replace('\n', "\\n");

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::http::Message;
-use crate::skip::{python_with, skipped};
+use crate::skip::{Need, python_with, skipped};
 
 /// How long a server may take to start on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ impl S3 {
         static SERVER: OnceLock<Option<S3>> = OnceLock::new();
         let server = SERVER.get_or_init(|| S3::start(&[])).as_ref();
         if server.is_none() {
-            skipped("there is no server of S3 (the Python packages moto, flask and flask-cors)");
+            skipped(Need::Servers, "there is no server of S3 (the Python packages moto, flask and flask-cors)");
         }
         server
     }
@@ -118,7 +118,7 @@ impl Azure {
             false => "azurite-blob".to_owned(),
         });
         if !Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success()) {
-            skipped(&format!("{program} cannot be run (the npm package azurite)"));
+            skipped(Need::Servers, &format!("{program} cannot be run (the npm package azurite)"));
             return None;
         }
         let address = free_address();

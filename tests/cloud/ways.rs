@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::proxy::Proxy;
 use super::same::assert_same;
 use super::servers::S3;
-use super::skip::skipped;
+use super::skip::{Need, skipped};
 use super::{fixtures, options, program, text};
 
 #[test]
@@ -40,7 +40,7 @@ fn certificates_are_checked() {
     let file = |name: &str| folder.path().join(name);
     let made = Command::new("sh").args(["-e", "-c", CERTIFICATES]).current_dir(&folder).output().unwrap();
     if !made.status.success() {
-        return skipped("openssl makes no certificates");
+        return skipped(Need::Programs, "openssl makes no certificates");
     }
     let Some(server) = S3::with_tls(&file("chain.pem"), &file("key.pem")) else { return };
     let run = |settings: &[&str]| {

@@ -7,7 +7,8 @@ use tilefs::export::parquet::parquet;
 use tilefs::export::{Column, Content, Field, Labels};
 use tilefs::format::datatype::Datatype;
 
-use crate::tools::{bytes, has, python, write};
+use crate::skip::has_spark;
+use crate::tools::{bytes, python, write};
 
 /// More than are in a row group.
 const ROWS: u64 = 300_000;
@@ -220,7 +221,7 @@ assert len(polars.read_parquet('none.parquet')) == 0
 
 #[test]
 fn spark_reads_every_kind_of_column() {
-    if !has("java") {
+    if !has_spark() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

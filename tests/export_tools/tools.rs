@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tilefs::export::{Column, Columns, Content, Field};
 use tilefs::format::datatype::Datatype;
 
-use crate::skip::{python_with, skipped};
+use crate::skip::{Need, python_with, skipped};
 
 /// Values as the content of a column, little-endian.
 pub fn bytes<const N: usize>(values: impl IntoIterator<Item = [u8; N]>) -> Arc<dyn Content> {
@@ -70,9 +70,19 @@ pub fn has(program: &str) -> bool {
     let there = Command::new("sh").arg("-c").arg(format!("command -v {program}")).output();
     let there = there.is_ok_and(|output| output.status.success());
     if !there {
-        skipped(&format!("{program} is not installed"));
+        skipped(Need::Programs, &format!("{program} is not installed"));
     }
     there
+}
+
+/// Whether R has a package; skips aloud where not.
+pub fn r_has(package: &str) -> bool {
+    let script = format!("quit(status = !requireNamespace('{package}', quietly = TRUE))");
+    let is_there = Command::new("Rscript").args(["-e", &script]).output().is_ok_and(|output| output.status.success());
+    if !is_there {
+        skipped(Need::Programs, &format!("R has no package {package}"));
+    }
+    is_there
 }
 
 /// ImageMagick's `convert` under the name that it has here; `None`, said aloud, where it is not installed.
@@ -83,7 +93,7 @@ pub fn imagemagick() -> Option<&'static str> {
     };
     let found = ["convert", "/usr/bin/convert", "magick"].into_iter().find(is_it);
     if found.is_none() {
-        skipped("ImageMagick is not installed");
+        skipped(Need::Programs, "ImageMagick is not installed");
     }
     found
 }

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Daemon, Place, Watchdog, can_mount, eventually, is_root, signal, skipped};
+use crate::harness::{Daemon, Need, Place, Watchdog, can_mount, eventually, is_root, signal, skipped};
 
 /// A file of 2^40 cells whose length takes hours to know.
 const ENDLESS: &str = "text/cells.csv";
@@ -96,7 +96,7 @@ fn a_forced_unmount_ends_the_work() {
         return;
     }
     if !is_root() {
-        return skipped("only root can unmount with force");
+        return skipped(Need::Root, "only root can unmount with force");
     }
     for option in ["--force", "--lazy"] {
         let daemon = daemon(&[]);

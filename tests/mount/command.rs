@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::harness::{
     Place, Server, Watchdog, can_mount, errors, eventually, is_mounted, mount_lines, one_line, processes_with_argument,
-    signal,
+    program_is_there, signal,
 };
 
 fn demo() -> PathBuf {
@@ -291,7 +291,7 @@ fn programs_read_names_and_people_shapes() {
     let piped = tilefs().args(["ls", "-R"]).arg(&group).output().unwrap();
     let piped = String::from_utf8(piped.stdout).unwrap();
     assert!(piped.lines().any(|line| line == "raw") && !piped.contains("dense"), "{piped}");
-    if !Path::new("/usr/bin/script").exists() {
+    if !program_is_there("script") {
         return;
     }
     let command = format!("'{}' ls -R '{}'", env!("CARGO_BIN_EXE_tilefs"), group.display());

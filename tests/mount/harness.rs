@@ -14,7 +14,7 @@ use tilefs::fuse::{Mount, MountOptions};
 
 use crate::toy::{self, Counters};
 
-pub use crate::skip::{can_mount, is_root, skipped};
+pub use crate::skip::{Need, can_mount, is_root, skipped};
 
 /// No test takes longer, not even on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -288,7 +288,7 @@ pub fn program_is_there(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
     let is_there = found.is_ok_and(|found| found.status.success());
     if !is_there {
-        skipped(&format!("{program} is not installed"));
+        skipped(Need::Programs, &format!("{program} is not installed"));
     }
     is_there
 }

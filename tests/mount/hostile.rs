@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Daemon, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_root, memory_of,
-    one_line, processes_with_argument, signal, skipped, tilefs, toy_program,
+    Daemon, Need, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_root,
+    memory_of, one_line, processes_with_argument, signal, skipped, tilefs, toy_program,
 };
 
 /// Runs a program that must end within a few seconds, even where it is killed for that.
@@ -236,7 +236,7 @@ fn few_descriptors_are_enough() {
 fn a_limit_of_processes_means_fewer_threads() {
     let _watchdog = Watchdog::start("a_limit_of_processes_means_fewer_threads");
     if !is_root() || !Path::new("/usr/bin/setpriv").exists() || !Path::new("/usr/bin/prlimit").exists() {
-        return skipped("only root can become another user, with setpriv and prlimit");
+        return skipped(Need::Root, "only root can become another user, with setpriv and prlimit");
     }
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -359,7 +359,7 @@ fn what_could_not_be_read_once_is_read_again() {
 fn links_out_of_an_array_are_refused_for_others() {
     let _watchdog = Watchdog::start("links_out_of_an_array_are_refused_for_others");
     if !can_mount() || !is_root() {
-        return skipped("links are refused for root");
+        return skipped(Need::Root, "links are refused for root only");
     }
     const SECRET: &str = "root:very:secret:";
     for options in [&[][..], &["--follow-links"], &["--allow-other"]] {

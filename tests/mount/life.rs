@@ -12,8 +12,8 @@ use std::time::Duration;
 use tilefs::fuse::{self, Detach, Mount, MountOptions};
 
 use crate::harness::{
-    Place, Server, Toy, Watchdog, can_mount, eventually, is_mounted, is_root, mount_lines, processes_with_argument,
-    signal, skipped, toy_program, unmount,
+    Need, Place, Server, Toy, Watchdog, can_mount, eventually, is_mounted, is_root, mount_lines,
+    processes_with_argument, signal, skipped, toy_program, unmount,
 };
 use crate::toy;
 
@@ -104,7 +104,7 @@ fn a_mount_in_use_loses_its_name_and_serves_its_users_to_the_end() {
 fn who_is_in_the_way_for_a_moment_is_waited_for() {
     let _watchdog = Watchdog::start("who_is_in_the_way_for_a_moment_is_waited_for");
     if !can_mount() || !is_root() {
-        skipped("only root can mount something within");
+        skipped(Need::Root, "only root can mount something within");
         return;
     }
     let place = Place::new();
@@ -160,7 +160,7 @@ fn an_aborted_connection_leaves_no_dead_name() {
     let device = mount_lines(place.path())[0].split(' ').nth(2).unwrap().to_owned();
     let abort = format!("/sys/fs/fuse/connections/{}/abort", device.split(':').nth(1).unwrap());
     if fs::write(&abort, "1").is_err() {
-        skipped(&format!("{abort} cannot be written"));
+        skipped(Need::FuseControl, &format!("{abort} cannot be written"));
         return;
     }
     exit_status(&mut server);
@@ -284,7 +284,7 @@ fn errors_are_logged_once_with_their_place() {
 fn root_may_be_the_only_other_user() {
     let _watchdog = Watchdog::start("root_may_be_the_only_other_user");
     if !can_mount() || !is_root() {
-        skipped("only root can become another user");
+        skipped(Need::Root, "only root can become another user");
         return;
     }
     let read_as_nobody = |place: &Place| {

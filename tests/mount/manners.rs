@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use crate::harness::{Place, Server, Watchdog, can_mount, demo, errors, is_mounted, mount_lines, unmount};
-use crate::skip::{is_root, skipped};
+use crate::skip::{Need, is_root, skipped};
 
 /// Options that a line of fstab may have.
 const OPTIONS: &str = "ro,nosymfollow,nofail,_netdev,noauto,user,x-systemd.automount,x-systemd.idle-timeout=60,\
@@ -33,9 +33,9 @@ impl Helper {
         }
         let link = PathBuf::from("/sbin/mount.fuse.tilefs");
         if !is_root() {
-            skipped("mount(8) needs root");
+            skipped(Need::Root, "mount(8) needs root");
         } else if link.symlink_metadata().is_ok() {
-            skipped("a tilefs is installed for mount(8)");
+            skipped(Need::BareSystem, "a tilefs is installed for mount(8)");
         } else {
             symlink(program(), &link).unwrap();
             return Some(Helper(link));
@@ -91,7 +91,7 @@ fn labels_for_selinux_are_for_kernels_that_have_it() {
         return;
     }
     if Path::new("/sys/fs/selinux").exists() {
-        return skipped("this kernel has SELinux, and judges labels itself");
+        return skipped(Need::BareSystem, "this kernel has SELinux, and judges labels itself");
     }
     let place = Place::new();
     let label = "context=\"system_u:object_r:tmp_t:s0:c127,c456\",ro";
@@ -128,7 +128,7 @@ fn a_service_is_ready_when_the_mount_answers() {
 #[test]
 fn the_unit_is_one_that_systemd_takes() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        return skipped("systemd-analyze is missing (package systemd)");
+        return skipped(Need::Programs, "systemd-analyze is missing (package systemd)");
     }
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/tilefs@.service");
     let text = fs::read_to_string(unit).unwrap();

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use tilefs::fuse::MountOptions;
 
 use crate::calls;
-use crate::harness::{Toy, Watchdog, can_mount, eventually, is_root, mount_lines, skipped};
+use crate::harness::{Need, Toy, Watchdog, can_mount, eventually, is_root, mount_lines, skipped};
 use crate::toy::{BIG, MANY, MODIFIED_MS};
 
 #[test]
@@ -153,7 +153,7 @@ fn the_file_system_says_what_it_is() {
 fn slices_that_the_kernel_forgets_are_forgotten() {
     let _watchdog = Watchdog::start("slices_that_the_kernel_forgets_are_forgotten");
     if !can_mount() || !is_root() {
-        skipped("only root can have the kernel forget");
+        skipped(Need::Root, "only root can have the kernel forget");
         return;
     }
     let toy = Toy::mount();

@@ -11,7 +11,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::calls;
 use crate::harness::{
-    Daemon, Place, Server, Watchdog, can_mount, errors, eventually, is_root, program_is_there, signal, skipped, tilefs,
+    Daemon, Need, Place, Server, Watchdog, can_mount, errors, eventually, is_root, program_is_there, signal, skipped,
+    tilefs,
 };
 use crate::recorded::{attributes, object};
 
@@ -270,7 +271,7 @@ fn samba_serves_a_mount() {
         return;
     }
     if !is_root() {
-        return skipped("smbd serves guests only as root");
+        return skipped(Need::Root, "smbd serves guests only as root");
     }
     let shelf = Shelf::mount(&["--allow-other"]);
     let beside = shelf.daemon.beside();

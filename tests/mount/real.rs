@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::calls;
 use crate::harness::{
-    Daemon, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_root,
+    Daemon, Need, Place, Server, Watchdog, can_mount, copy_of_demo, demo, errors, eventually, is_mounted, is_root,
     mount_lines, one_line, processes_with_argument, signal, skipped, tilefs,
 };
 use crate::manifest::{Expected, Object};
@@ -128,7 +128,7 @@ fn a_key_opens_an_encrypted_array_and_a_wrong_one_does_not() {
 fn a_process_that_holds_a_key_leaves_no_memory_behind() {
     let _watchdog = Watchdog::start("a_process_that_holds_a_key_leaves_no_memory_behind");
     if !is_root() || !Path::new("/usr/bin/setpriv").exists() {
-        return skipped("only root can become another user, with setpriv");
+        return skipped(Need::Root, "only root can become another user, with setpriv");
     }
     let encrypted = object("dense/encrypted");
     let folder = tempfile::tempdir().unwrap();
@@ -297,11 +297,11 @@ fn damage_is_told_in_the_log_file_with_its_place() {
 fn damage_is_told_to_the_log_of_the_system() {
     let _watchdog = Watchdog::start("damage_is_told_to_the_log_of_the_system");
     if !can_mount() || !is_root() {
-        return skipped("only root can be the log of the system");
+        return skipped(Need::Root, "only root can be the log of the system");
     }
     let socket = Path::new("/dev/log");
     if fs::symlink_metadata(socket).is_ok() {
-        return skipped("this system has a log of its own");
+        return skipped(Need::BareSystem, "this system has a log of its own");
     }
     let system = std::os::unix::net::UnixDatagram::bind(socket).unwrap();
     struct Remove<'a>(&'a Path);

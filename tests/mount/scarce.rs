@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use crate::harness::{Place, Watchdog, can_mount, copy_of_demo, demo, errors, is_root, skipped, tilefs};
+use crate::harness::{Need, Place, Watchdog, can_mount, copy_of_demo, demo, errors, is_root, skipped, tilefs};
 use crate::recorded::object;
 
 /// What ends every script: the values are those that were read elsewhere.
@@ -22,7 +22,7 @@ fn can_take_things_away() -> bool {
     }
     let unshared = is_root() && Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|s| s.success());
     if !unshared {
-        skipped("only root can make a mount namespace, with unshare");
+        skipped(Need::Mounts, "only root can make a mount namespace, with unshare");
     }
     unshared
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::harness::{
-    Place, Watchdog, can_mount, eventually, is_mounted, is_root, mount_lines, one_line, processes_with_argument,
+    Need, Place, Watchdog, can_mount, eventually, is_mounted, is_root, mount_lines, one_line, processes_with_argument,
     skipped,
 };
 
@@ -23,12 +23,12 @@ impl Nobody {
     /// `None`, and why, where the test cannot be.
     fn new() -> Option<Nobody> {
         let device = fs::metadata("/dev/fuse").map_or(0, |device| device.permissions().mode());
-        let why_not = if !can_mount() || !is_root() {
-            "only root can become another user"
+        let (need, why_not) = if !can_mount() || !is_root() {
+            (Need::Root, "only root can become another user")
         } else if device & 0o006 != 0o006 {
-            "/dev/fuse is not open to every user"
+            (Need::FuseForAll, "/dev/fuse is not open to every user")
         } else if !Path::new("/usr/bin/fusermount3").exists() || !Path::new("/usr/bin/setpriv").exists() {
-            "fusermount3 or setpriv is missing"
+            (Need::Programs, "fusermount3 or setpriv is missing")
         } else {
             let place = Place::new();
             let beside = place.beside();
@@ -41,7 +41,7 @@ impl Nobody {
             assert!(Command::new("cp").arg("-r").args([&demo, &array]).status().unwrap().success());
             return Some(Nobody { place, program });
         };
-        skipped(why_not);
+        skipped(need, why_not);
         None
     }
 

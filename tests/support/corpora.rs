@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use super::skip::skipped;
+use super::skip::{Need, skipped};
 
 /// The folder of the corpus: what `TILEFS_CORPUS` names, else `../shared/corpus` or `../../shared/corpus` beside this
 /// checkout. Says aloud where there is none.
@@ -19,7 +19,7 @@ pub fn corpus() -> Option<PathBuf> {
     let beside = ["../shared/corpus", "../../shared/corpus"].map(|path| home.join(path));
     let found = beside.into_iter().filter_map(|folder| folder.canonicalize().ok()).find(|folder| is_corpus(folder));
     if found.is_none() {
-        skipped("there is no corpus of arrays; TILEFS_CORPUS says where it is");
+        skipped(Need::Corpus, "there is no corpus of arrays; TILEFS_CORPUS says where it is");
     }
     found
 }
@@ -32,7 +32,7 @@ fn is_corpus(folder: &Path) -> bool {
 pub fn peers() -> Option<PathBuf> {
     let peers = corpus()?.join("../peers");
     if !peers.is_dir() {
-        skipped("there are no arrays of other projects beside the corpus");
+        skipped(Need::Corpus, "there are no arrays of other projects beside the corpus");
         return None;
     }
     Some(peers.canonicalize().expect("a folder that is there has a path"))

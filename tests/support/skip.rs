@@ -5,9 +5,81 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-/// Says that this test is skipped, or a part of it, and why. The test harness hides what passing tests print; this it
-/// does not hide, and `scripts/test.sh` counts it in its closing table.
-pub fn skipped(why_not: &str) {
+/// The environment variable that says what must be there: a test that misses it fails instead of being skipped.
+pub const REQUIRE: &str = "TILEFS_REQUIRE";
+
+/// What tests need beside the build. Each has a name in [`REQUIRE`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// `/dev/fuse`, and for ordinary users `fusermount3`.
+    Fuse,
+    /// `/dev/fuse` open to every user.
+    FuseForAll,
+    /// `/sys/fs/fuse/connections`, where a connection can be cut.
+    FuseControl,
+    Root,
+    /// Mount namespaces and small disks of a test's own.
+    Mounts,
+    /// Programs that `scripts/install_test_tools.sh` installs.
+    Programs,
+    /// Packages of `scripts/requirements.txt`.
+    Python,
+    /// Spark, with Java: some 500 MB, which nothing installs.
+    Spark,
+    /// Servers of object stores.
+    Servers,
+    /// A system without SELinux, a log or a tilefs of its own.
+    BareSystem,
+    /// The collections of arrays that are no part of this project.
+    Corpus,
+    /// What `scripts/package.sh` makes.
+    Packages,
+}
+
+impl Need {
+    pub const ALL: [(Need, &str); 12] = [
+        (Need::Fuse, "fuse"),
+        (Need::FuseForAll, "fuse-for-all"),
+        (Need::FuseControl, "fuse-control"),
+        (Need::Root, "root"),
+        (Need::Mounts, "mounts"),
+        (Need::Programs, "programs"),
+        (Need::Python, "python"),
+        (Need::Spark, "spark"),
+        (Need::Servers, "servers"),
+        (Need::BareSystem, "bare-system"),
+        (Need::Corpus, "corpus"),
+        (Need::Packages, "packages"),
+    ];
+
+    /// Whether a value of [`REQUIRE`] requires this: `all` or names, separated by commas. `-` in front of a name takes
+    /// it away again, as in `all,-corpus`.
+    ///
+    /// # Panics
+    /// If the list has a name that no need has.
+    pub fn is_required(self, list: &str) -> bool {
+        let mut is_required = false;
+        for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            let (name, requires) = word.strip_prefix('-').map_or((word, true), |name| (name, false));
+            match Need::ALL.into_iter().find(|(_, known)| *known == name) {
+                Some((need, _)) if need == self => is_required = requires,
+                Some(_) => {}
+                None if word == "all" => is_required = true,
+                None => panic!("{REQUIRE}: nothing is called {name}"),
+            }
+        }
+        is_required
+    }
+}
+
+/// Says that this test is skipped, or a part of it, and why. This is the only way to skip: the harness hides what passing
+/// tests print, but not this, and `scripts/test.sh` counts it in its closing table.
+///
+/// # Panics
+/// Where [`REQUIRE`] requires what is missing.
+pub fn skipped(need: Need, why_not: &str) {
+    let list = std::env::var(REQUIRE).unwrap_or_default();
+    assert!(!need.is_required(&list), "{REQUIRE}={list} requires {need:?}: {why_not}");
     let thread = std::thread::current();
     // The harness runs each test in a thread of its name.
     let test = thread.name().filter(|name| *name != "main").map_or_else(String::new, |name| format!("{name}: "));
@@ -23,7 +95,7 @@ pub fn can_mount() -> bool {
     } else {
         return true;
     };
-    skipped(why_not);
+    skipped(Need::Fuse, why_not);
     false
 }
 
@@ -32,17 +104,35 @@ pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// The interpreter, if it has these packages: `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
-/// Skips aloud where it has not.
-pub fn python_with(needs: &str) -> Option<String> {
-    let interpreter = std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
+/// The interpreter of the tests: `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
+fn interpreter() -> String {
+    std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
         let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
         if ours.exists() { ours.display().to_string() } else { "python3".to_owned() }
-    });
-    let import = Command::new(&interpreter).arg("-c").arg(format!("import {needs}")).output();
-    if import.is_ok_and(|output| output.status.success()) {
-        return Some(interpreter);
+    })
+}
+
+fn can_import(interpreter: &str, packages: &str) -> bool {
+    let import = Command::new(interpreter).arg("-c").arg(format!("import {packages}")).output();
+    import.is_ok_and(|output| output.status.success())
+}
+
+/// The interpreter of the tests, if it has these packages. Skips aloud where it has not.
+pub fn python_with(needs: &str) -> Option<String> {
+    let interpreter = interpreter();
+    let has_them = can_import(&interpreter, needs);
+    if !has_them {
+        skipped(Need::Python, &format!("{interpreter} cannot import {needs}"));
     }
-    skipped(&format!("{interpreter} cannot import {needs}"));
-    None
+    has_them.then_some(interpreter)
+}
+
+/// Whether Spark can be run; skips aloud where not.
+pub fn has_spark() -> bool {
+    let has_java = Command::new("java").arg("-version").output().is_ok_and(|output| output.status.success());
+    let has_spark = has_java && can_import(&interpreter(), "pyspark");
+    if !has_spark {
+        skipped(Need::Spark, "java or the Python package pyspark is missing");
+    }
+    has_spark
 }

@@ -1,0 +1,86 @@
+//! What a test cannot do here is said in one way, and is a failure where `TILEFS_REQUIRE` requires it.
+
+#[path = "support/skip.rs"]
+#[allow(dead_code)]
+mod skip;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use skip::{Need, REQUIRE, skipped};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+#[ignore = "a part of the other tests"]
+fn this_misses_the_corpus() {
+    skipped(Need::Corpus, "it is missing for a test");
+}
+
+/// Runs the test above in a process of its own.
+fn run(list: Option<&str>) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "this_misses_the_corpus"]).env_remove(REQUIRE);
+    command.envs(list.map(|list| (REQUIRE, list))).output().unwrap()
+}
+
+#[test]
+fn what_is_required_and_missing_is_a_failure() {
+    for list in [None, Some(""), Some("all,-corpus"), Some("fuse,root"), Some("corpus,-corpus")] {
+        let output = run(list);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{list:?}: {said}");
+        assert!(said.contains("SKIPPED: this_misses_the_corpus: it is missing for a test"), "{list:?}: {said}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{list:?}");
+    }
+    for list in ["all", "corpus", " fuse , corpus", "all,-fuse", "-corpus,all", "all,-corpsu"] {
+        let output = run(Some(list));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && said.contains("1 failed") && said.contains(REQUIRE), "{list}: {said}");
+    }
+}
+
+#[test]
+fn every_need_has_one_name() {
+    for (number, (need, name)) in Need::ALL.into_iter().enumerate() {
+        let requires = |list: &str| need.is_required(list);
+        assert!(requires(name) && requires("all") && !requires("") && !requires(&format!("all,-{name}")), "{name}");
+        let others = Need::ALL.into_iter().enumerate().filter(|(other, _)| *other != number);
+        assert!(others.into_iter().all(|(_, (other, _))| other != need && !other.is_required(name)), "{name}");
+    }
+}
+
+#[test]
+fn the_tests_before_a_change_is_taken_require_all_but_a_few() {
+    let run = fs::read_to_string(root().join(".ci/run")).unwrap();
+    let lists = run.lines().filter_map(|line| line.split_once("TILEFS_REQUIRE=")).map(|(_, list)| list);
+    let list = lists.map(|list| list.split(' ').next().unwrap()).collect::<Vec<_>>();
+    assert_eq!(list.len(), 1, "{list:?}");
+    let missing: Vec<&str> =
+        Need::ALL.into_iter().filter(|(need, _)| !need.is_required(list[0])).map(|(_, name)| name).collect();
+    assert_eq!(missing, ["fuse-for-all", "fuse-control", "spark", "corpus", "packages"]);
+}
+
+/// The files of the tests, below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let files = files.into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "rs" || kind == "py"));
+    files.chain(folders.iter().flat_map(|folder| sources(folder))).collect()
+}
+
+#[test]
+fn no_test_skips_in_another_way() {
+    let tests = root().join("tests");
+    let files = sources(&tests);
+    assert!(files.len() > 50, "{}", files.len());
+    let says_so = |path: &PathBuf| fs::read_to_string(path).unwrap().contains("SKIPPED");
+    let mut found: Vec<_> =
+        files.iter().filter(|path| says_so(path)).map(|path| path.strip_prefix(&tests).unwrap()).collect();
+    found.sort();
+    // The second hands on what a script of the project says, by way of the first.
+    assert_eq!(found, ["packages.rs", "requirements.rs", "support/skip.rs"].map(Path::new));
+}
