@@ -26,6 +26,7 @@ use crate::export::Content;
 use crate::read::Output;
 use crate::statistics::{Counter, Statistic, Value};
 use crate::threads;
+use crate::threads::cancellation::Token;
 
 use pattern::{PIECE, Pattern, Shape};
 use queue::{Job, Queue};
@@ -73,6 +74,8 @@ pub struct Reader {
     /// Where the last read ended, and began.
     last: Mutex<Range<u64>>,
     unread: Mutex<Unread>,
+    /// What is read ahead of it ends when the file is closed.
+    token: Token,
 }
 
 impl ReadAhead {
@@ -152,8 +155,10 @@ impl ReadAhead {
         }
     }
 
-    /// Drops what is still queued for a file that was closed.
+    /// Drops what is still queued for a file that was closed, and ends what is being read ahead. A reader of another
+    /// file who waits for that goes on with it.
     pub fn close(&self, reader: &Arc<Reader>) {
+        reader.token.cancel();
         let mut pattern = lock(&reader.pattern);
         self.running.fetch_sub(u64::from(pattern.is_running()), Ordering::Relaxed);
         pattern.end();
@@ -189,6 +194,7 @@ impl ReadAhead {
         let given_up = if unopened.len() > MOST_UNOPENED { unopened.pop_front() } else { None };
         drop(unopened);
         if let Some(reader) = given_up {
+            reader.token.cancel();
             self.forget_all_of(&reader);
         }
     }
@@ -217,6 +223,7 @@ impl Reader {
             served: AtomicU64::new(0),
             last: Mutex::default(),
             unread: Mutex::default(),
+            token: Token::new(),
         }
     }
 
@@ -246,7 +253,8 @@ fn work(queue: &Queue, counts: &Counts, rests: bool) {
             // From now on: who reads this meanwhile waits for what is begun here.
             counts.wasted.add(lock(&reader.unread).add(start..end));
             // What goes wrong, even a panic, is met again and told by the read of these bytes.
-            let _ = catch_unwind(AssertUnwindSafe(|| reader.content.read(start, Output::Ahead(end - start))));
+            let read = || reader.token.cover(|| reader.content.read(start, Output::Ahead(end - start)));
+            let _ = catch_unwind(AssertUnwindSafe(read));
         }
     }
 }
@@ -263,6 +271,7 @@ mod tests {
 
     use super::*;
     use crate::error::Result;
+    use crate::threads::cancellation;
 
     /// Remembers what was read ahead; the first range may be held back.
     struct Watched {
@@ -471,6 +480,42 @@ mod tests {
         assert_eq!(read_ahead.counts.used.get(), 2 * PIECE + 5);
         read_ahead.close(&reader);
         assert_eq!(second.ahead(0), whole);
+    }
+
+    /// Reads ahead until it is cancelled.
+    struct Endless(AtomicU64);
+
+    impl Content for Endless {
+        fn len(&self) -> u64 {
+            1 << 40
+        }
+
+        fn read(&self, _: u64, out: Output<'_>) -> Result<()> {
+            while let Output::Ahead(_) = out {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                cancellation::pause(Duration::from_millis(1))?;
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_closed_is_read_ahead_no_more() {
+        let content = Arc::new(Endless(AtomicU64::new(0)));
+        let read_ahead = ReadAhead::new(2, MAX_WINDOW);
+        let reader = read_ahead.open(content.clone());
+        read_ahead.note_all(&reader);
+        let grows = || {
+            let before = content.0.load(Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(100));
+            content.0.load(Ordering::Relaxed) > before
+        };
+        assert!(grows());
+        read_ahead.close(&reader);
+        let start = Instant::now();
+        while grows() {
+            assert!(start.elapsed() < Duration::from_secs(10), "the workers are free again");
+        }
     }
 
     #[test]
