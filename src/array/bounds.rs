@@ -83,18 +83,14 @@ impl Bounds {
     }
 }
 
-/// Whether writers record extremes of an attribute that are to be relied on: of integers, dates and times, and of text of
-/// variable length that is compared by its bytes and never null. Those of floats are not: where a value is "not a number",
-/// writers begin anew behind it.
+/// Whether writers record extremes of an attribute that are to be relied on: of integers, dates and times, one a cell.
+///
+/// Those of other attributes are not. Of floats, writers begin anew behind a "not a number". Of text of variable length,
+/// releases from 2.7 to 2.30 record bytes of other cells, or zeros, as the extremes of some tiles, and nothing that is
+/// stored tells which.
 pub fn are_recorded(attribute: &Attribute) -> bool {
     let is_integer = matches!(attribute.datatype.kind(), Kind::Signed | Kind::Unsigned);
-    match attribute.cell_count {
-        CellValNum::Fixed(1) => is_integer,
-        CellValNum::Fixed(_) => false,
-        CellValNum::Variable => {
-            matches!(attribute.datatype, Datatype::StringAscii | Datatype::Char) && !attribute.nullable
-        }
-    }
+    is_integer && attribute.cell_count == CellValNum::Fixed(1)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Which cells have a value that a format with nulls can hold: one that is not null, of an enumeration one with a label,
-//! of dates one that is a date.
+//! of dates and durations one that is not "not a time".
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Presence {
 enum Absent {
     /// All but the numbers below this.
     WithoutLabel(i128),
-    /// The least number, which in dates is "not a time".
+    /// The least number, which in dates and durations is "not a time".
     NotATime,
 }
 
@@ -33,9 +33,16 @@ impl Presence {
         Self::new(column, Absent::WithoutLabel(labels.values.len() as i128))
     }
 
-    /// Of a column of dates: whether each is one and not null.
-    pub fn of_dates(column: &Column) -> Self {
+    /// Of a column of dates or durations: whether each is a time and not null.
+    pub fn of_times(column: &Column) -> Self {
         Self::new(column, Absent::NotATime)
+    }
+
+    /// Whether single values of a column can be "not a time": dates and durations can, unless bounds exclude it.
+    pub fn may_lack_times(column: &Column) -> bool {
+        column.field.datatype.time_unit().is_some()
+            && column.field.values_per_cell == Some(1)
+            && column.bounds.is_none_or(|(least, _)| least <= i64::MIN.into())
     }
 
     fn new(column: &Column, absent: Absent) -> Self {
@@ -111,9 +118,9 @@ mod tests {
         assert_random_access(&present);
         let dates = [0, i64::MIN, -1, i64::MAX].map(i64::to_le_bytes).concat();
         let column = Column::fixed(Field::new("day", Datatype::DateTimeDay), vec![4], Arc::new(dates));
-        assert_eq!(read_all(&Presence::of_dates(&column)), [1, 0, 1, 1]);
+        assert_eq!(read_all(&Presence::of_times(&column)), [1, 0, 1, 1]);
         let column = column.with_validity(Arc::new(vec![2, 1, 0, 1]));
-        assert_eq!(read_all(&Presence::of_dates(&column)), [1, 0, 0, 1]);
+        assert_eq!(read_all(&Presence::of_times(&column)), [1, 0, 0, 1]);
     }
 
     #[test]

@@ -12,10 +12,10 @@
 //! | dates and times that are finer | `Int64`, the count |
 //! | text of variable length | `LargeUtf8`; `CHAR` and blobs `LargeBinary` |
 //! | text and blobs of fixed length | `FixedSizeBinary` |
-//! | several numbers a cell | `FixedSizeList`, `LargeList` |
+//! | several numbers a cell | `FixedSizeList`, `LargeList`; dates, times and booleans are the numbers that are stored |
 //! | enumerations | `Dictionary`; a code without label is null |
 //!
-//! Each field says its TileDB datatype in the metadata key `tiledb.datatype`.
+//! "Not a time" is null. Each field says its TileDB datatype in the metadata key `tiledb.datatype`.
 
 mod batch;
 mod file;

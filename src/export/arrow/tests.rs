@@ -192,10 +192,11 @@ fn several_batches_are_one_table() {
 fn columns_are_read_ahead() {
     let columns = sample(1800);
     assert_reads_ahead(|sources| {
-        let mut watch = |column: &Column| match column.field.labels {
-            // The nulls of a batch, codes without label among them, are counted before any of it is there.
-            Some(_) => Column { values: sources.index(column.values.clone()), ..column.clone() },
-            None => {
+        // The nulls of a batch, codes without label and "not a time" among them, are counted before any of it is there.
+        let counts_values = |field: &Field| field.labels.is_some() || field.datatype.time_unit().is_some();
+        let mut watch = |column: &Column| match counts_values(&column.field) {
+            true => Column { values: sources.index(column.values.clone()), ..column.clone() },
+            false => {
                 let validity = column.validity.clone().map(|validity| sources.index(validity));
                 Column { validity, ..sources.column(Column { validity: None, ..column.clone() }) }
             }
@@ -223,6 +224,33 @@ fn every_datatype_has_a_type() {
     }
     let long = Field::new("a", Datatype::Blob).with_values_per_cell(Some(u32::MAX));
     assert!(check(&long).is_err());
+}
+
+/// In every unit, and in columns that are not nullable; in a list, where nothing is null, it is its number.
+#[test]
+fn not_a_time_is_null_in_every_unit() {
+    for datatype in (0..44).map(|number| Datatype::from_number(number).unwrap()) {
+        if datatype.time_unit().is_none() {
+            continue;
+        }
+        let times = le([7, i64::MIN, 9].map(i64::to_le_bytes));
+        let column = Column::fixed(Field::new("a", datatype), vec![3], times);
+        let batches = read(&arrow(std::slice::from_ref(&column)).unwrap().content);
+        assert!(batches[0].schema().field(0).is_nullable(), "{}", datatype.name());
+        let found: Vec<bool> = (0..3).map(|row| batches[0].column(0).is_null(row)).collect();
+        assert_eq!(found, [false, true, false], "{}", datatype.name());
+        let batches = read(&arrow(&[column.with_bounds(0, 9)]).unwrap().content);
+        assert!(!batches[0].schema().field(0).is_nullable(), "{}", datatype.name());
+        let list = [7, i64::MIN].map(i64::to_le_bytes).concat();
+        let pair = Field::new("pair", datatype).with_values_per_cell(Some(2));
+        let pair = Column::fixed(pair, vec![1], Arc::new(list.clone()));
+        let batches = read(&arrow(&[pair, variable("list", datatype, &[list])]).unwrap().content);
+        for values in
+            [batches[0].column(0).as_fixed_size_list().value(0), batches[0].column(1).as_list::<i64>().value(0)]
+        {
+            assert_eq!(values.as_primitive::<Int64Type>().values()[..], [7, i64::MIN], "{}", datatype.name());
+        }
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ impl ArrowColumn {
         let mut validity = column.validity.clone();
         if let Some(labels) = &labels {
             validity = Some(Arc::new(Presence::of_codes(column, labels)));
+        } else if Presence::may_lack_times(column) {
+            validity = Some(Arc::new(Presence::of_times(column)));
         }
         let arrow_field = ArrowField {
             name: field.name.clone(),
@@ -61,9 +63,9 @@ impl ArrowColumn {
             datatype: Some(field.datatype),
         };
         let values = column.values.clone();
-        let values = match seconds_of(field.datatype) {
+        let values = match seconds_of(field.datatype).filter(|_| matches!(layout, Layout::Values(_))) {
             Some(seconds) => Arc::new(Converted::integers(values, "seconds", move |value| {
-                // Not a time: no second either.
+                // "Not a time" is null, so its value does not matter.
                 let seconds = if value == i64::MIN { Some(value) } else { seconds(value) };
                 seconds.map(i64::to_le_bytes)
             })),
@@ -99,17 +101,26 @@ fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
             _ if value == DataType::Boolean => (value, Layout::Bits),
             _ => (value, Layout::Values(size)),
         },
-        // Bits of several cells could share a byte.
         Some(values) => {
-            let items = items(if value == DataType::Boolean { DataType::UInt8 } else { value });
+            let items = items(element_type(datatype));
             let layout = Layout::List { values: values.into(), size };
             (DataType::FixedSizeList(items, list_length(values)?), layout)
         }
         None => {
-            let items = items(if value == DataType::Boolean { DataType::UInt8 } else { value });
+            let items = items(element_type(datatype));
             (DataType::LargeList(items), Layout::VariableList(size))
         }
     })
+}
+
+/// The type of one of a cell's several values. None of them can be null, and "not a time" is no date, so dates and times
+/// are the counts that TileDB stores. Bits of several cells could share a byte, so booleans are bytes.
+fn element_type(datatype: Datatype) -> DataType {
+    match value_type(datatype) {
+        _ if datatype.time_unit().is_some() => DataType::Int64,
+        DataType::Boolean => DataType::UInt8,
+        value => value,
+    }
 }
 
 /// The type of one value that is not a byte of a text.

@@ -11,7 +11,7 @@
 //! | dates and times that are finer | `INT64`, the count |
 //! | text of variable length | `STRING`; `CHAR` and blobs `BYTE_ARRAY` |
 //! | text and blobs of fixed length | `FIXED_LEN_BYTE_ARRAY` |
-//! | so many numbers a cell | `LIST`; years to seconds and booleans are the numbers they are there |
+//! | so many numbers a cell | `LIST`; dates, times and booleans are the numbers that are stored |
 //! | enumerations | the labels, as indices into a dictionary; a code without label is null |
 //!
 //! "Not a time" is null. For readers that make Arrow of it the file has an Arrow schema too, where each field says its

@@ -43,7 +43,7 @@ enum Ordering {
 /// One value as it is stored; `None` for "not a number" and "not a time", which are not in the order of the others.
 fn stored(column: &ParquetColumn, value: Vec<u8>, which: Ordering) -> Option<Vec<u8>> {
     let datatype = column.datatype;
-    if value.len() != datatype.size() || datatype.is_datetime() && value == i64::MIN.to_le_bytes() {
+    if value.len() != datatype.size() || datatype.time_unit().is_some() && value == i64::MIN.to_le_bytes() {
         return None;
     }
     if datatype.kind() == Kind::Float {

@@ -71,7 +71,7 @@ fn columns_are_read_ahead() {
         let watched: Vec<Column> = columns
             .iter()
             .map(|column| {
-                let counts_values = column.field.labels.is_some() || column.field.datatype.is_datetime();
+                let counts_values = column.field.labels.is_some() || column.field.datatype.time_unit().is_some();
                 match counts_values {
                     true => Column { values: sources.index(column.values.clone()), ..column.clone() },
                     false => {
@@ -157,6 +157,29 @@ fn a_value_that_does_not_fit_is_an_error_unless_it_is_null() {
     };
     assert!(read(column.clone()).unwrap_err().to_string().contains("2147483648"));
     assert!(read(column.with_validity(Arc::new(vec![1, 0, 1]))).is_ok());
+}
+
+/// A value that is "not a time" is null: nothing is stored of it, in no unit.
+#[test]
+fn not_a_time_is_null_in_every_unit() {
+    for datatype in (0..44).map(|number| Datatype::from_number(number).unwrap()) {
+        if datatype.time_unit().is_none() {
+            continue;
+        }
+        let times = le([7, i64::MIN, 9].map(i64::to_le_bytes));
+        let column = Column::fixed(Field::new("a", datatype), vec![3], times);
+        let stored = ParquetColumn::new(&column).unwrap();
+        assert!(stored.field.is_nullable, "{}", datatype.name());
+        assert_eq!(read_all(stored.present.as_ref().unwrap()), [1, 0, 1], "{}", datatype.name());
+        read_all(&parquet(std::slice::from_ref(&column), None).unwrap().content);
+        // Coordinates that are known to be times are never null.
+        assert!(!ParquetColumn::new(&column.with_bounds(0, 9)).unwrap().field.is_nullable);
+        // In a list nothing can be null.
+        let field = Field::new("a", datatype).with_values_per_cell(Some(2));
+        let list = Column::fixed(field, vec![1], le([7, i64::MIN].map(i64::to_le_bytes)));
+        let whole = read_all(&parquet(&[list], None).unwrap().content);
+        assert!(whole.windows(16).any(|part| part == [7i64.to_le_bytes(), i64::MIN.to_le_bytes()].concat()));
+    }
 }
 
 /// Bounds that are nowhere else in the file.

@@ -105,12 +105,10 @@ impl ParquetColumn {
         let stored = Stored::of(field)?;
         let is_codes = matches!(stored.layout, Layout::Indices(_));
         let labels = field.labels.as_ref().filter(|_| is_codes);
-        let may_lack_times = field.datatype.is_datetime()
-            && matches!(stored.layout, Layout::Values(_))
-            && column.bounds.is_none_or(|(least, _)| least <= i64::MIN.into());
+        let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Presence::may_lack_times(column);
         let present: Option<Arc<dyn Content>> = match labels {
             Some(labels) => Some(Arc::new(Presence::of_codes(column, labels))),
-            None if may_lack_times => Some(Arc::new(Presence::of_dates(column))),
+            None if may_lack_times => Some(Arc::new(Presence::of_times(column))),
             None => column.validity.clone(),
         };
         Ok(ParquetColumn {
@@ -244,12 +242,12 @@ impl Stored {
         }
     }
 
-    /// A number as an element of a list or a label, where none can be missing: dates and times whose conversion could
-    /// meet "not a time" are the counts that they are, and booleans numbers.
+    /// A number as an element of a list or as a label. Neither can be null here, and "not a time" is no date, so dates
+    /// and times are the counts that TileDB stores. Booleans are numbers.
     fn of_element(datatype: Datatype) -> Self {
-        match datatype.time_unit() {
-            Some("Y" | "M" | "W" | "D" | "h" | "m" | "s") => Stored::of_number(Datatype::Int64),
-            _ if datatype == Datatype::Bool => Stored::of_number(Datatype::UInt8),
+        match datatype {
+            _ if datatype.time_unit().is_some() => Stored::of_number(Datatype::Int64),
+            Datatype::Bool => Stored::of_number(Datatype::UInt8),
             _ => Stored::of_number(datatype),
         }
     }
