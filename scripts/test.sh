@@ -53,4 +53,8 @@ trap 'rm -f "$log"' EXIT
 status=0
 cargo test "$@" 2>&1 | tee -a "$log" || status=$?
 awk -f scripts/test_table.awk "$log"
+# Who requires something wants all tests.
+if [ -n "${TILEFS_REQUIRE:-}" ]; then
+    awk -f scripts/promised_tests.awk SEMANTICS.md "$log" || status=1
+fi
 exit "$status"

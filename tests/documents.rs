@@ -1,7 +1,9 @@
 //! What SEMANTICS.md and TROUBLESHOOTING.md say is in the tests and in the program.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -30,30 +32,128 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-#[test]
-fn each_promise_is_held_by_a_test() {
-    let tests: String = ["src", "tests"]
-        .iter()
-        .flat_map(|folder| sources(&root().join(folder)))
-        .map(|path| fs::read_to_string(path).unwrap())
-        .collect();
-    let has = |name: &str| {
-        let head = format!("fn {name}(");
-        // Behind its attributes, or a property among others.
-        tests.match_indices(&head).any(|(at, _)| {
-            let before = &tests[..at];
-            before[before.len().saturating_sub(300)..].contains("#[test]")
-        })
+/// The source files that are compiled into a test program: its root and, file by file, the modules that it declares.
+fn compiled(file: &Path, found: &mut BTreeSet<PathBuf>) {
+    if !found.insert(file.to_owned()) {
+        return;
+    }
+    let folder = match file.file_stem().and_then(|stem| stem.to_str()) {
+        Some("mod" | "main" | "lib") => file.parent().unwrap().to_owned(),
+        // The root of a program in a file of its own has its modules beside it.
+        _ if file.parent() == Some(&root().join("tests")) => file.parent().unwrap().to_owned(),
+        _ => file.with_extension(""),
     };
-    let semantics = text("SEMANTICS.md");
-    let promises: Vec<&str> = semantics.split("\n* ").skip(1).collect();
-    assert!(promises.len() > 30, "{}", promises.len());
-    for promise in promises {
+    let source = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let mut path = None;
+    for line in source.lines().map(str::trim) {
+        if let Some(given) = line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]")) {
+            path = Some(file.parent().unwrap().join(given));
+        }
+        let visible = line.strip_prefix("pub").map_or(line, |rest| match rest.split_once(") ") {
+            Some((_, rest)) => rest,
+            None => rest.trim_start(),
+        });
+        let declared = visible.strip_prefix("mod ").and_then(|name| name.strip_suffix(';'));
+        if let Some(name) = declared {
+            let usual = [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")];
+            let module = path.take().or_else(|| usual.into_iter().find(|file| file.exists()));
+            compiled(&module.unwrap_or_else(|| panic!("{}: where is {name}?", file.display())), found);
+        }
+    }
+}
+
+/// The names of the tests in a source file that run unless somebody leaves them out: functions right below whose
+/// attributes and comments `#[test]` is among the attributes, and `#[ignore]` and conditions of compilation are not.
+fn tests(source: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let mut attributes: Vec<&str> = Vec::new();
+    for line in source.lines().map(str::trim) {
+        if line.starts_with("#[") {
+            attributes.push(line);
+        } else if let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()) {
+            let is_left_out = |line: &&str| line.starts_with("#[ignore") || line.starts_with("#[cfg");
+            if attributes.contains(&"#[test]") && !attributes.iter().any(is_left_out) {
+                names.insert(name.to_owned());
+            }
+            attributes.clear();
+        } else if !line.starts_with("//") {
+            attributes.clear();
+        }
+    }
+    names
+}
+
+#[test]
+fn only_tests_that_run_count_as_tests() {
+    let found = tests(
+        "#[test]\nfn a() {}\nfn b() {}\n#[test]\n#[ignore = \"slow\"]\nfn c() {}\n#[test]\n\n#[cfg(unix)]\nfn d() {}\n\
+         // #[test]\nfn e() {}\n    #[test]\n    /// Of a property.\n    fn f(x in 0..1) {}\n#[test]\nstruct G;\nfn h() {}\n",
+    );
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["a", "f"]);
+}
+
+/// Each sentence of SEMANTICS.md with the tests that it names.
+fn promises(semantics: &str) -> Vec<(&str, Vec<&str>)> {
+    let promises = semantics.split("\n* ").skip(1).map(|promise| {
         let names = promise.rsplit_once('[').unwrap_or_else(|| panic!("no test is named: {promise}")).1;
         let names: Vec<&str> = quoted(names).collect();
         assert!(!names.is_empty(), "no test is named: {promise}");
+        (promise, names)
+    });
+    let promises: Vec<_> = promises.collect();
+    assert!(promises.len() > 30, "{}", promises.len());
+    promises
+}
+
+/// `.ci/run` compares the log of the tests with the promises.
+#[test]
+fn a_promised_test_that_did_not_pass_is_found_in_the_log() {
+    let semantics = text("SEMANTICS.md");
+    let names: BTreeSet<&str> = promises(&semantics).into_iter().flat_map(|(_, names)| names).collect();
+    let missing = |log: &[String]| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("log"), log.join("\n")).unwrap();
+        let mut awk = Command::new("awk");
+        awk.arg("-f").arg(root().join("scripts/promised_tests.awk"));
+        let output = awk.arg(root().join("SEMANTICS.md")).arg(folder.path().join("log")).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.success(), said.is_empty(), "{said}");
+        said
+    };
+    let whole: Vec<String> = names.iter().map(|name| format!("test module::{name} ... ok")).collect();
+    assert_eq!(missing(&whole), "");
+    for (line, name) in names.iter().enumerate() {
+        for end in ["FAILED", "ignored, slow"] {
+            let mut log = whole.clone();
+            log[line] = format!("test module::{name} ... {end}");
+            assert_eq!(missing(&log), format!("SEMANTICS.md names a test that did not pass: {name}\n"));
+        }
+    }
+}
+
+#[test]
+fn each_promise_is_held_by_a_test() {
+    let mut roots = vec![root().join("src/lib.rs"), root().join("src/main.rs")];
+    for entry in fs::read_dir(root().join("tests")).unwrap() {
+        let path = entry.unwrap().path();
+        roots.extend(
+            [path.clone(), path.join("main.rs")]
+                .into_iter()
+                .filter(|path| path.is_file() && path.extension().is_some_and(|extension| extension == "rs")),
+        );
+    }
+    let mut files = BTreeSet::new();
+    roots.iter().for_each(|root| compiled(root, &mut files));
+    // All that is there is also compiled: a file that no module declares would be no test.
+    for file in ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))) {
+        let is_seen = files.iter().any(|seen| seen.canonicalize().unwrap() == file.canonicalize().unwrap());
+        assert!(is_seen, "{} is in no program", file.display());
+    }
+    let tests: BTreeSet<String> = files.iter().flat_map(|path| tests(&fs::read_to_string(path).unwrap())).collect();
+    assert!(tests.len() > 500, "{}", tests.len());
+    for (promise, names) in promises(&text("SEMANTICS.md")) {
         for name in names {
-            assert!(has(name), "there is no test {name}: {promise}");
+            assert!(tests.contains(name), "there is no test {name} that runs: {promise}");
         }
     }
 }

@@ -1,12 +1,16 @@
 //! Whole small arrays, damaged at random by one who knows the format, are opened, verified and read: every file of the
-//! tree gives bytes or an error. No panic, no endless loop, and never more than 256 MiB.
+//! tree gives bytes or an error, and a field of which nothing was damaged gives its values. No panic, no endless loop, and
+//! never more than 256 MiB.
 //!
 //! Some hundred arrays are damaged as an ordinary test. For more: `HOSTILE_COUNT=1000000 cargo test --test hostile`;
 //! `HOSTILE_FIRST` is the number of the first, which says what is done to it.
 
 #[path = "../support/bounded_allocator.rs"]
 mod bounded_allocator;
+#[path = "../support/fields.rs"]
+mod fields;
 mod mutator;
+mod untouched;
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -80,7 +84,8 @@ fn damaged_arrays_give_bytes_or_errors() {
     let end_early = Arc::new(std::sync::Mutex::new(()));
     let working = end_early.lock().unwrap();
     watch(end_early.clone());
-    let (mut opened, mut read) = (0, Read::default());
+    let values: Vec<untouched::Values> = whole.iter().map(|storage| untouched::Values::of(storage, &root)).collect();
+    let (mut opened, mut read, mut compared) = (0, Read::default(), 0);
     for seed in first..first + count {
         CURRENT.store(seed, Ordering::Relaxed);
         if std::env::var_os("HOSTILE_NAMES").is_some() {
@@ -88,8 +93,13 @@ fn damaged_arrays_give_bytes_or_errors() {
         }
         let storage = whole[seed as usize % whole.len()].clone();
         mutator::damage(&storage, &mut Random(seed));
-        let done = std::panic::catch_unwind(AssertUnwindSafe(|| read_all(storage, &root, seed)));
-        let Ok(found) = done else { panic!("PANIC with HOSTILE_FIRST={seed} HOSTILE_COUNT=1") };
+        let number = seed as usize % whole.len();
+        let done = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let compared = values[number].compare(&whole[number], &storage, &root);
+            (compared, read_all(storage, &root, seed))
+        }));
+        let Ok((same, found)) = done else { panic!("PANIC with HOSTILE_FIRST={seed} HOSTILE_COUNT=1") };
+        compared += same;
         opened += u64::from(found.files > 0);
         read.files += found.files;
         read.errors += found.errors;
@@ -99,8 +109,10 @@ fn damaged_arrays_give_bytes_or_errors() {
     }
     drop(working);
     println!("{count} arrays, {opened} opened, {} files, {} errors", read.files, read.errors);
+    println!("{compared} files of fields that nothing was done to");
     if count >= DEFAULT_COUNT {
         assert!(opened > count / 3, "most cannot even be opened: the damage is not where it hurts");
+        assert!(compared > count / 2, "values are compared {compared} times only");
         assert!(read.errors > opened && read.files > 20 * opened, "what was damaged is not read");
     }
 }

@@ -1,0 +1,39 @@
+# The tests that SEMANTICS.md names and that the log of cargo test does not say passed, a line each; exits with 1 where
+# there is one.
+#
+#   awk -f scripts/promised_tests.awk SEMANTICS.md LOG
+
+# Names stand in backticks, between brackets behind a sentence.
+FNR == NR {
+    rest = $0
+    if (match(rest, /\[`/)) {
+        within = 1
+        rest = substr(rest, RSTART)
+    }
+    while (within && match(rest, /`[a-z0-9_]+`/)) {
+        promised[substr(rest, RSTART + 1, RLENGTH - 2)] = 1
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+    if (/\]$/) within = 0
+    next
+}
+
+{ gsub(/\033\[[0-9;]*m/, "") }
+
+/^test .* \.\.\. ok$/ {
+    name = $2
+    sub(/.*::/, "", name)
+    passed[name] = 1
+}
+
+END {
+    for (name in promised) {
+        count++
+        if (!(name in passed)) {
+            print "SEMANTICS.md names a test that did not pass: " name
+            missing++
+        }
+    }
+    if (count < 30) print "SEMANTICS.md names " count + 0 " tests only"
+    exit missing > 0 || count < 30
+}

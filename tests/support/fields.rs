@@ -1,0 +1,42 @@
+//! The raw files of the fields of an array, without the tree around them.
+
+use std::sync::Arc;
+
+use tilefs::array::Array;
+use tilefs::error::Result;
+use tilefs::export::Content;
+use tilefs::format::schema::ArrayType;
+use tilefs::tree::Extent;
+use tilefs::tree::dense::{DenseArray, DenseSubarray};
+use tilefs::tree::sparse::SparseSubarray;
+use tilefs::tree::subarray::{FieldId, Subarray};
+
+/// All cells that an array's folder shows.
+pub fn subarray(array: Arc<Array>) -> Result<Box<dyn Subarray>> {
+    if array.schema().array_type == ArrayType::Sparse {
+        return Ok(Box::new(SparseSubarray::new(array, false)));
+    }
+    let dense = Arc::new(DenseArray::new(array)?);
+    let (selection, _) = dense.default_selection(Extent::NonEmpty)?;
+    Ok(Box::new(DenseSubarray::new(dense, selection)))
+}
+
+/// The fields of a subarray: its attributes, and in a sparse array its dimensions, of which each row has coordinates.
+pub fn fields(subarray: &dyn Subarray) -> impl Iterator<Item = FieldId> + use<> {
+    let schema = subarray.array().schema();
+    let dimensions = if schema.array_type == ArrayType::Sparse { schema.dimensions.len() } else { 0 };
+    (0..schema.attributes.len()).map(FieldId::Attribute).chain((0..dimensions).map(FieldId::Dimension))
+}
+
+/// The raw files of one field: values, offsets and validity, as far as it has them.
+pub fn contents(subarray: &dyn Subarray, field: FieldId) -> Result<Vec<Arc<dyn Content>>> {
+    let described = field.describe(subarray.array().schema(), "field");
+    let mut contents = vec![subarray.values(field)?];
+    if described.values_per_cell.is_none() {
+        contents.push(subarray.offsets(field)?);
+    }
+    if described.nullable {
+        contents.push(subarray.validity(field)?);
+    }
+    Ok(contents)
+}
