@@ -62,6 +62,8 @@ pub struct Connection {
     pub client: Arc<dyn Client>,
     /// The region it was made for, and whether anything said that it is that one. Of S3 only.
     pub region: Option<(String, bool)>,
+    /// Where requests go, and to whose account, where that is not the provider's own and in the URI; else empty.
+    pub endpoint: String,
 }
 
 /// Makes a client of a bucket; nothing is asked yet. `region` is where the store itself said that it is.
@@ -190,7 +192,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         .with_client_options(client)
         .with_http_connector(CountingConnector(traffic.clone()));
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
-    Ok(Connection { client: Arc::new(client), region: Some((region, is_said)) })
+    Ok(Connection { client: Arc::new(client), region: Some((region, is_said)), endpoint: endpoint.unwrap_or_default() })
 }
 
 fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> Result<Connection> {
@@ -233,8 +235,9 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
         .with_retry(no_retries())
         .with_client_options(client)
         .with_http_connector(CountingConnector(traffic.clone()));
+    let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl).unwrap_or_default();
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
-    Ok(Connection { client: Arc::new(client), region: None })
+    Ok(Connection { client: Arc::new(client), region: None, endpoint })
 }
 
 /// Warns where others may read the file that the client of Google's store takes a key from, and looks where it leads.
@@ -307,7 +310,7 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
     if !is_name(&account) {
         return Err(Error::usage(format!("the account of {bucket} has characters that no account has")));
     }
-    builder = builder.with_account(account);
+    builder = builder.with_account(&account);
     let mut client = client_options(options.io_timeout, [None, None]);
     if let Some(endpoint) = endpoint {
         client = client.with_allow_http(endpoint.starts_with("http://"));
@@ -340,8 +343,9 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
         .with_retry(no_retries())
         .with_client_options(client)
         .with_http_connector(CountingConnector(traffic.clone()));
+    let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint).unwrap_or_default();
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
-    Ok(Connection { client: Arc::new(client), region: None })
+    Ok(Connection { client: Arc::new(client), region: None, endpoint: format!("{endpoint} {account}") })
 }
 
 /// What all clients have. Times are in milliseconds, for connecting and without a byte, where settings say so.

@@ -1,20 +1,22 @@
 //! Stored bytes of objects, kept in a folder of this machine for later reads, also by other processes.
 //!
-//! An object is cut into segments of [`SEGMENT_BLOCKS`] blocks, each segment one file with a head, in which is whose it is
-//! and a checksum for each block that is there, and room for all of its blocks, of which those that nobody read are holes.
-//! A block is written before its checksum, and two processes that write the same one write the same bytes: whatever is torn,
-//! lost or of another object does not have its checksum, and is as good as not there.
+//! An object is cut into segments of [`SEGMENT_BLOCKS`] blocks. Each segment is one file with a head, which says whose it
+//! is and has a checksum for each block that is there, and room for all of its blocks; those that nobody read are holes.
+//! A block is written before its checksum, and two processes that write the same one write the same bytes: whatever is
+//! torn, lost, forged or of another object does not have its checksum, and is as good as not there.
+//!
+//! Whatever happens to the folder makes reads slower, and never fails one.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use crc_fast::{CrcAlgorithm, Digest};
 use sha2::{Digest as _, Sha256};
 
+use super::cache_folder::{CacheFolder, Closed, SUFFIX, TAG};
 use crate::error::{Error, Result};
 
 /// Bytes that are read and kept together.
@@ -25,16 +27,13 @@ pub const SEGMENT_BLOCKS: u64 = 64;
 
 /// What a file begins with: the layout, whose it is, and the checksums. Blocks begin behind it.
 const HEAD: u64 = 4096;
-const MAGIC: &[u8; 8] = b"tilefs\x01\n";
+const MAGIC: &[u8; 8] = b"tilefs\x02\n";
 const CHECKSUMS: usize = 64;
-
-/// What the names of our files end in; no other file is ever removed.
-const SUFFIX: &str = ".tilefs-cache";
 
 /// The time of a file's last use is noted no more often.
 const NOTED_EVERY: Duration = Duration::from_secs(60);
 
-/// How long nothing is kept after the disk was full.
+/// How long nothing is kept after the disk was full, or the folder gone.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// What the folder holds is counted when so much was added, as a part of what it may hold; and how much is left then.
@@ -51,6 +50,8 @@ pub struct DiskCache {
 
 #[derive(Debug)]
 struct State {
+    /// `None` where it could not be entered, or was removed.
+    entered: Option<Arc<CacheFolder>>,
     /// Bytes that this process added since the folder was counted.
     added: u64,
     /// Nothing is kept before.
@@ -63,23 +64,30 @@ struct State {
 pub struct Owner([u8; 32]);
 
 impl Owner {
-    /// The object of this URI that has this tag and length.
-    pub fn new(uri: &str, tag: &str, length: u64) -> Self {
-        Owner(Sha256::digest(format!("{uri}\n{tag}\n{length}")).into())
+    /// The object of this URI that has this tag and length, where requests go to this endpoint: two stores may have
+    /// buckets of one name.
+    pub fn new(endpoint: &str, uri: &str, tag: &str, length: u64) -> Self {
+        Owner(Sha256::digest(format!("{endpoint}\n{uri}\n{tag}\n{length}")).into())
     }
 }
 
 impl DiskCache {
-    /// Makes the folder, for its owner alone, where there is none, and brings it down to `most` bytes.
+    /// Makes the folder, for its owner alone, where there is none, and brings it down to `most` bytes. Where the disk is
+    /// full that is a warning.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it can be neither made nor looked into.
+    /// [`Error::Usage`] where it can be neither made nor looked into, or where others could put there what is read.
     pub fn open(folder: &Path, most: u64) -> Result<Self> {
-        let failed = |error: io::Error| Error::usage(format!("--disk-cache {}: {error}", folder.display()));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-        fs::read_dir(folder).map_err(failed)?;
-        let state = Mutex::new(State { added: 0, paused_until: None, has_warned: false });
+        let failed = |reason: String| Error::usage(format!("--disk-cache {}: {reason}", folder.display()));
+        let (entered, full) = match CacheFolder::enter(folder) {
+            Ok(entered) => (Some(Arc::new(entered)), None),
+            Err(Closed::Refused(reason)) => return Err(failed(reason)),
+            Err(Closed::Failed(error)) if is_full(&error) => (None, Some(error)),
+            Err(Closed::Failed(error)) => return Err(failed(error.to_string())),
+        };
+        let state = Mutex::new(State { entered, added: 0, paused_until: None, has_warned: false });
         let cache = DiskCache { folder: folder.to_owned(), most, state };
+        full.iter().for_each(|error| cache.pause(error));
         cache.make_room();
         Ok(cache)
     }
@@ -88,19 +96,20 @@ impl DiskCache {
     /// `length` is that of the object.
     pub fn read(&self, owner: &Owner, length: u64, blocks: &[u64], mut take: impl FnMut(u64, &[u8])) -> Vec<u64> {
         let mut missing = Vec::new();
-        let mut room = vec![0; BLOCK as usize];
+        let Some(entered) = self.entered() else { return blocks.to_vec() };
+        let (seal, mut room) = (entered.seal(&owner.0), vec![0; BLOCK as usize]);
         for group in blocks.chunk_by(|a, b| a / SEGMENT_BLOCKS == b / SEGMENT_BLOCKS) {
             let segment = group[0] / SEGMENT_BLOCKS;
-            let Some((file, head)) = self.open_segment(owner, segment) else {
+            let Some((file, head)) = open_segment(&entered, owner, segment) else {
                 missing.extend_from_slice(group);
                 continue;
             };
             for &block in group {
                 let bytes = &mut room[..block_length(block, length)];
                 let place = HEAD + block % SEGMENT_BLOCKS * BLOCK;
-                let is_there = checksum_of(&head, block) != 0
+                let is_there = checksum_of(&head, block) != [0; TAG]
                     && file.read_exact_at(bytes, place).is_ok()
-                    && checksum_of(&head, block) == checksum(owner, block, bytes);
+                    && seal.tag(block, bytes) == Some(checksum_of(&head, block));
                 match is_there {
                     true => take(block, bytes),
                     false => missing.push(block),
@@ -110,13 +119,13 @@ impl DiskCache {
         missing
     }
 
-    /// Keeps a block of an object. Where the disk is full that is a warning, and nothing is kept for a while.
+    /// Keeps a block of an object. Where the disk is full or the folder gone that is a warning, once, and nothing is kept
+    /// for a while.
     pub fn write(&self, owner: &Owner, block: u64, bytes: &[u8]) {
-        let now = Instant::now();
-        if self.lock().paused_until.is_some_and(|end| now < end) {
+        if self.lock().paused_until.is_some_and(|end| Instant::now() < end) {
             return;
         }
-        match self.try_write(owner, block, bytes) {
+        match self.enter_again().and_then(|entered| try_write(&entered, owner, block, bytes)) {
             Ok(()) => {
                 let mut state = self.lock();
                 state.added += bytes.len() as u64;
@@ -126,83 +135,102 @@ impl DiskCache {
                     self.make_room();
                 }
             }
-            Err(error) => {
-                let mut state = self.lock();
-                state.paused_until = Some(now + PAUSE);
-                if !std::mem::replace(&mut state.has_warned, true) {
-                    log::warn!("the disk cache {} takes nothing more: {error}", self.folder.display());
-                }
-            }
+            Err(error) => self.pause(&error),
         }
     }
 
-    fn try_write(&self, owner: &Owner, block: u64, bytes: &[u8]) -> io::Result<()> {
-        let segment = block / SEGMENT_BLOCKS;
-        let path = self.path(owner, segment);
-        let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        let mut head = [0; CHECKSUMS];
-        if file.read_exact_at(&mut head, 0).is_err() || head != head_of(owner, segment) {
-            // New, or no file of this layout.
-            file.set_len(0)?;
-            file.set_len(HEAD)?;
-            file.write_all_at(&head_of(owner, segment), 0)?;
+    fn pause(&self, error: &io::Error) {
+        let mut state = self.lock();
+        state.paused_until = Some(Instant::now() + PAUSE);
+        if !std::mem::replace(&mut state.has_warned, true) {
+            log::warn!("the disk cache {} takes nothing for now: {error}", self.folder.display());
         }
-        let number = block % SEGMENT_BLOCKS;
-        file.write_all_at(bytes, HEAD + number * BLOCK)?;
-        file.write_all_at(&checksum(owner, block, bytes).to_le_bytes(), CHECKSUMS as u64 + 8 * number)
     }
 
-    /// The file of a segment and its head, if it is there and is that segment's.
-    fn open_segment(&self, owner: &Owner, segment: u64) -> Option<(File, [u8; HEAD as usize])> {
-        let file = File::options().read(true).write(true).open(self.path(owner, segment)).ok()?;
-        let mut head = [0; HEAD as usize];
-        file.read_exact_at(&mut head, 0).ok()?;
-        if head[..CHECKSUMS] != head_of(owner, segment) {
-            return None;
-        }
-        let used = file.metadata().and_then(|metadata| metadata.modified()).ok()?;
-        if used.elapsed().is_ok_and(|since| since > NOTED_EVERY) {
-            // Else it only seems older than it is.
-            let _ = file.set_modified(SystemTime::now());
-        }
-        Some((file, head))
+    fn entered(&self) -> Option<Arc<CacheFolder>> {
+        self.lock().entered.clone()
     }
 
-    fn path(&self, owner: &Owner, segment: u64) -> PathBuf {
-        let name: String = owner.0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        self.folder.join(format!("{name}-{segment}{SUFFIX}"))
+    /// The folder; the one that has its path now where the one that was entered is gone.
+    fn enter_again(&self) -> io::Result<Arc<CacheFolder>> {
+        if let Some(entered) = self.entered().filter(|entered| !entered.is_gone()) {
+            return Ok(entered);
+        }
+        self.lock().entered = None;
+        let entered = CacheFolder::enter(&self.folder).map(Arc::new).map_err(|closed| match closed {
+            Closed::Refused(reason) => io::Error::other(reason),
+            Closed::Failed(error) => error,
+        })?;
+        self.lock().entered = Some(entered.clone());
+        Ok(entered)
     }
 
     /// Removes what was not used for the longest time, where there is more than there may be. Others may do so at the same
     /// time, and read what is removed.
     fn make_room(&self) {
         self.lock().added = 0;
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
-        let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
-            .flatten()
-            .filter(|entry| entry.file_name().as_encoded_bytes().ends_with(SUFFIX.as_bytes()))
-            .filter_map(|entry| {
-                let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-                Some((metadata.modified().ok()?, 512 * metadata.blocks(), entry.path()))
-            })
-            .collect();
-        let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
+        let Some(entered) = self.entered() else { return };
+        let Ok(mut files) = entered.files() else { return };
+        let mut total: u64 = files.iter().map(|file| file.size).sum();
         if total <= self.most {
             return;
         }
-        files.sort_unstable();
-        for (_, size, path) in files {
+        files.sort_unstable_by_key(|file| file.used);
+        for file in files {
             if total <= self.most / LEFT.1 * LEFT.0 {
                 break;
             }
-            let _ = fs::remove_file(path);
-            total -= size;
+            entered.remove(&file.name);
+            total -= file.size;
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EROFS))
+}
+
+fn try_write(entered: &CacheFolder, owner: &Owner, block: u64, bytes: &[u8]) -> io::Result<()> {
+    let segment = block / SEGMENT_BLOCKS;
+    let file = entered.open_or_make(&name_of(owner, segment))?;
+    let mut head = [0; CHECKSUMS];
+    if file.read_exact_at(&mut head, 0).is_err() || head != head_of(owner, segment) {
+        // New, or no file of this layout.
+        file.set_len(0)?;
+        file.set_len(HEAD)?;
+        file.write_all_at(&head_of(owner, segment), 0)?;
+    }
+    let tag = entered.seal(&owner.0).tag(block, bytes).ok_or_else(|| io::Error::other("a block has no checksum"))?;
+    let number = block % SEGMENT_BLOCKS;
+    file.write_all_at(bytes, HEAD + number * BLOCK)?;
+    file.write_all_at(&tag, CHECKSUMS as u64 + TAG as u64 * number)
+}
+
+/// The file of a segment and its head, if it is there and is that segment's.
+fn open_segment(entered: &CacheFolder, owner: &Owner, segment: u64) -> Option<(File, [u8; HEAD as usize])> {
+    let file = entered.open(&name_of(owner, segment)).ok()?;
+    let mut head = [0; HEAD as usize];
+    file.read_exact_at(&mut head, 0).ok()?;
+    if head[..CHECKSUMS] != head_of(owner, segment) {
+        return None;
+    }
+    let used = file.metadata().and_then(|metadata| metadata.modified()).ok()?;
+    // Where the clock was set back, files are of the future.
+    if used.elapsed().map_or(true, |since| since > NOTED_EVERY) {
+        // Else it only seems older than it is.
+        let _ = file.set_modified(SystemTime::now());
+    }
+    Some((file, head))
+}
+
+/// The name of the file of a segment.
+fn name_of(owner: &Owner, segment: u64) -> String {
+    let name: String = owner.0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{name}-{segment}{SUFFIX}")
 }
 
 /// The bytes of a block of an object of `length` bytes.
@@ -219,24 +247,18 @@ fn head_of(owner: &Owner, segment: u64) -> [u8; CHECKSUMS] {
     head
 }
 
-/// The checksum that a head has for a block; 0 where the block is not there.
-fn checksum_of(head: &[u8; HEAD as usize], block: u64) -> u64 {
-    let start = CHECKSUMS + 8 * (block % SEGMENT_BLOCKS) as usize;
-    head[start..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
-/// Of a block, of whose it is and where: never 0.
-fn checksum(owner: &Owner, block: u64, bytes: &[u8]) -> u64 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc64Nvme);
-    digest.update(&owner.0);
-    digest.update(&block.to_le_bytes());
-    digest.update(bytes);
-    digest.finalize().max(1)
+/// The checksum that a head has for a block; zeros where the block is not there.
+fn checksum_of(head: &[u8; HEAD as usize], block: u64) -> [u8; TAG] {
+    let start = CHECKSUMS + TAG * (block % SEGMENT_BLOCKS) as usize;
+    head[start..].first_chunk().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::geteuid;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     const LENGTH: u64 = 70 * BLOCK + 5;
 
@@ -256,10 +278,22 @@ mod tests {
         found
     }
 
+    /// The files of the cache, and its key.
     fn files(folder: &Path) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         files
+    }
+
+    fn path_of(cache: &DiskCache, owner: &Owner, segment: u64) -> PathBuf {
+        cache.folder.join(name_of(owner, segment))
+    }
+
+    /// A folder of this user alone.
+    fn own_folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        folder
     }
 
     #[test]
@@ -268,16 +302,18 @@ mod tests {
         let path = folder.path().join("new/cache");
         let cache = DiskCache::open(&path, 1 << 30).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        let owner = Owner::new("s3://b/a", "tag", LENGTH);
+        let owner = Owner::new("", "s3://b/a", "tag", LENGTH);
         for block in [0, 3, 63, 64, 70] {
             cache.write(&owner, block, &bytes(block));
         }
         let other = DiskCache::open(&path, 1 << 30).unwrap();
         assert_eq!(found(&other, &owner), [0, 3, 63, 64, 70]);
-        for stranger in [Owner::new("s3://b/a", "new", LENGTH), Owner::new("s3://b/b", "tag", LENGTH)] {
+        let strangers = [("", "s3://b/a", "new"), ("", "s3://b/b", "tag"), ("http://other", "s3://b/a", "tag")];
+        for (endpoint, uri, tag) in strangers {
+            let stranger = Owner::new(endpoint, uri, tag, LENGTH);
             assert_eq!(found(&other, &stranger), [0; 0]);
         }
-        assert_eq!(files(&path).len(), 2);
+        assert_eq!(files(&path).len(), 3);
         assert!(files(&path).iter().all(|file| fs::metadata(file).unwrap().mode() & 0o777 == 0o600));
     }
 
@@ -285,9 +321,9 @@ mod tests {
     fn what_is_torn_or_of_another_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let cache = DiskCache::open(folder.path(), 1 << 30).unwrap();
-        let (owner, stranger) = (Owner::new("s3://b/a", "1", LENGTH), Owner::new("s3://b/a", "2", LENGTH));
+        let (owner, stranger) = (Owner::new("", "s3://b/a", "1", LENGTH), Owner::new("", "s3://b/a", "2", LENGTH));
         (0..4).for_each(|block| cache.write(&owner, block, &bytes(block)));
-        let path = cache.path(&owner, 0);
+        let path = path_of(&cache, &owner, 0);
         let whole = fs::read(&path).unwrap();
         // Each of some bytes of the file wrong.
         for at in (0..whole.len()).step_by(997) {
@@ -303,11 +339,11 @@ mod tests {
             assert_eq!(there as u64, (length as u64).saturating_sub(HEAD) / BLOCK, "{length}");
         }
         // The file of one under the name of another, and a block at the place of another.
-        fs::write(cache.path(&stranger, 0), &whole).unwrap();
+        fs::write(path_of(&cache, &stranger, 0), &whole).unwrap();
         assert_eq!(found(&cache, &stranger), [0; 0]);
         let mut swapped = whole.clone();
         swapped.copy_within(HEAD as usize..(HEAD + BLOCK) as usize, (HEAD + BLOCK) as usize);
-        swapped.copy_within(CHECKSUMS..CHECKSUMS + 8, CHECKSUMS + 8);
+        swapped.copy_within(CHECKSUMS..CHECKSUMS + TAG, CHECKSUMS + TAG);
         fs::write(&path, &swapped).unwrap();
         assert_eq!(found(&cache, &owner), [0, 2, 3]);
         // And it mends.
@@ -322,11 +358,12 @@ mod tests {
         fs::write(folder.path().join("mine"), vec![0; 1 << 20]).unwrap();
         let most = 8 * (BLOCK + HEAD);
         let cache = DiskCache::open(folder.path(), most).unwrap();
-        let owners: Vec<Owner> = (0..16).map(|number| Owner::new("s3://b/a", &number.to_string(), LENGTH)).collect();
+        let owners: Vec<Owner> =
+            (0..16).map(|number| Owner::new("", "s3://b/a", &number.to_string(), LENGTH)).collect();
         let now = SystemTime::now();
         for (number, owner) in owners.iter().enumerate() {
             cache.write(owner, 0, &bytes(0));
-            let file = File::options().write(true).open(cache.path(owner, 0)).unwrap();
+            let file = File::options().write(true).open(path_of(&cache, owner, 0)).unwrap();
             file.set_modified(now - Duration::from_secs(3600 - 60 * number as u64)).unwrap();
         }
         // The oldest that is left is used, and so no longer the oldest.
@@ -350,13 +387,98 @@ mod tests {
     #[test]
     fn where_nothing_can_be_written_nothing_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = DiskCache::open(&folder.path().join("cache"), 1 << 30).unwrap();
-        let owner = Owner::new("s3://b/a", "1", LENGTH);
-        fs::remove_dir(folder.path().join("cache")).unwrap();
+        let around = folder.path().join("around");
+        let cache = DiskCache::open(&around.join("cache"), 1 << 30).unwrap();
+        let owner = Owner::new("", "s3://b/a", "1", LENGTH);
+        fs::remove_dir_all(&around).unwrap();
+        fs::write(&around, "").unwrap();
         cache.write(&owner, 0, &bytes(0));
-        fs::create_dir(folder.path().join("cache")).unwrap();
+        fs::remove_file(&around).unwrap();
         cache.write(&owner, 0, &bytes(0));
         assert_eq!(found(&cache, &owner), [0; 0]);
         assert!(cache.lock().has_warned);
+        // A while later it is made again.
+        cache.lock().paused_until = None;
+        cache.write(&owner, 0, &bytes(0));
+        assert_eq!(found(&cache, &owner), [0]);
+    }
+
+    #[test]
+    fn folders_that_others_can_write_to_are_refused() {
+        let folder = own_folder();
+        let path = folder.path().join("cache");
+        let refusal = |path: &Path| match DiskCache::open(path, 1 << 20) {
+            Err(error @ Error::Usage { .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        fs::create_dir(&path).unwrap();
+        for mode in [0o770, 0o702, 0o777, 0o1777] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(refusal(&path).contains("others can write to it"), "{mode:o}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        DiskCache::open(&path, 1 << 20).unwrap();
+        symlink(&path, folder.path().join("link")).unwrap();
+        assert!(refusal(&folder.path().join("link")).contains("a symbolic link"));
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(1), None).unwrap();
+            assert!(refusal(&path).contains("belongs to the user 1"));
+            std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+        }
+        let key = path.join("key.tilefs");
+        assert_eq!(fs::metadata(&key).unwrap().mode() & 0o777, 0o600);
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(refusal(&path).contains("key.tilefs"));
+        fs::remove_file(&key).unwrap();
+        symlink("/dev/zero", &key).unwrap();
+        assert!(refusal(&path).contains("key.tilefs"));
+    }
+
+    #[test]
+    fn planted_files_are_neither_followed_nor_believed() {
+        let folder = own_folder();
+        let (path, victim) = (folder.path().join("cache"), folder.path().join("victim"));
+        let cache = DiskCache::open(&path, 1 << 30).unwrap();
+        let owner = Owner::new("", "s3://b/a", "1", LENGTH);
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, path_of(&cache, &owner, 0)).unwrap();
+        cache.write(&owner, 0, &bytes(0));
+        assert_eq!((fs::read(&victim).unwrap(), found(&cache, &owner)), (b"precious".to_vec(), vec![]));
+        // Blocks with the checksums of somebody who has another key.
+        let other = DiskCache::open(&folder.path().join("other"), 1 << 30).unwrap();
+        other.write(&owner, 3, &bytes(3));
+        assert_eq!(found(&other, &owner), [3]);
+        fs::remove_file(path_of(&cache, &owner, 0)).unwrap();
+        fs::copy(path_of(&other, &owner, 0), path_of(&cache, &owner, 0)).unwrap();
+        assert_eq!(found(&cache, &owner), [0; 0]);
+    }
+
+    /// Several that use one folder, which is removed and made again all the time: what is found is right.
+    #[test]
+    fn a_shared_folder_may_be_removed_at_any_time() {
+        let folder = own_folder();
+        let path = folder.path().join("cache");
+        let end = Instant::now() + Duration::from_millis(500);
+        std::thread::scope(|scope| {
+            for number in 0..3 {
+                let path = &path;
+                scope.spawn(move || {
+                    while Instant::now() < end {
+                        // Where the folder is removed at the same moment that is an error, of the start.
+                        let Ok(cache) = DiskCache::open(path, 20 * BLOCK) else { continue };
+                        for round in 0..20 {
+                            let owner = Owner::new("", "s3://b/a", &(round % 3).to_string(), LENGTH);
+                            cache.write(&owner, (number + round) % 71, &bytes((number + round) % 71));
+                            found(&cache, &owner);
+                            cache.lock().paused_until = None;
+                        }
+                    }
+                });
+            }
+            while Instant::now() < end {
+                let _ = fs::remove_dir_all(&path);
+                std::thread::sleep(Duration::from_millis(7));
+            }
+        });
     }
 }

@@ -16,6 +16,7 @@ use object_store::{Extensions, GetOptions, GetRange, GetResult};
 use tokio::time::{sleep, timeout_at};
 
 mod address;
+mod cache_folder;
 mod connect;
 mod credentials;
 mod disk_cache;
@@ -350,7 +351,8 @@ impl ObjectStorage {
     /// Fills ranges from the disk cache, and with what is missing there from the store, block by block.
     fn read_cached(&self, cache: &DiskCache, place: &Place, pin: &Pin, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         let Some(tag) = pin.tag() else { return self.read_anew(place, ranges) };
-        let owner = Owner::new(&uri::canonical(&place.key).to_string(), tag, pin.length);
+        let connection = self.connection(&place.bucket).in_file(&place.key)?;
+        let owner = Owner::new(&connection.endpoint, &uri::canonical(&place.key).to_string(), tag, pin.length);
         ranges.sort_unstable_by_key(|range| range.offset);
         let mut blocks: Vec<u64> = Vec::new();
         for range in ranges.iter().filter(|range| !range.into.is_empty()) {
