@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::filter::Key;
 use crate::read::Fetcher;
 use crate::statistics::{Statistic, Value};
-use crate::storage::Storage;
+use crate::storage::{Links, Storage};
 
 use super::watch::Watch;
 
@@ -22,6 +22,8 @@ pub struct Context {
     pub fetcher: Fetcher,
     pub indexes: Indexes,
     pub key: Option<Arc<Key>>,
+    /// Where the members of a group may be, as what links may lead to.
+    pub links: Links,
     /// What was in the folders that were opened.
     pub watch: Watch,
 }
@@ -32,7 +34,12 @@ impl Context {
         let for_indexes = budget / INDEX_SHARE;
         let fetcher = Fetcher::new(storage.clone(), budget - for_indexes, threads);
         let indexes = Indexes { cache: Cache::new(for_indexes), next_owner: AtomicU64::new(0) };
-        Context { storage, fetcher, indexes, key, watch: Watch::default() }
+        Context { storage, fetcher, indexes, key, links: Links::Anywhere, watch: Watch::default() }
+    }
+
+    /// The same, where members of groups may be so far away.
+    pub fn with_links(self, links: Links) -> Self {
+        Context { links, ..self }
     }
 
     /// The bytes that all that is kept may take.

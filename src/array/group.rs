@@ -227,7 +227,7 @@ impl Group {
             })?;
             stated.push((one.times, parse_group_details(&payload).in_file(&one.file)?));
         }
-        let mut places = MemberPlaces::new(storage, &names.folder, &self.around);
+        let mut places = MemberPlaces::new(storage, &names.folder, &self.around, self.context.links);
         let (named, unnamed): (Vec<GroupMember>, Vec<GroupMember>) =
             members_in_force(stated).into_values().partition(|member| member.name.is_some());
         let (mut members, mut were_seen) = (Vec::with_capacity(named.len() + unnamed.len()), true);

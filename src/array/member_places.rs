@@ -4,10 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::format::group::{GroupMember, MemberType};
-use crate::storage::{KnownFolder, Listed, Storage, StoreKey, is_far};
+use crate::storage::{KnownFolder, Links, Listed, Storage, StoreKey, is_far};
 
 /// Longer paths of moved members are not looked for.
 const MOST_PARTS: usize = 64;
+
+/// Why a member is not shown to others than whoever may read it themselves.
+const LEADS_OUT: &str = "refused: it is outside of the group's folder, which only --follow-links allows";
 
 /// Where a member is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,11 @@ impl MemberPlace {
             MemberPlace::Missing(_) => None,
         }
     }
+
+    /// Whether it is refused because it is not in the folder of the group.
+    pub fn leads_out(&self) -> bool {
+        matches!(self, MemberPlace::Missing(reason) if reason == LEADS_OUT)
+    }
 }
 
 /// Looks for members, listing each folder around them once: that is one listing for ten thousand arrays in the
@@ -37,13 +45,14 @@ pub struct MemberPlaces<'a> {
     group: &'a KnownFolder,
     /// The folders of the group and of those around it, outermost first.
     around: &'a [StoreKey],
+    links: Links,
     /// The folders in folders that were listed.
     listed: HashMap<StoreKey, HashSet<String>>,
 }
 
 impl<'a> MemberPlaces<'a> {
-    pub fn new(storage: &'a dyn Storage, group: &'a KnownFolder, around: &'a [StoreKey]) -> Self {
-        MemberPlaces { storage, group, around, listed: HashMap::new() }
+    pub fn new(storage: &'a dyn Storage, group: &'a KnownFolder, around: &'a [StoreKey], links: Links) -> Self {
+        MemberPlaces { storage, group, around, links, listed: HashMap::new() }
     }
 
     /// Where a member is: a relative URI is one in the group's folder, an absolute one is taken as it is, and where
@@ -53,15 +62,23 @@ impl<'a> MemberPlaces<'a> {
     /// A member of a group on a disk that is said to be in an object store is not looked for there before it is entered:
     /// its copy in this group is taken, if there is one, as after a download, and nobody waits for a network who only lists.
     ///
+    /// Where links stay within, a member is refused that is outside of the outermost group's folder: whoever wrote the
+    /// group could otherwise have this process read for others what only this process may.
+    ///
     /// # Errors
     /// Where a folder cannot be looked at, for a member that the group says is where its storage has nothing.
     pub fn find(&mut self, member: &GroupMember) -> Result<(MemberPlace, bool)> {
-        let stored = self.stored_place(member);
-        if let Some(path) = &stored {
-            // What is below the group is allowed already, but for links there that lead elsewhere.
-            let is_below = member.relative && !member.uri.split('/').any(|part| part == "..");
-            if !is_below {
-                self.storage.allow(path);
+        let mut stored = self.stored_place(member);
+        // What is below the group is allowed already, but for links there that lead elsewhere.
+        let is_below = member.relative && !member.uri.split('/').any(|part| part == "..");
+        if let (false, Some(path)) = (is_below, stored.as_mut()) {
+            match self.links {
+                Links::Anywhere => self.storage.allow(path),
+                Links::Within => match self.place_within(path) {
+                    // By this path no link leads to it that others could turn elsewhere.
+                    Some(within) => *path = within,
+                    None => return self.find_copy_of(member, path),
+                },
             }
         }
         let is_elsewhere = stored.as_ref().is_some_and(|path| self.is_elsewhere(path));
@@ -71,6 +88,23 @@ impl<'a> MemberPlaces<'a> {
             (Err(_), Some(path)) => Ok((MemberPlace::Stored(path), false)),
             (Err(error), None) => Err(error),
         }
+    }
+
+    /// The one path of a place in the folder of the outermost group; `None` of one that is elsewhere.
+    fn place_within(&self, path: &StoreKey) -> Option<StoreKey> {
+        let outermost = self.around.first()?;
+        let canonical = self.storage.canonical(path);
+        // Where there is nothing, `..` stays and may lead anywhere.
+        let is_plain = !canonical.as_bytes().split(|&byte| byte == b'/').any(|name| name == b"..");
+        (is_plain && (canonical == *outermost || canonical.below(outermost).is_some())).then_some(canonical)
+    }
+
+    /// Instead of a member that is refused its copy in the group, as after a download; not where the refused one is there.
+    fn find_copy_of(&mut self, member: &GroupMember, refused: &StoreKey) -> Result<(MemberPlace, bool)> {
+        let is_there = !is_far(self.storage, refused) && self.storage.absence(refused).is_none();
+        let copy = if is_there { None } else { Some(self.look(member, None)?) };
+        let copy = copy.filter(|place| place.path().is_some());
+        Ok((copy.unwrap_or_else(|| MemberPlace::Missing(LEADS_OUT.to_owned())), true))
     }
 
     /// Where a group says that a member is, if that is where its storage can have it.
@@ -206,7 +240,8 @@ mod tests {
             let member =
                 GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
             let group = storage.know(around.last().unwrap()).unwrap();
-            let (place, was_seen) = MemberPlaces::new(&storage, &group, &around).find(&member).unwrap();
+            let mut places = MemberPlaces::new(&storage, &group, &around, Links::Anywhere);
+            let (place, was_seen) = places.find(&member).unwrap();
             assert!(was_seen);
             place
         }
@@ -230,8 +265,7 @@ mod tests {
 
     #[test]
     fn links_that_must_stay_within_are_no_members() {
-        use crate::storage::Links;
-        let folders = Folders::new(&["g/a", "other", "__x"]);
+        let folders = Folders::new(&["g/a", "g/sub/b", "other", "copied", "g/copied", "__x"]);
         std::os::unix::fs::symlink(folders.path("other"), folders.path("g/link")).unwrap();
         let group = StoreKey::from(folders.path("g"));
         let storage = LocalStorage::with_links(Links::Within);
@@ -239,17 +273,37 @@ mod tests {
         let around = [group.clone()];
         let group = storage.know(&group).unwrap();
         let find = |relative: bool, uri: &str| {
-            let (member_type, uri, key) = (MemberType::Array, uri.to_owned(), uri.into());
-            let member = GroupMember { member_type, relative, uri, name: None, deleted: false, key };
-            let (place, _) = MemberPlaces::new(&storage, &group, &around).find(&member).unwrap();
+            let member_type = MemberType::Array;
+            let member =
+                GroupMember { member_type, relative, uri: uri.to_owned(), name: None, deleted: false, key: uri.into() };
+            let (place, _) = MemberPlaces::new(&storage, &group, &around, Links::Within).find(&member).unwrap();
+            if let MemberPlace::Missing(reason) = &place {
+                assert!(place.leads_out() && reason.contains("--follow-links"), "{uri}: {reason}");
+            }
             place.path().map(|path| storage.list(path).map_err(|error| error.to_string()))
         };
         assert!(matches!(find(true, "a"), Some(Ok(_))));
         assert!(matches!(find(true, "link"), Some(Err(error)) if error.contains("--follow-links")));
-        // What the group itself names is no link.
-        fs::write(folders.path("other/file"), "").unwrap();
-        assert!(matches!(find(true, "../other"), Some(Ok(_))));
-        assert!(matches!(find(false, folders.path("other").to_str().unwrap()), Some(Ok(_))));
+        // By whatever way it is in the group.
+        let text = |path: &str| folders.path(path).to_str().unwrap().to_owned();
+        for uri in [text("g/a"), format!("file://{}", text("g/a")), text("other/../g/sub/b")] {
+            assert!(matches!(find(false, &uri), Some(Ok(_))), "{uri}");
+        }
+        assert!(matches!(find(true, "../g/sub/b"), Some(Ok(_))));
+        // What the group names elsewhere is refused, whether it is there or not, and by whatever way.
+        std::os::unix::fs::symlink(folders.path("g"), folders.path("other/in")).unwrap();
+        std::os::unix::fs::symlink(folders.path("other"), folders.path("g/out")).unwrap();
+        for uri in ["../other", "../none", "../g/../other", "a/../../other", "sub/../../other"] {
+            assert!(find(true, uri).is_none(), "{uri}");
+        }
+        for path in ["other", "none", "g/../other", "g/link", "g/out/in/../other", "g/none/../../other", "copied"] {
+            assert!(find(false, &text(path)).is_none(), "{path}");
+            assert!(find(false, &format!("file://{}", text(path))).is_none(), "{path}");
+        }
+        // Of one that is not there the copy in the group.
+        let copy = |uri: &str| find(false, uri).map(|listed| listed.is_ok());
+        assert_eq!(copy(&text("moved/copied")), Some(true));
+        assert_eq!(copy("file:///no/where/a"), Some(true));
     }
 
     #[test]
@@ -262,7 +316,7 @@ mod tests {
         let (member_type, key) = (MemberType::Array, uri.into());
         let member = GroupMember { member_type, relative: true, uri: uri.into(), name: None, deleted: false, key };
         let known = storage.know(&group).unwrap();
-        let found = MemberPlaces::new(&storage, &known, &around).find(&member).unwrap();
+        let found = MemberPlaces::new(&storage, &known, &around, Links::Anywhere).find(&member).unwrap();
         assert_eq!(found, (MemberPlace::Stored(group.join(uri)), false));
     }
 
@@ -294,13 +348,82 @@ mod tests {
         let storage = AnyStorage::new(LocalStorage::new(), CloudOptions { settings, ..CloudOptions::default() });
         let around = [group.clone()];
         let known = storage.know(&group).unwrap();
-        let find = |uri: &str| {
+        let find = |links: Links, uri: &str| {
             let (member_type, key) = (MemberType::Array, uri.into());
             let member = GroupMember { member_type, relative: false, uri: uri.into(), name: None, deleted: false, key };
-            MemberPlaces::new(&storage, &known, &around).find(&member).unwrap()
+            MemberPlaces::new(&storage, &known, &around, links).find(&member).unwrap()
         };
-        assert_eq!(find("s3://bucket/deep/array"), (MemberPlace::Stored("s3://bucket/deep/array".into()), true));
-        assert_eq!(find("s3://bucket/copied"), (MemberPlace::Moved(group.join("copied")), true));
+        let copied = (MemberPlace::Moved(group.join("copied")), true);
+        let deep = "s3://bucket/deep/array";
+        assert_eq!(find(Links::Anywhere, deep), (MemberPlace::Stored(deep.into()), true));
+        assert_eq!(find(Links::Anywhere, "s3://bucket/copied"), copied);
+        assert!(find(Links::Within, deep).0.leads_out());
+        assert_eq!(find(Links::Within, "s3://bucket/copied"), copied);
+    }
+
+    #[test]
+    fn members_in_other_buckets_are_outside() {
+        use crate::storage::MemoryStorage;
+
+        let storage = MemoryStorage::new();
+        let group = StoreKey::from("s3://bucket/group");
+        for path in ["s3://bucket/group/a", "s3://bucket/group/copied", "s3://bucket/other", "s3://foreign/a"] {
+            storage.put(StoreKey::from(path).join("__schema/x"), []);
+        }
+        let (known, around) = (storage.know(&group).unwrap(), [group.clone()]);
+        let find = |relative: bool, uri: &str| {
+            let (member_type, key) = (MemberType::Array, uri.into());
+            let member = GroupMember { member_type, relative, uri: uri.into(), name: None, deleted: false, key };
+            MemberPlaces::new(&UriStorage(&storage), &known, &around, Links::Within).find(&member).unwrap().0
+        };
+        assert_eq!(find(true, "a"), MemberPlace::Stored(group.join("a")));
+        assert_eq!(find(false, "s3://bucket/group/a"), MemberPlace::Stored(group.join("a")));
+        for (relative, uri) in [
+            (true, "../other"),
+            (false, "s3://bucket/other"),
+            (false, "s3://foreign/b"),
+            (false, "s3://bucket/group2/b"),
+        ] {
+            assert!(find(relative, uri).leads_out(), "{uri}");
+        }
+        assert_eq!(find(false, "s3://foreign/copied"), MemberPlace::Moved(group.join("copied")));
+    }
+
+    /// Objects in memory, by URIs.
+    struct UriStorage<'a>(&'a crate::storage::MemoryStorage);
+
+    impl Storage for UriStorage<'_> {
+        fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
+            self.0.list(folder)
+        }
+
+        fn length(&self, key: &StoreKey) -> Result<u64> {
+            self.0.length(key)
+        }
+
+        fn read_ranges(&self, key: &StoreKey, ranges: &mut [crate::storage::ReadRange<'_>]) -> Result<()> {
+            self.0.read_ranges(key, ranges)
+        }
+
+        fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
+            self.0.read_from(key, offset, most)
+        }
+
+        fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
+            self.0.read_end(key, most)
+        }
+
+        fn requests_at_once(&self, _: &StoreKey) -> usize {
+            64
+        }
+
+        fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
+            uri.starts_with("s3://").then(|| uri.into())
+        }
+
+        fn canonical(&self, key: &StoreKey) -> StoreKey {
+            self.0.canonical(key)
+        }
     }
 
     #[test]

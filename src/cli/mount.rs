@@ -53,7 +53,8 @@ pub struct Mount {
     #[arg(long)]
     allow_root: bool,
 
-    /// Follow symbolic links that lead out of the array or group, which root and --allow-other otherwise refuse
+    /// Follow symbolic links and members of groups that lead out of the array or group, which root and --allow-other
+    /// otherwise refuse
     #[arg(long)]
     follow_links: bool,
 

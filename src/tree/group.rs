@@ -95,6 +95,14 @@ impl GroupFolder {
         if let Some(known) = known.as_ref().filter(|known| Arc::ptr_eq(&known.members, &members)) {
             return Ok(known.clone());
         }
+        let outside = members.iter().filter(|member| member.place.leads_out());
+        outside.for_each(|member| {
+            log::warn!(
+                "{}: the member {:?} is outside of the group's folder and not shown; --follow-links shows it",
+                self.group.path(),
+                member.uri
+            );
+        });
         let named = Arc::new(NamedMembers::new(members));
         *known = Some(named.clone());
         Ok(named)

@@ -206,7 +206,7 @@ fn context(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Arc<Conte
         None => None,
     };
     let budget = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-    Ok(Arc::new(Context::new(storage, budget, options.threads, key)))
+    Ok(Arc::new(Context::new(storage, budget, options.threads, key).with_links(options.links)))
 }
 
 /// From the options' start to their end, which is now if they do not say.

@@ -393,6 +393,41 @@ fn links_out_of_an_array_are_refused_for_others() {
     }
 }
 
+/// A group that anybody wrote, of which root would show everybody what only root may read.
+#[test]
+fn members_out_of_a_group_are_refused_for_others() {
+    let _watchdog = Watchdog::start("members_out_of_a_group_are_refused_for_others");
+    if !can_mount() || !is_root() {
+        return skipped("members are refused for root");
+    }
+    for options in [&[][..], &["--allow-other"], &["--follow-links"]] {
+        let place = Place::new();
+        let [group, private] = ["group", "private"].map(|name| place.beside().join(name));
+        for array in [group.join("sound"), private.clone(), place.beside().join("near")] {
+            fs::create_dir_all(array.parent().unwrap()).unwrap();
+            assert!(Command::new("cp").arg("-r").arg(demo()).arg(array).status().unwrap().success());
+        }
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
+        make_group(&group, &["sound", &format!("file://{}", private.display()), "../near"]);
+        let daemon = Daemon::start(place, &group, options);
+        let follows = options.contains(&"--follow-links");
+        assert!(cat(&daemon.path("sound/temp.f32")).status.success(), "{options:?} {}", daemon.log());
+        for name in ["private", "near"] {
+            assert_eq!(cat(&daemon.path(&format!("{name}/temp.f32"))).status.success(), follows, "{options:?} {name}");
+        }
+        let listed = String::from_utf8(ends("ls", &[daemon.place().as_os_str()]).stdout).unwrap();
+        assert_eq!(listed.contains("private"), follows, "{listed}");
+        let table = String::from_utf8(cat(&daemon.path(".group/members.tsv")).stdout).unwrap();
+        let refused = table.lines().filter(|line| line.contains("--follow-links")).count();
+        assert_eq!(
+            (refused, daemon.log().contains("is outside of the group's folder")),
+            if follows { (0, false) } else { (2, true) },
+            "{table}"
+        );
+        daemon.ends_by_signal("-TERM");
+    }
+}
+
 #[test]
 fn nothing_stored_steers_a_terminal() {
     let hostile = tempfile::tempdir().unwrap();
