@@ -94,15 +94,15 @@ impl Deref for Source {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// Stored bytes contradict the format or each other.
-    #[error("damaged data: {} ({place})", OneLine(.reason))]
+    #[error("damaged data: {}{}", OneLine(.reason), InPlace(place))]
     Damaged { place: Box<Place>, reason: String, source: Option<Source> },
 
     /// A format version, filter, type or feature that is not implemented.
-    #[error("not supported: {} ({place})", OneLine(.what))]
+    #[error("not supported: {}{}", OneLine(.what), InPlace(place))]
     Unsupported { place: Box<Place>, what: String },
 
     /// A stored object that a listing or metadata name is not there.
-    #[error("missing: {} ({place})", OneLine(.reason))]
+    #[error("missing: {}{}", OneLine(.reason), InPlace(place))]
     Missing { place: Box<Place>, reason: String, source: Option<Source> },
 
     /// The path holds neither an array nor a group.
@@ -114,7 +114,7 @@ pub enum Error {
     NotFound { path: String },
 
     /// What is stored could not be listed or read, or a temporary file could not be used.
-    #[error("cannot read: {} ({place})", OneLine(.reason))]
+    #[error("cannot read: {}{}", OneLine(.reason), InPlace(place))]
     Io {
         place: Box<Place>,
         kind: io::ErrorKind,
@@ -374,6 +374,16 @@ mod tests {
         assert_eq!(error.errno(), libc::EIO);
         assert_eq!(error.to_string(), "internal error, please report it: two and two are five (file a0.tdb)");
         assert_eq!(Error::missing("gone").errno(), libc::EIO);
+    }
+
+    #[test]
+    fn what_has_no_place_needs_no_parentheses() {
+        let io = || Error::io(io::Error::from_raw_os_error(libc::ENOSPC));
+        let reasons = [Error::damaged("x"), Error::unsupported("x"), Error::missing("x"), io(), Error::internal("x")];
+        for error in reasons {
+            assert!(!error.to_string().contains("()"), "{error}");
+            assert!(error.in_field("f").to_string().ends_with(" (field f)"));
+        }
     }
 
     #[test]

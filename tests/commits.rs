@@ -112,6 +112,38 @@ fn what_an_ignore_file_takes_back_is_not_missed() {
     assert!(values(&copy.path()).is_ok());
 }
 
+/// Whoever lists an array between the last file of a fragment and its commit sees what is about to be committed.
+#[test]
+fn a_commit_in_progress_is_not_a_lost_one() {
+    let copy = Copy::of("sparse/overlap");
+    let directory = || tree::open_array(&copy.path(), &OpenOptions::default()).unwrap().folder().clone();
+    let mark = copy.file("__commits", ".wrt");
+    fs::remove_file(&mark).unwrap();
+    assert!(matches!(directory().directory().warnings(), [one] if one.contains("its commit is lost")));
+    assert!(directory().directory().uncommitted().is_empty());
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
+    let name = format!("__{now}_{now}_0123456789abcdef0123456789abcdef_22");
+    let old = copy.path().join("__fragments").join(mark.file_stem().unwrap());
+    fs::rename(old, copy.path().join("__fragments").join(&name)).unwrap();
+    assert!(directory().directory().warnings().is_empty());
+    assert_eq!(directory().directory().uncommitted(), [format!("__fragments/{name}").into()]);
+}
+
+#[test]
+fn fragments_without_a_folder_of_commits_are_no_empty_array() {
+    for fixture in ["sparse/overlap", "dense/overlap"] {
+        let copy = Copy::of(fixture);
+        fs::remove_dir_all(copy.path().join("__commits")).unwrap();
+        let error = values(&copy.path()).unwrap_err();
+        assert!(matches!(error, Error::Missing { .. }) && error.to_string().contains("__commits"), "{error}");
+    }
+    // Where there are none the array is empty.
+    let copy = Copy::of("sparse/empty");
+    let whole = values(&copy.path()).unwrap();
+    let _ = fs::remove_dir_all(copy.path().join("__commits"));
+    assert_eq!(values(&copy.path()).unwrap(), whole);
+}
+
 /// Some libraries name such files after the first and the last commit in them, whatever their times.
 #[test]
 fn times_of_lists_need_not_ascend() {

@@ -1,29 +1,26 @@
 //! What is in an array's folder: which fragments, schemas and commit files there are, in every layout
 //! that releases have used, and which of them count in a window of time.
 //!
-//! Only names, and the few small text files of the commits folder, are read here. What these files say is held against
-//! the folders that are there: they have no checksum, and a fragment whose name is wrong in them would not be missed.
+//! Only names, and the few small text files of the commits folder ([`super::commit_lists`]), are read here.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::commit_lists::{Commit, CommitTexts, Consolidated, FragmentFolders, commits_of};
 use super::listing::FolderListing;
 use super::window::TimeWindow;
 use crate::error::{Error, Locate, Place, Result};
-use crate::format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
+use crate::format::commit::{fragment_of_mark, parse_vacuum};
 use crate::format::folder::{
-    COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, METADATA, RootFragment, SCHEMAS, commit_file,
-    root_fragment, timestamped_file,
+    COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, METADATA, RootFragment, SCHEMAS, root_fragment,
+    timestamped_file,
 };
 use crate::format::fragment::FRAGMENT_METADATA;
 use crate::format::name::{NameForm, TimestampedName};
 use crate::format::schema::FIRST_SCHEMA;
-use crate::storage::{Listed, Storage, StoreKey, together};
-
-/// A consolidated commit or vacuum file larger than this, of half a million fragments, is not plausible.
-const MOST_COMMIT_FILE: u64 = 32 << 20;
+use crate::storage::{Listed, Storage, StoreKey};
 
 /// Format version since which a sparse fragment counts when its time range touches the window; older
 /// ones, and those of dense arrays, must lie within it.
@@ -35,6 +32,9 @@ const MOST_UNNAMED: usize = 64;
 /// Where something vanished between two listings, how long to wait before the array is listed again: as long as somebody
 /// takes who puts another array in its place by two renames.
 const WAITS_MS: [u64; 4] = [0, 1, 4, 16];
+
+/// A writer commits a fragment in less time than this, in milliseconds.
+const MOST_TO_COMMIT_MS: u64 = 10 * 60 * 1000;
 
 /// A fragment by its folder. Nothing of it has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,9 +86,6 @@ struct Vacuum {
     replaced: Vec<String>,
 }
 
-/// A file of commits, or a vacuum file: its name, what it is, and the times in its name.
-type Commit<'a> = (&'a str, CommitFile, TimestampedName);
-
 /// The names in an array's folder. Memory: about 150 bytes a fragment.
 #[derive(Debug)]
 pub struct Directory {
@@ -107,35 +104,8 @@ pub struct Directory {
     /// Files of consolidated fragment metadata may be there.
     has_consolidated_metadata: bool,
     warnings: Vec<String>,
-}
-
-/// The names in the folders where fragments lie.
-struct FragmentFolders<'a> {
-    /// The array's own folder, which has those of format versions before 12.
-    top: &'a [Listed],
-    /// The folder of fragments.
-    inner: Vec<Listed>,
-}
-
-impl FragmentFolders<'_> {
-    /// Whether something of a fragment's name is there.
-    fn has(&self, path: &str) -> bool {
-        let (names, name) = match path.strip_prefix(FRAGMENTS).and_then(|path| path.strip_prefix('/')) {
-            Some(name) => (self.inner.as_slice(), name),
-            None => (self.top, path),
-        };
-        // Listings are in byte order.
-        names.binary_search_by(|one| one.name.as_str().cmp(name)).is_ok()
-    }
-
-    /// The paths of all folders that only a commit makes a fragment.
-    fn paths(&self) -> impl Iterator<Item = String> + '_ {
-        let is_marked = |one: &&Listed| matches!(root_fragment(&one.name), Ok(Some(RootFragment::Marked(_))));
-        let outer = self.top.iter().filter(is_marked).filter(|one| one.is_folder()).map(|one| one.name.clone());
-        let is_fragment = |one: &&Listed| matches!(TimestampedName::parse(&one.name), Ok(Some(_)));
-        let inner = self.inner.iter().filter(is_fragment).filter(|one| one.is_folder());
-        outer.chain(inner.map(|one| format!("{FRAGMENTS}/{}", one.name)))
-    }
+    /// The complete fragments that are not committed, and so young that their writers may be about to do it.
+    uncommitted: Vec<Box<str>>,
 }
 
 impl Directory {
@@ -180,6 +150,7 @@ impl Directory {
             metadata: None,
             has_consolidated_metadata: top.iter().any(|one| one.name == FRAGMENT_METADATA_CACHE),
             warnings: Vec::new(),
+            uncommitted: Vec::new(),
         };
         directory.find_schemas(storage, &top)?;
         if directory.schemas.is_empty() {
@@ -235,6 +206,11 @@ impl Directory {
     /// what the rules say; but a commit that was lost or a name that was damaged would look the same.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The paths of complete fragments that are not committed yet, as far as their times tell: their writers are at work.
+    pub fn uncommitted(&self) -> &[Box<str>] {
+        &self.uncommitted
     }
 
     /// The fragments that count in `window`, as numbers in [`Directory::fragments`], oldest first: by
@@ -447,7 +423,7 @@ impl Directory {
         let gone: Vec<&str> = replaced.clone().filter(|path| !folders.has(path)).collect();
         named.extend(replaced);
         let unnamed: Vec<String> = folders.paths().filter(|path| !named.contains(path.as_str())).collect();
-        let mut warnings = Vec::new();
+        let (mut warnings, mut uncommitted) = (Vec::new(), Vec::new());
         if let Some(first) = gone.first() {
             let reason = format!(
                 "{} fragments to be vacuumed are not there: a vacuum that was interrupted, or a damaged vacuum file",
@@ -467,6 +443,10 @@ impl Directory {
                                   or its commits are lost";
                     return Err(Error::missing(reason).in_file(self.root.join(COMMITS)));
                 }
+                if is_recent(path) {
+                    uncommitted.push(path.as_str().into());
+                    continue;
+                }
                 let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
                               its commit is lost";
                 warnings.push(self.warning(path, reason));
@@ -477,7 +457,7 @@ impl Directory {
                 format!("{} fragments that no commit names were not looked into", unnamed.len() - MOST_UNNAMED);
             warnings.push(self.warning(FRAGMENTS, &reason));
         }
-        self.warnings = warnings;
+        (self.warnings, self.uncommitted) = (warnings, uncommitted);
         Ok(())
     }
 
@@ -499,95 +479,9 @@ fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool 
     if touching { window.touches(times) } else { window.contains(times) }
 }
 
-/// The files among the names of a folder that say something of commits.
-fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
-    let files = names.iter().filter(|one| !one.is_folder());
-    let commits = files.filter_map(|one| {
-        let commit = commit_file(&one.name).transpose()?;
-        Some(commit.map(|(kind, times)| (one.name.as_str(), kind, times)))
-    });
-    commits.collect()
-}
-
-/// The files of commits that are lists, each as a whole.
-struct CommitTexts(Vec<(CommitFile, TimestampedName, StoreKey, Vec<u8>)>);
-
-impl CommitTexts {
-    /// Reads those of some folders together.
-    fn read(storage: &dyn Storage, folders: [(&StoreKey, &[Commit<'_>]); 2]) -> Result<Self> {
-        let is_list = |kind| matches!(kind, CommitFile::Vacuum | CommitFile::Ignored | CommitFile::Consolidated);
-        let files = folders.into_iter().flat_map(|(folder, commits)| {
-            let lists = commits.iter().filter(|(_, kind, _)| is_list(*kind));
-            lists.map(move |&(name, kind, times)| (kind, times, folder.join(name)))
-        });
-        let read = |(kind, times, file): (CommitFile, TimestampedName, StoreKey)| {
-            storage.read(&file, MOST_COMMIT_FILE).map(|text| (kind, times, file, text))
-        };
-        together(storage, folders[0].0, files.collect(), read).into_iter().collect::<Result<_>>().map(CommitTexts)
-    }
-
-    /// The times, keys and bytes of those of a kind.
-    fn of_kind(&self, wanted: CommitFile) -> impl Iterator<Item = (TimestampedName, &StoreKey, &[u8])> {
-        let texts = self.0.iter().filter(move |(kind, ..)| *kind == wanted);
-        texts.map(|(_, times, file, text)| (*times, file, text.as_slice()))
-    }
-}
-
-/// What all files of consolidated commits say together, without what the ignore files take back.
-#[derive(Default)]
-struct Consolidated {
-    /// Paths of fragments in the array. They are there.
-    fragments: HashSet<String>,
-    /// Paths of fragments that were taken back.
-    ignored: HashSet<String>,
-    /// Marks of deletes with their bytes.
-    deletes: Vec<(String, Vec<u8>)>,
-}
-
-impl Consolidated {
-    fn read(texts: &CommitTexts, folders: &FragmentFolders<'_>) -> Result<Self> {
-        let mut all = Consolidated::default();
-        for (_, file, text) in texts.of_kind(CommitFile::Ignored) {
-            // What is taken back besides fragments are deletes, and libtiledb applies its copies of them all the same.
-            all.ignored.extend(parse_ignored_commits(text).in_file(file)?.into_iter().filter_map(fragment_of_mark));
-        }
-        for (_, file, bytes) in texts.of_kind(CommitFile::Consolidated) {
-            for commit in parse_consolidated_commits(bytes).in_file(file)? {
-                match commit.delete {
-                    Some(delete) => {
-                        check_delete(commit.mark).in_file(file)?;
-                        all.deletes.push((commit.mark.to_owned(), delete.to_owned()));
-                    }
-                    None => {
-                        let path = fragment_of_mark(commit.mark);
-                        let path = path.filter(|path| matches!(TimestampedName::parse(path), Ok(Some(_))));
-                        let path = path.ok_or_else(|| names_nothing(commit.mark)).in_file(file)?;
-                        if all.ignored.contains(&path) {
-                            continue;
-                        }
-                        // Whatever its time: the name may be damaged, and then the time is too.
-                        if !folders.has(&path) {
-                            let reason = format!("it commits {path:?}, which is not there");
-                            return Err(Error::damaged(reason).in_file(file));
-                        }
-                        all.fragments.insert(path);
-                    }
-                }
-            }
-        }
-        Ok(all)
-    }
-}
-
-/// A delete lies in the folder of commits, and happens at one time.
-fn check_delete(mark: &str) -> Result<()> {
-    let name = mark.strip_prefix(COMMITS).and_then(|mark| mark.strip_prefix('/')).filter(|name| !name.contains('/'));
-    match name.map(TimestampedName::parse) {
-        Some(Ok(Some(times))) if times.form == NameForm::Three && times.t1 == times.t2 => Ok(()),
-        _ => Err(names_nothing(mark)),
-    }
-}
-
-fn names_nothing(mark: &str) -> Error {
-    Error::damaged(format!("{mark:?} is no commit"))
+/// Whether a fragment was written, by its name, so short a while ago that it may not be committed yet.
+fn is_recent(path: &str) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+    let times = TimestampedName::parse(path).ok().flatten();
+    times.is_some_and(|times| times.t2.abs_diff(now) < MOST_TO_COMMIT_MS)
 }

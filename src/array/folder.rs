@@ -91,6 +91,12 @@ impl ArrayFolder {
         let path = listing.root().clone();
         let directory = Directory::read_listed(&*context.storage, listing).in_array(path)?;
         directory.warnings().iter().for_each(|warning| log::warn!("{warning}"));
+        for fragment in directory.uncommitted() {
+            log::info!(
+                "{}: the fragment {fragment} is not shown yet, as its writer has not committed it",
+                directory.root
+            );
+        }
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
         Ok(ArrayFolder {

@@ -3,6 +3,7 @@
 mod bitsort;
 mod bounds;
 mod chunk_walk;
+mod commit_lists;
 mod context;
 pub mod dense;
 pub mod directory;

@@ -13,6 +13,8 @@ use std::{fs, io};
 
 use rustix::process::Pid;
 
+use crate::threads;
+
 /// Whether a thread, by the number that the kernel gives it, is one of this process.
 pub fn is_own_thread(thread: u32) -> bool {
     let Ok(thread) = libc::pid_t::try_from(thread) else { return false };
@@ -34,7 +36,12 @@ pub enum Process {
 /// # Errors
 /// Where the system refuses; where this process has other threads, whose locks nobody would open in the copy.
 pub fn fork() -> io::Result<Process> {
-    if fs::read_dir("/proc/self/task")?.count() != 1 {
+    let has_others = match fs::read_dir("/proc/self/task") {
+        Ok(threads) => threads.count() != 1,
+        // Without /proc only those are known that this program has started, which are all that there are.
+        Err(_) => threads::are_started(),
+    };
+    if has_others {
         return Err(io::Error::other("this one has threads already"));
     }
     // SAFETY: no other thread is there to hold a lock or to change memory while it is copied.

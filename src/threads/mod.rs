@@ -26,6 +26,14 @@ const ADDRESSES: u64 = 3 << 20;
 /// Those that decode, beside whoever asks for something.
 static TEAM: Team = Team::new();
 
+/// Whether this process may have other threads by now.
+static ARE_STARTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a thread was started, or should have been, since the process began.
+pub fn are_started() -> bool {
+    ARE_STARTED.load(Ordering::SeqCst)
+}
+
 /// Starts a thread.
 ///
 /// # Errors
@@ -38,8 +46,9 @@ pub fn start<T: Send + 'static>(
     Builder::new().name(name.into()).spawn(work)
 }
 
-/// Whether a limit of address space leaves room for another thread.
+/// Whether a limit of address space leaves room for another thread. To be asked before one is started.
 fn has_room() -> io::Result<()> {
+    ARE_STARTED.store(true, Ordering::SeqCst);
     match address_space::left() {
         Some(left) if left < ADDRESSES => Err(io::ErrorKind::OutOfMemory.into()),
         _ => Ok(()),
