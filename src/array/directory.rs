@@ -6,11 +6,11 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use super::commit_lists::{Commit, CommitTexts, Consolidated, FragmentFolders, commits_of};
 use super::listing::FolderListing;
-use super::window::TimeWindow;
+use super::window::{TimeWindow, now};
 use crate::error::{Error, Locate, Place, Result};
 use crate::format::commit::{fragment_of_mark, parse_vacuum};
 use crate::format::folder::{
@@ -481,7 +481,6 @@ fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool 
 
 /// Whether a fragment was written, by its name, so short a while ago that it may not be committed yet.
 fn is_recent(path: &str) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
     let times = TimestampedName::parse(path).ok().flatten();
-    times.is_some_and(|times| times.t2.abs_diff(now) < MOST_TO_COMMIT_MS)
+    times.is_some_and(|times| times.t2.abs_diff(now()) < MOST_TO_COMMIT_MS)
 }

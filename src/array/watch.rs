@@ -7,13 +7,12 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::context::Context;
 use super::group::Group;
 use super::listing::FolderListing;
 use super::object::ObjectKind;
-use super::window::TimeWindow;
+use super::window::{TimeWindow, now};
 use crate::error::{Error, Result};
 use crate::format::folder::{COMMITS, GROUP_DETAILS, LABELS, METADATA, SCHEMAS};
 use crate::format::name::TimestampedName;
@@ -118,7 +117,7 @@ impl Watch {
 
 impl Fingerprint {
     fn read(context: &Arc<Context>, folder: &StoreKey) -> Result<Self> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, |since| since.as_millis() as u64);
+        let now = now();
         let mut names = Names { hasher: DefaultHasher::new(), now };
         let kind = names.add_object(context, folder, 1)?;
         if kind == Some(ObjectKind::Group) {

@@ -5,7 +5,6 @@ use std::fmt::Display;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::array::array_folder;
 use super::group::GroupFolder;
@@ -13,6 +12,7 @@ use super::node::Folder;
 use super::options::OpenOptions;
 use super::percent;
 use crate::array::listing::FolderListing;
+use crate::array::window::now;
 use crate::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
 use crate::error::{Error, Locate, Result};
 use crate::filter::Key;
@@ -211,8 +211,7 @@ fn context(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Arc<Conte
 
 /// From the options' start to their end, which is now if they do not say.
 pub(super) fn window(options: &OpenOptions) -> TimeWindow {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, |since| since.as_millis() as u64);
-    TimeWindow { start: options.from.unwrap_or(0), end: options.at.unwrap_or(now) }
+    TimeWindow { start: options.from.unwrap_or(0), end: options.at.unwrap_or_else(now) }
 }
 
 /// What a folder is and what is in it, or why it is nothing that can be opened.

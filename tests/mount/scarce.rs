@@ -82,7 +82,25 @@ fn dense_arrays_need_no_folder_for_temporary_files() {
     assert!(output.status.success(), "{}", errors(&output));
 }
 
-/// Rows of a sparse array that do not fit in memory go to a temporary file.
+#[test]
+fn a_mount_in_the_background_needs_no_proc() {
+    let _watchdog = Watchdog::start("a_mount_in_the_background_needs_no_proc");
+    if !can_take_things_away() {
+        return;
+    }
+    let script = r#"
+        umount -l /proc
+        test ! -e /proc/self
+        "$TILEFS" mount "$ARRAY" "$PLACE/mnt"
+        cmp "$PLACE/values" "$PLACE/mnt/temp.f32"
+        umount "$PLACE/mnt"
+    "#;
+    let place = Place::new();
+    let output = run(&place, script);
+    assert!(output.status.success(), "{}", errors(&output));
+}
+
+/// Rows of a sparse array that do not fit in memory go to a temporary file, for which there may be no room.
 #[test]
 fn rows_that_find_no_folder_for_temporary_files_are_an_error_that_names_it() {
     let _watchdog = Watchdog::start("rows_that_find_no_folder_for_temporary_files_are_an_error_that_names_it");
@@ -93,21 +111,29 @@ fn rows_that_find_no_folder_for_temporary_files_are_an_error_that_names_it() {
     let sparse = object("sparse/overlap").place;
     let whole = tilefs(&["cat".as_ref(), sparse.as_os_str(), "by-row/text/cells.tsv".as_ref()]).stdout;
     fs::write(place.beside().join("rows"), &whole).unwrap();
-    let script = format!(
-        r#"
-        mount -t tmpfs -o ro none /var/tmp
+    for disk in ["mount -t tmpfs -o ro none /var/tmp", FULL_DISK] {
+        let script = format!(
+            r#"
+        {disk}
         export TMPDIR=/var/tmp
         "$TILEFS" cat '{}' by-row/text/cells.tsv --cache-size 4K > "$PLACE/read" 2> "$PLACE/said" || test -s "$PLACE/said"
         test -s "$PLACE/said" || cmp "$PLACE/rows" "$PLACE/read"
         cat "$PLACE/said"
         "#,
-        sparse.display()
-    );
-    let output = run(&place, &script);
-    assert!(output.status.success(), "{}", errors(&output));
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.is_empty() || (said.lines().count() == 1 && said.contains("/var/tmp")), "{said}");
+            sparse.display()
+        );
+        let output = run(&place, &script);
+        assert!(output.status.success(), "{}", errors(&output));
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.is_empty() || (said.lines().count() == 1 && said.contains("/var/tmp")), "{said}");
+    }
 }
+
+/// A disk on which files can be made and nothing can be written.
+const FULL_DISK: &str = "
+    mount -t tmpfs -o size=4k none /var/tmp
+    ! head -c 8192 /dev/zero > /var/tmp/full 2>/dev/null
+";
 
 #[test]
 fn a_full_disk_for_the_log_costs_no_reader_anything() {
