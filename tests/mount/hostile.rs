@@ -398,7 +398,7 @@ fn links_out_of_an_array_are_refused_for_others() {
 fn members_out_of_a_group_are_refused_for_others() {
     let _watchdog = Watchdog::start("members_out_of_a_group_are_refused_for_others");
     if !can_mount() || !is_root() {
-        return skipped("members are refused for root");
+        return skipped(Need::Root, "members are refused for root");
     }
     for options in [&[][..], &["--allow-other"], &["--follow-links"]] {
         let place = Place::new();
