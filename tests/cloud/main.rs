@@ -5,6 +5,7 @@
 mod cached;
 mod corpus;
 mod failing;
+mod hostile;
 mod http;
 mod identities;
 mod live;

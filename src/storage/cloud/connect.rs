@@ -1,6 +1,5 @@
 //! From the name of a bucket and the settings to a client of it: where it is, and who asks.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +8,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::list::PaginatedListStore;
-use object_store::{
-    BackoffConfig, Certificate, ClientOptions, HeaderMap, HeaderValue, ObjectStore, RetryConfig,
-    StaticCredentialProvider,
-};
+use object_store::{BackoffConfig, HeaderMap, HeaderValue, ObjectStore, RetryConfig, StaticCredentialProvider};
 use serde_json::Value;
 
 use super::super::secret::{read_private, warn_if_open};
@@ -21,18 +17,10 @@ use super::credentials::is_sendable;
 use super::environment::{configured, file, variable};
 use super::profile::Profile;
 use super::traffic::{CountingConnector, Traffic};
+use super::transport::Transport;
 use crate::error::{Error, Result};
 use crate::storage::settings::{CloudOptions, Settings};
 use crate::storage::uri::{BucketName, Provider, is_name};
-
-/// How long to wait for a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// How long nothing may arrive before a request is given up and made again; never more than a part of the whole time.
-const STALL_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// So many stalled attempts fit into the time that a request may take.
-const STALLS: u32 = 4;
 
 /// Where the command line of Google leaves what it was told of the user, in the home folder.
 const OF_GCLOUD: &str = ".config/gcloud/application_default_credentials.json";
@@ -128,21 +116,19 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
     if !is_name(&region) {
         return Err(Error::usage(format!("the region of {bucket} has characters that no region has")));
     }
-    let mut client = client_options(
+    let mut transport = Transport::new(
         options.io_timeout,
         [settings.number("vfs.s3.connect_timeout_ms"), settings.number("vfs.s3.request_timeout_ms")],
     );
     let ca_file = settings.text("vfs.s3.ca_file").map(str::to_owned).or_else(|| variable("AWS_CA_BUNDLE"));
     if let Some(file) = ca_file {
-        client = with_certificates(client, Path::new(&file))?;
+        transport = transport.with_certificates(Path::new(&file))?;
     }
     if settings.flag("vfs.s3.verify_ssl") == Some(false) {
         log::warn!("vfs.s3.verify_ssl is false: anybody on the way can read and change what is read");
-        client = client.with_allow_invalid_certificates(true);
+        transport = transport.with_invalid_certificates();
     }
-    if let Some(proxy) = proxy(settings) {
-        client = client.with_proxy_url(proxy);
-    }
+    transport = transport.through(proxy(settings));
     let endpoint = settings
         .text("vfs.s3.endpoint_override")
         .map(|endpoint| with_scheme(endpoint, settings.text("vfs.s3.scheme").unwrap_or("https")))
@@ -153,7 +139,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
     let virtual_addressing = settings.flag("vfs.s3.use_virtual_addressing");
     builder = match &endpoint {
         Some(endpoint) => {
-            client = client.with_allow_http(endpoint.starts_with("http://"));
+            transport = transport.to(endpoint);
             let is_virtual = virtual_addressing == Some(true);
             let endpoint = match (is_virtual, endpoint.split_once("://")) {
                 (true, Some((scheme, host))) => format!("{scheme}://{}.{host}", bucket.bucket),
@@ -189,8 +175,8 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
     let builder = builder
         .with_region(&region)
         .with_retry(no_retries())
-        .with_client_options(client)
-        .with_http_connector(CountingConnector(traffic.clone()));
+        .with_client_options(transport.options())
+        .with_http_connector(CountingConnector { transport, traffic: traffic.clone() });
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
     Ok(Connection { client: Arc::new(client), region: Some((region, is_said)), endpoint: endpoint.unwrap_or_default() })
 }
@@ -203,13 +189,13 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
     }
     builder = configured(builder, "GOOGLE_", |builder, key, value| builder.with_config(key, value));
     builder = builder.with_bucket_name(&bucket.bucket);
-    let mut client = client_options(options.io_timeout, [None, settings.number("vfs.gcs.request_timeout_ms")]);
+    let mut transport = Transport::new(options.io_timeout, [None, settings.number("vfs.gcs.request_timeout_ms")]);
     let emulator = variable("CLOUD_STORAGE_EMULATOR_ENDPOINT").or_else(|| variable("STORAGE_EMULATOR_HOST"));
     let endpoint = settings.text("vfs.gcs.endpoint").map(|endpoint| with_scheme(endpoint, "https"));
     // An emulator knows nobody.
     let is_emulator = endpoint.is_none() && emulator.is_some();
     if let Some(endpoint) = endpoint.or(emulator.map(|host| with_scheme(&host, "http"))) {
-        client = client.with_allow_http(endpoint.starts_with("http://"));
+        transport = transport.to(&endpoint);
         builder = builder.with_base_url(endpoint.trim_end_matches('/'));
     }
     if let Some(project) = settings.text("vfs.gcs.project_id") {
@@ -218,7 +204,7 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
         let mut headers = HeaderMap::new();
         // Who pays, where the bucket says that the requester does.
         headers.insert("x-goog-user-project", value);
-        client = client.with_default_headers(headers);
+        transport = transport.with_headers(headers);
     }
     if let Some(key) = settings.text("vfs.gcs.service_account_key") {
         check_key(key, "vfs.gcs.service_account_key")?;
@@ -233,8 +219,8 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
     check_address(builder.get_config_value(&GoogleConfigKey::BaseUrl), GoogleConfigKey::BaseUrl.as_ref())?;
     let builder = builder
         .with_retry(no_retries())
-        .with_client_options(client)
-        .with_http_connector(CountingConnector(traffic.clone()));
+        .with_client_options(transport.options())
+        .with_http_connector(CountingConnector { transport, traffic: traffic.clone() });
     let endpoint = builder.get_config_value(&GoogleConfigKey::BaseUrl).unwrap_or_default();
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
     Ok(Connection { client: Arc::new(client), region: None, endpoint })
@@ -311,9 +297,9 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
         return Err(Error::usage(format!("the account of {bucket} has characters that no account has")));
     }
     builder = builder.with_account(&account);
-    let mut client = client_options(options.io_timeout, [None, None]);
+    let mut transport = Transport::new(options.io_timeout, [None, None]);
     if let Some(endpoint) = endpoint {
-        client = client.with_allow_http(endpoint.starts_with("http://"));
+        transport = transport.to(&endpoint);
         builder = builder.with_endpoint(endpoint.trim_end_matches('/').to_owned());
     }
     let key = settings.text("vfs.azure.storage_account_key").map(str::to_owned);
@@ -341,38 +327,16 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
     }
     let builder = builder
         .with_retry(no_retries())
-        .with_client_options(client)
-        .with_http_connector(CountingConnector(traffic.clone()));
+        .with_client_options(transport.options())
+        .with_http_connector(CountingConnector { transport, traffic: traffic.clone() });
     let endpoint = builder.get_config_value(&AzureConfigKey::Endpoint).unwrap_or_default();
     let client = builder.build().map_err(|error| refused(bucket, &error))?;
     Ok(Connection { client: Arc::new(client), region: None, endpoint: format!("{endpoint} {account}") })
 }
 
-/// What all clients have. Times are in milliseconds, for connecting and without a byte, where settings say so.
-fn client_options(io_timeout: Duration, [connecting, stalled]: [Option<u64>; 2]) -> ClientOptions {
-    let most = io_timeout / STALLS;
-    let time = |said: Option<u64>, usual: Duration| said.map_or(usual.min(most), Duration::from_millis);
-    ClientOptions::new()
-        .with_user_agent(HeaderValue::from_static(concat!("tilefs/", env!("CARGO_PKG_VERSION"))))
-        // A large answer may take long, as long as it goes on.
-        .with_timeout_disabled()
-        .with_connect_timeout(time(connecting, CONNECT_TIMEOUT))
-        .with_read_timeout(time(stalled, STALL_TIMEOUT))
-}
-
 /// Requests are made again by us: within a time, counted, and told of.
 fn no_retries() -> RetryConfig {
     RetryConfig { backoff: BackoffConfig::default(), max_retries: 0, retry_timeout: Duration::ZERO }
-}
-
-fn with_certificates(client: ClientOptions, file: &Path) -> Result<ClientOptions> {
-    let failed = |reason: String| Error::usage(format!("the certificates in {}: {reason}", file.display()));
-    let text = fs::read(file).map_err(|error| failed(error.to_string()))?;
-    let certificates = Certificate::from_pem_bundle(&text).map_err(|error| failed(error.to_string()))?;
-    if certificates.is_empty() {
-        return Err(failed("there is none, in the form of PEM".to_owned()));
-    }
-    Ok(certificates.into_iter().fold(client, ClientOptions::with_root_certificate))
 }
 
 /// The proxy that the settings say.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::address;
 use super::connect::escaped;
 use super::environment::variable;
+use super::transport;
 use crate::storage::uri::is_name;
 
 /// Credentials that expire so soon are fetched anew.
@@ -18,6 +19,9 @@ const LEAST_LIFE: TimeDelta = TimeDelta::minutes(5);
 
 /// How long those who give credentials may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How much of an answer is read: credentials take some kilobytes.
+const MOST_ANSWER: usize = 256 << 10;
 
 /// What a session is called, in the records of who did what.
 const SESSION: &str = "tilefs";
@@ -66,7 +70,22 @@ pub fn is_sendable(text: &str) -> bool {
 
 /// A client for those who give credentials.
 pub fn client() -> reqwest::Result<reqwest::Client> {
-    reqwest::Client::builder().timeout(TIMEOUT).build()
+    transport::faithful(reqwest::Client::builder()).timeout(TIMEOUT).build()
+}
+
+/// The text of an answer with credentials; of one that is too long for that, only the beginning.
+///
+/// # Errors
+/// Where the connection breaks, or takes too long.
+pub async fn body(mut answer: reqwest::Response) -> reqwest::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(part) = answer.chunk().await? {
+        bytes.extend_from_slice(&part[..part.len().min(MOST_ANSWER - bytes.len())]);
+        if bytes.len() == MOST_ANSWER {
+            break;
+        }
+    }
+    Ok(bytes)
 }
 
 /// A role to take.
@@ -99,7 +118,8 @@ impl Role<'_> {
         let failed = |error: reqwest::Error| format!("the token service: {}", error.without_url());
         let asked = client().map_err(failed)?.get(url).headers(request.headers().clone()).send();
         let answer = asked.await.map_err(failed)?;
-        let (status, text) = (answer.status(), answer.text().await.map_err(failed)?);
+        let status = answer.status();
+        let text = String::from_utf8_lossy(&body(answer).await.map_err(failed)?).into_owned();
         if !status.is_success() {
             let code = field(&text, "Code").map_or(String::new(), |code| format!(" {code}"));
             return Err(format!("the token service does not give the role {} ({}{code})", self.name, status.as_u16()));

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -22,11 +23,14 @@ mod credentials;
 mod disk_cache;
 mod environment;
 mod failure;
+mod page;
 mod pins;
+mod process;
 mod profile;
 mod runtime;
 mod scatter;
 mod traffic;
+mod transport;
 mod window;
 
 use super::ranges::{Coalescing, ReadRange, coalesce, split};
@@ -70,6 +74,19 @@ const ATTEMPTS_TO_SIGN: u32 = 2;
 /// Objects that are listed at once; stores give no more in one answer.
 const LISTED_AT_ONCE: usize = 1000;
 
+/// A folder that takes more answers to list has more than ten million objects, or a store that never ends.
+const MOST_PAGES: usize = 20_000;
+
+/// So many answers of a listing may follow each other without a name that is new. Stores send empty ones while they pass
+/// over deleted objects.
+const MOST_PAGES_WITHOUT_NAMES: usize = 200;
+
+/// The bytes of all names of a folder.
+const MOST_NAMES: usize = 1 << 30;
+
+/// A listing may take so many times as long as one request.
+const REQUESTS_OF_LISTING: u32 = 20;
+
 /// Object stores, by the URIs of their objects. An object that was listed, or read from, stays the one that it was then:
 /// where it is replaced, reading it is an error.
 ///
@@ -81,13 +98,15 @@ pub struct ObjectStorage {
     traffic: Arc<Traffic>,
     buckets: Mutex<HashMap<BucketName, Arc<Bucket>>>,
     pins: Pins,
-    window: Window,
+    /// To each bucket.
+    most_requests: usize,
     disk_cache: Option<DiskCache>,
 }
 
-/// A bucket that is asked.
+/// A bucket that is asked. Requests to one are no part of another's window, so that a slow one delays no other.
 struct Bucket {
     name: BucketName,
+    window: Window,
     connection: RwLock<Option<Arc<Connection>>>,
     has_answered: AtomicBool,
 }
@@ -135,7 +154,7 @@ impl ObjectStorage {
             traffic: Arc::default(),
             buckets: Mutex::default(),
             pins: Pins::default(),
-            window: Window::new(most),
+            most_requests: most,
             disk_cache,
             options,
         })
@@ -148,8 +167,13 @@ impl ObjectStorage {
             uri::take_apart(&canonical).ok_or_else(|| Error::missing("no bucket has such a name").in_file(key))?;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(name).or_insert_with_key(|name| {
-            let (name, connection, has_answered) = (name.clone(), RwLock::default(), AtomicBool::new(false));
-            Arc::new(Bucket { name, connection, has_answered })
+            let window = Window::new(self.most_requests);
+            Arc::new(Bucket {
+                name: name.clone(),
+                window,
+                connection: RwLock::default(),
+                has_answered: AtomicBool::new(false),
+            })
         });
         Ok(Place { key: key.clone(), bucket: bucket.clone(), path: path.to_owned() })
     }
@@ -187,7 +211,7 @@ impl ObjectStorage {
             attempts += 1;
             let connection = self.connection(bucket).in_file(&place.key)?;
             let answer = Attempt::default();
-            let under_way = self.window.enter().await;
+            let under_way = bucket.window.enter().await;
             // Its own time: not that of those before it.
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.options.io_timeout);
             let outcome = timeout_at(deadline.into(), attempt(&*connection.client, answer.clone())).await;
@@ -262,7 +286,7 @@ impl ObjectStorage {
         let page = self.ask(place, &"listing", async |client, answer| {
             self.traffic.add_listing();
             let mut extensions = Extensions::new();
-            extensions.insert(answer);
+            extensions.insert(answer.of_listing());
             let options = PaginatedListOptions {
                 delimiter: (!into_folders).then(|| "/".into()),
                 max_keys: Some(LISTED_AT_ONCE),
@@ -331,6 +355,10 @@ impl ObjectStorage {
             while let Some(bytes) = body.try_next().await? {
                 self.traffic.add_bytes(bytes.len() as u64);
                 into.put(&bytes);
+                // An answer may be longer than what was asked for.
+                if into.at() >= end {
+                    break;
+                }
             }
             match into.at() {
                 at if at >= end => Ok(()),
@@ -432,17 +460,25 @@ impl Storage for ObjectStorage {
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
         let place = self.place(folder)?;
         let mut names: BTreeMap<String, ListedKind> = BTreeMap::new();
+        let mut progress = Progress::new(self.options.io_timeout * REQUESTS_OF_LISTING);
         let mut token = None;
         loop {
-            let (objects, folders, next) = self.io.wait(self.list_page(&place, false, token))?;
+            let (objects, folders, next) = self.io.wait(self.list_page(&place, false, token.clone()))?;
+            let before = names.len();
+            let listed = objects.iter().map(|object| &object.path).chain(&folders);
+            let bytes: usize = listed.map(String::len).sum();
             for object in objects {
                 names.entry(object.path).or_insert(ListedKind::Object { length: Some(object.length) });
             }
             names.extend(folders.into_iter().map(|name| (name, ListedKind::Folder)));
-            match next {
-                Some(next) => token = Some(next),
-                None => break,
+            let Some(next) = next else { break };
+            let refused =
+                |reason: String| Error::io(io::Error::new(io::ErrorKind::InvalidData, reason)).in_file(folder);
+            if token.as_ref() == Some(&next) {
+                return Err(refused("the store repeats an answer of the listing".to_owned()));
             }
+            progress.add(names.len() - before, bytes).map_err(refused)?;
+            token = Some(next);
         }
         Ok(names.into_iter().map(|(name, kind)| Listed { name, kind }).collect())
     }
@@ -516,7 +552,7 @@ impl Storage for ObjectStorage {
     }
 
     fn requests_at_once(&self, _: &StoreKey) -> usize {
-        self.window.most()
+        self.most_requests
     }
 
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
@@ -525,6 +561,41 @@ impl Storage for ObjectStorage {
 
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         uri::canonical(key)
+    }
+}
+
+/// How far a listing of many answers has come, which must end.
+struct Progress {
+    deadline: Instant,
+    pages: usize,
+    without_names: usize,
+    bytes: usize,
+}
+
+impl Progress {
+    fn new(limit: Duration) -> Self {
+        Progress { deadline: Instant::now() + limit, pages: 0, without_names: 0, bytes: 0 }
+    }
+
+    /// Counts an answer behind which there is another, with so many new names and bytes of names. An error says why the
+    /// listing ends here.
+    fn add(&mut self, new: usize, bytes: usize) -> std::result::Result<(), String> {
+        self.pages += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.without_names = if new == 0 { self.without_names + 1 } else { 0 };
+        if self.without_names > MOST_PAGES_WITHOUT_NAMES {
+            return Err(format!(
+                "{} answers of the listing brought no new name, and there is no end",
+                self.without_names
+            ));
+        }
+        if self.pages >= MOST_PAGES || self.bytes > MOST_NAMES {
+            return Err(format!("the listing has no end after {} answers and {} bytes", self.pages, self.bytes));
+        }
+        if Instant::now() >= self.deadline {
+            return Err(format!("the listing took too long: {} answers, and there is no end", self.pages));
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,6 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::process::Command;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,6 +18,7 @@ use super::super::secret::{read_private, warn_if_open};
 use super::connect::{USUAL_REGION, escaped};
 use super::credentials::{self, Credentials, Role};
 use super::environment::{file, variable};
+use super::process;
 use crate::error::{Error, Result};
 
 /// A file of profiles has some kilobytes; more than this is something else.
@@ -179,7 +179,7 @@ impl Profile {
                     .ok_or(format!("the keys of the AWS profile {} have characters that no key has", self.name));
             }
             if let Some(command) = self.text("credential_process") {
-                return of_process(&command);
+                return of_process(&command).await;
             }
             self.sign_on().await
         })
@@ -231,9 +231,8 @@ impl CredentialProvider for Renewed {
 }
 
 /// Runs the command of a profile, which prints credentials as JSON.
-fn of_process(command: &str) -> std::result::Result<Credentials, String> {
-    let output = Command::new("/bin/sh").arg("-c").arg(command).output();
-    let output = output.map_err(|error| format!("credential_process cannot be run: {error}"))?;
+async fn of_process(command: &str) -> std::result::Result<Credentials, String> {
+    let output = process::run(command).await.map_err(|reason| format!("credential_process: {reason}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let line = said.lines().last().unwrap_or_default();
@@ -278,7 +277,7 @@ async fn of_single_sign_on(
     let client = credentials::client().map_err(failed)?;
     let response = client.get(url).header("x-amz-sso_bearer_token", token).send().await.map_err(failed)?;
     let status = response.status();
-    let body = response.bytes().await.map_err(failed)?;
+    let body = credentials::body(response).await.map_err(failed)?;
     if !status.is_success() {
         return Err(format!(
             "the portal of the single sign-on refuses the role {role} of the account {account} ({}); run `aws sso \
@@ -376,6 +375,8 @@ mod tests {
     #[test]
     fn commands_give_credentials() {
         let json = r#"{"Version":1,"AccessKeyId":"AKID","SecretAccessKey":"hunter2","SessionToken":"t","Expiration":"2024-01-31T12:00:00Z"}"#;
+        let io = super::super::runtime::IoThread::start().unwrap();
+        let of_process = |command: &str| io.wait(async { Ok(of_process(command).await) }).unwrap();
         let got = of_process(&format!("echo '{json}'")).unwrap_or_else(|reason| panic!("{reason}"));
         assert_eq!((got.credential.key_id.as_str(), got.credential.token.as_deref()), ("AKID", Some("t")));
         assert_eq!(got.expires.unwrap().timestamp(), 1_706_702_400);

@@ -8,11 +8,20 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService, ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
 
-/// How much of the text of an error is looked at.
-const MOST_ERROR_TEXT: usize = 64 << 10;
+use super::page;
+use super::transport::{Transport, first_bytes, whole};
+
+/// How much of the text of an error is read.
+const MOST_ERROR_TEXT: usize = 4 << 10;
+
+/// How long one answer of a listing may be: it has a thousand names of up to 1 KiB, each character of which may be escaped.
+const MOST_LISTING: usize = 16 << 20;
+
+/// How long an answer with credentials may be.
+const MOST_CREDENTIALS: usize = 256 << 10;
 
 /// The part of a new measurement in the mean of the latencies: one in so many.
 const LATENCY_MEMORY: u64 = 8;
@@ -83,7 +92,10 @@ impl fmt::Display for Traffic {
 
 /// What became of one attempt at one request: goes with it as an extension, and comes back filled in.
 #[derive(Debug, Clone, Default)]
-pub struct Attempt(Arc<Mutex<Answer>>);
+pub struct Attempt {
+    answer: Arc<Mutex<Answer>>,
+    is_listing: bool,
+}
 
 /// What a server said.
 #[derive(Debug, Clone, Default)]
@@ -99,23 +111,31 @@ pub struct Answer {
 }
 
 impl Attempt {
+    /// The same attempt, whose answer is a page of a listing.
+    pub fn of_listing(self) -> Self {
+        Attempt { is_listing: true, ..self }
+    }
+
     pub fn answer(&self) -> Answer {
         self.lock().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Answer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Makes connections whose requests are counted.
 #[derive(Debug)]
-pub struct CountingConnector(pub Arc<Traffic>);
+pub struct CountingConnector {
+    pub transport: Transport,
+    pub traffic: Arc<Traffic>,
+}
 
 impl HttpConnector for CountingConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let inner = ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(CountingService { inner, traffic: self.0.clone() }))
+        let inner = self.transport.client(options)?;
+        Ok(HttpClient::new(CountingService { inner, traffic: self.traffic.clone() }))
     }
 }
 
@@ -130,7 +150,8 @@ impl HttpService for CountingService {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let Some(attempt) = request.extensions().get::<Attempt>().cloned() else {
             // For credentials.
-            return self.inner.execute(request).await;
+            let (parts, body) = self.inner.execute(request).await?.into_parts();
+            return Ok(HttpResponse::from_parts(parts, body_of(whole(body, MOST_CREDENTIALS).await?)));
         };
         attempt.lock().was_sent = true;
         self.traffic.requests.fetch_add(1, Ordering::Relaxed);
@@ -145,19 +166,27 @@ impl HttpService for CountingService {
             answer.region = header("x-amz-bucket-region");
             answer.code = header("x-ms-error-code");
         }
-        if status.is_success() {
+        if status.is_success() && !attempt.is_listing {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
-        let body = body.bytes().await?;
-        let text = String::from_utf8_lossy(&body[..body.len().min(MOST_ERROR_TEXT)]);
+        if status.is_success() {
+            let body = page::without_unnameable(whole(body, MOST_LISTING).await?);
+            return Ok(HttpResponse::from_parts(parts, body_of(body)));
+        }
+        let (body, _) = first_bytes(body, MOST_ERROR_TEXT).await?;
+        let text = String::from_utf8_lossy(&body);
         {
             let mut answer = attempt.lock();
             answer.code = answer.code.take().or_else(|| element(&text, "Code"));
             answer.region = answer.region.take().or_else(|| element(&text, "Region"));
         }
-        Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(body)))
+        Ok(HttpResponse::from_parts(parts, body_of(body)))
     }
+}
+
+fn body_of(bytes: Vec<u8>) -> HttpResponseBody {
+    HttpResponseBody::from(bytes)
 }
 
 /// The text of an element of XML that has nothing but text.

@@ -61,11 +61,6 @@ impl Window {
         Window { permits: Semaphore::new(size), state: Mutex::new(state), most }
     }
 
-    /// The most that it may grow to.
-    pub fn most(&self) -> usize {
-        self.most
-    }
-
     /// Waits until another request may be made.
     pub async fn enter(&self) -> UnderWay<'_> {
         // It is never closed; without a permit a request would only not be counted.

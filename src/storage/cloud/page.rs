@@ -1,0 +1,125 @@
+//! One answer of a listing, before it is parsed.
+//!
+//! A bucket may hold objects whose keys the client of object stores does not take: `d/x//y`, `d/x/../y`, or keys with
+//! control characters. One such key would fail the whole answer. TileDB writes none, so they are left out, whatever else
+//! is in the bucket.
+
+use std::borrow::Cow;
+
+use object_store::path::Path;
+
+/// The elements of S3, Google and Azure that hold a key, and the element within that is the key.
+const ELEMENTS: [(&str, &str); 4] =
+    [("Contents", "Key"), ("CommonPrefixes", "Prefix"), ("Blob", "Name"), ("BlobPrefix", "Name")];
+
+/// The answer without the objects and folders whose keys cannot be asked for. Anything else passes unchanged.
+pub fn without_unnameable(answer: Vec<u8>) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(&answer) else { return answer };
+    let mut unnameable: Vec<(usize, usize)> = Vec::new();
+    for (element, key) in ELEMENTS {
+        let (open, close) = (format!("<{element}>"), format!("</{element}>"));
+        let mut from = 0;
+        while let Some(start) = text[from..].find(&open).map(|at| from + at) {
+            let Some(end) = text[start..].find(&close).map(|at| start + at + close.len()) else { break };
+            if key_of(&text[start..end], key).is_some_and(|key| Path::parse(&*key).is_err()) {
+                unnameable.push((start, end));
+            }
+            from = end;
+        }
+    }
+    if unnameable.is_empty() {
+        return answer;
+    }
+    log::debug!("{} objects with keys that cannot be asked for are left out of a listing", unnameable.len());
+    unnameable.sort_unstable();
+    let mut kept = Vec::with_capacity(answer.len());
+    let mut from = 0;
+    for (start, end) in unnameable {
+        kept.extend_from_slice(&answer[from.min(start)..start]);
+        from = end;
+    }
+    kept.extend_from_slice(&answer[from..]);
+    kept
+}
+
+/// The key in the text of an element.
+fn key_of<'a>(element: &'a str, name: &str) -> Option<Cow<'a, str>> {
+    let (_, rest) = element.split_once(&format!("<{name}"))?;
+    // Azure marks a name that is no XML text by an attribute, and percent-encodes it.
+    let (_, rest) = rest.split_once('>')?;
+    let (key, _) = rest.split_once('<')?;
+    Some(unescaped(key))
+}
+
+/// The text that XML writes with references to characters.
+fn unescaped(text: &str) -> Cow<'_, str> {
+    let mut parts = text.split('&');
+    let first = parts.next().unwrap_or_default();
+    if first.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = first.to_owned();
+    for part in parts {
+        let (reference, rest) = part.split_once(';').unwrap_or(("", part));
+        let number = |digits: &str, radix| u32::from_str_radix(digits, radix).ok().and_then(char::from_u32);
+        let character = match reference.strip_prefix('#') {
+            Some(digits) => digits.strip_prefix(['x', 'X']).map_or_else(|| number(digits, 10), |hex| number(hex, 16)),
+            None => match reference {
+                "amp" => Some('&'),
+                "lt" => Some('<'),
+                "gt" => Some('>'),
+                "quot" => Some('"'),
+                "apos" => Some('\''),
+                _ => None,
+            },
+        };
+        plain.extend(character);
+        plain.push_str(rest);
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(keys: &[&str]) -> String {
+        let objects = keys.iter().map(|key| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>"));
+        format!("<ListBucketResult><Name>b</Name>{}</ListBucketResult>", objects.collect::<String>())
+    }
+
+    fn left(text: &str) -> String {
+        String::from_utf8(without_unnameable(text.as_bytes().to_vec())).unwrap()
+    }
+
+    #[test]
+    fn keys_that_cannot_be_asked_for_are_left_out() {
+        let odd = ["d/x//y", "d/x/../y", "d/./y", "d/tab&#9;", "d/&#x1;", "d/..", "d/bell\u{7}"];
+        let plain = ["d/__schema/__1_1_0", "d/a &amp; b", "d/&lt;c&gt;", "d/ä"];
+        for odd in odd {
+            assert_eq!(left(&listing(&[plain[0], odd, plain[1]])), listing(&plain[..2]), "{odd}");
+        }
+        assert_eq!(left(&listing(&odd)), listing(&[]));
+        assert_eq!(left(&listing(&plain)), listing(&plain));
+    }
+
+    #[test]
+    fn folders_and_azure_s_names_are_looked_at_too() {
+        let text = "<CommonPrefixes><Prefix>d//</Prefix></CommonPrefixes><CommonPrefixes><Prefix>d/e/</Prefix>\
+                    </CommonPrefixes>";
+        assert_eq!(left(text), "<CommonPrefixes><Prefix>d/e/</Prefix></CommonPrefixes>");
+        let text = "<Blobs><Blob><Name>a//b</Name></Blob><BlobPrefix><Name>a/../</Name></BlobPrefix><Blob><Name \
+                    Encoded=\"true\">a%02</Name></Blob></Blobs>";
+        assert_eq!(left(text), "<Blobs><Blob><Name Encoded=\"true\">a%02</Name></Blob></Blobs>");
+    }
+
+    #[test]
+    fn what_is_no_listing_passes_unchanged() {
+        for text in
+            ["", "<Contents>", "<Contents></Contents>", "<Contents><Key>a//b", "no XML", "<Contents><Key></Contents>"]
+        {
+            assert_eq!(left(text), text);
+        }
+        assert_eq!(without_unnameable(vec![0xff, b'<']), [0xff, b'<']);
+    }
+}

@@ -1,0 +1,256 @@
+//! Stores that never end, lead elsewhere, or hold what is none of ours: each is an error in bounded time and memory, and
+//! learns nothing that it was not to know.
+
+use std::io::{self, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::http::Message;
+use super::servers::S3;
+use super::{SECRET, fixtures, program, text, tilefs};
+
+/// A server whose every answer a test writes by hand.
+struct Hostile {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<Message>>>,
+    /// Bytes that clients took.
+    sent: Arc<AtomicU64>,
+}
+
+impl Hostile {
+    fn start(answer: impl Fn(&Message, u64, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (asked, sent) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
+        let hostile = Hostile { address, asked: Arc::clone(&asked), sent: Arc::clone(&sent) };
+        let answer = Arc::new(answer);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (answer, asked, sent) = (Arc::clone(&answer), Arc::clone(&asked), Arc::clone(&sent));
+                thread::spawn(move || {
+                    let mut requests = BufReader::new(stream.try_clone().unwrap());
+                    let mut counted = Counted { stream, sent };
+                    // A client that goes away ends its connection.
+                    while let Ok(Some(request)) = Message::read(&mut requests, true) {
+                        let number = {
+                            let mut asked = asked.lock().unwrap();
+                            asked.push(request.clone());
+                            asked.len() as u64
+                        };
+                        if answer(&request, number, &mut counted).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        hostile
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn requests(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+struct Counted {
+    stream: TcpStream,
+    sent: Arc<AtomicU64>,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.stream.write(bytes)?;
+        self.sent.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+fn send(out: &mut dyn Write, status: &str, headers: &str, body: &str) -> io::Result<()> {
+    write!(out, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
+}
+
+/// A page of a listing, behind which there may be another.
+fn page(keys: &[String], next: Option<&str>) -> String {
+    let object = |key: &String| {
+        format!(
+            "<Contents><Key>{key}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag><Size>1</Size></Contents>"
+        )
+    };
+    let next = next.map_or(String::new(), |next| {
+        format!("<IsTruncated>true</IsTruncated><NextContinuationToken>{next}</NextContinuationToken>")
+    });
+    let objects: String = keys.iter().map(object).collect();
+    format!("<?xml version=\"1.0\"?><ListBucketResult><Name>b</Name>{next}{objects}</ListBucketResult>")
+}
+
+/// Runs `tilefs info` of an array there. What it says of the failure, and the most memory that it had, in KiB.
+fn fails(hostile: &Hostile, seconds: u64, most_seconds: u64) -> (String, u64) {
+    let begin = Instant::now();
+    let mut command = program();
+    command.env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE").env("AWS_SECRET_ACCESS_KEY", SECRET);
+    command
+        .env("AWS_SESSION_TOKEN", "secrettoken")
+        .env("AWS_ENDPOINT_URL", hostile.url())
+        .env("AWS_REGION", "us-east-1");
+    let arguments = ["info", "s3://bucket/array", "--io-timeout", &seconds.to_string()];
+    let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let peak = Arc::new(AtomicU64::new(0));
+    let watched = Arc::clone(&peak);
+    let watch = thread::spawn(move || {
+        while let Ok(text) = std::fs::read_to_string(&status) {
+            let Some(line) = text.lines().find_map(|line| line.strip_prefix("VmHWM:")) else { return };
+            let kib = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+            watched.fetch_max(kib, Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    watch.join().unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(most_seconds), "it took {:?}", begin.elapsed());
+    let error = text(&output.stderr);
+    assert!(!output.status.success(), "{error}");
+    assert_eq!(error.lines().filter(|line| line.contains("tilefs: ")).count(), 1, "{error}");
+    (error, peak.load(Ordering::Relaxed))
+}
+
+/// Writes until the client has had enough.
+fn endless(out: &mut dyn Write, status: &str, part: &str) -> io::Result<()> {
+    write!(out, "HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+    loop {
+        write!(out, "{:x}\r\n{part}\r\n", part.len())?;
+    }
+}
+
+#[test]
+fn of_an_error_without_end_the_beginning_is_read() {
+    let part = "x".repeat(64 << 10);
+    let hostile = Hostile::start(move |_, _, out| endless(out, "403 Forbidden", &part));
+    let (error, peak) = fails(&hostile, 4, 10);
+    assert!(error.contains("403"), "{error}");
+    assert!(peak < 100 << 10, "{peak} KiB");
+    // What lies in the buffers of sockets is sent, too.
+    let each = hostile.sent.load(Ordering::Relaxed) / hostile.requests() as u64;
+    assert!(each < 16 << 20, "{each} bytes");
+}
+
+#[test]
+fn a_listing_without_end_is_an_error() {
+    let part = format!("<ListBucketResult>{}", "<Contents>".repeat(8 << 10));
+    let hostile = Hostile::start(move |_, _, out| endless(out, "200 OK", &part));
+    let (error, peak) = fails(&hostile, 4, 20);
+    assert!(error.contains("longer than"), "{error}");
+    assert!(peak < 200 << 10, "{peak} KiB");
+}
+
+#[test]
+fn a_listing_that_repeats_itself_or_never_ends_is_an_error() {
+    let same = Hostile::start(|_, _, out| send(out, "200 OK", "", &page(&["array/x".to_owned()], Some("again"))));
+    let (error, _) = fails(&same, 20, 15);
+    assert!(error.contains("repeats an answer"), "{error}");
+    assert!(same.requests() < 20, "{}", same.requests());
+
+    let empty = Hostile::start(|_, number, out| send(out, "200 OK", "", &page(&[], Some(&number.to_string()))));
+    let (error, _) = fails(&empty, 20, 15);
+    assert!(error.contains("no new name"), "{error}");
+
+    // Each brings a new name, and the next begins somewhat later.
+    let ever_new = Hostile::start(|_, number, out| {
+        thread::sleep(Duration::from_millis(2));
+        send(out, "200 OK", "", &page(&[format!("array/{number:09}")], Some(&number.to_string())))
+    });
+    let (error, peak) = fails(&ever_new, 1, 40);
+    assert!(error.contains("took too long") || error.contains("no end"), "{error}");
+    assert!(peak < 200 << 10, "{peak} KiB");
+}
+
+#[test]
+fn a_byte_a_second_is_no_answer() {
+    let slow = Hostile::start(|_, _, out| {
+        write!(out, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")?;
+        loop {
+            out.write_all(b" ")?;
+            thread::sleep(Duration::from_secs(1));
+        }
+    });
+    let (error, _) = fails(&slow, 3, 12);
+    assert!(error.contains("no answer in time"), "{error}");
+}
+
+#[test]
+fn no_redirect_is_followed() {
+    for status in
+        ["301 Moved Permanently", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"]
+    {
+        let elsewhere = Hostile::start(|_, _, out| send(out, "200 OK", "", &page(&[], None)));
+        let target = elsewhere.url();
+        let hostile = Hostile::start(move |request, _, out| {
+            let location = format!("Location: {target}{}\r\n", request.second());
+            send(out, status, &location, "")
+        });
+        let (error, _) = fails(&hostile, 4, 15);
+        assert_eq!(elsewhere.requests(), 0, "{status}: {:#?}", elsewhere.asked.lock().unwrap());
+        assert!(hostile.requests() > 0 && !error.contains(SECRET) && !error.contains("secrettoken"), "{error}");
+        assert!(hostile.asked.lock().unwrap().iter().all(|asked| asked.header("Referer").is_none()));
+    }
+}
+
+/// What somebody else put beside an array, or into its folder, disturbs nobody.
+#[test]
+fn objects_that_cannot_be_named_are_no_part_of_an_array() {
+    let Some(server) = S3::get() else { return };
+    server.make_bucket("odd");
+    server.put_folder(&fixtures().join("demo"), "odd/demo");
+    let expected = tilefs(&format!("http://{}", server.address()), &["cat", "s3://odd/demo", "temp.f32"]);
+    assert!(expected.status.success(), "{}", text(&expected.stderr));
+    // The server of the tests may tidy such names up itself: the listing is changed on the way.
+    let inner = server.address();
+    let changing = Hostile::start(move |request, _, out| {
+        let mut answer = request.clone().send(inner)?;
+        if request.second().contains("list-type=2") {
+            let odd = ["demo/__schema/x//y", "demo/__schema/../y", "demo/__fragments//", "demo/__commits/&#x1;.wrt"];
+            let objects = page(&odd.map(str::to_owned), None);
+            let objects = &objects[objects.find("<Contents>").unwrap()..objects.rfind("</ListBucketResult>").unwrap()];
+            let folders = "<CommonPrefixes><Prefix>demo//</Prefix></CommonPrefixes>";
+            let body =
+                text(&answer.body).replace("</ListBucketResult>", &format!("{objects}{folders}</ListBucketResult>"));
+            answer.body = body.into_bytes();
+            answer.set("Content-Length", &answer.body.len().to_string());
+        }
+        answer.set("Connection", "keep-alive");
+        out.write_all(&answer.head())?;
+        out.write_all(&answer.body)
+    });
+    let output = tilefs(&changing.url(), &["cat", "s3://odd/demo", "temp.f32"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(output.stdout, expected.stdout);
+}
+
+#[test]
+fn a_command_for_credentials_that_hangs_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    let quiet = Hostile::start(|_, _, out| send(out, "200 OK", "", &page(&[], None)));
+    for command in ["sleep 1000", "yes"] {
+        std::fs::write(&config, format!("[default]\ncredential_process = {command}\n")).unwrap();
+        let begin = Instant::now();
+        let mut run = program();
+        run.env("AWS_CONFIG_FILE", &config).env("AWS_ENDPOINT_URL", quiet.url()).env("AWS_REGION", "us-east-1");
+        let output = run.args(["info", "s3://bucket/array", "--io-timeout", "2"]).output().unwrap();
+        assert!(!output.status.success());
+        assert!(begin.elapsed() < Duration::from_secs(12), "{command}: {:?}", begin.elapsed());
+        assert_eq!(quiet.requests(), 0, "nothing is asked without credentials");
+    }
+}
