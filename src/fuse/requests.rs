@@ -1,8 +1,12 @@
-//! The requests under way: one thread always stays free to take the next, and requests that nobody waits for any more
-//! are cancelled.
+//! The requests under way: one thread always stays free to take the next, slow requests do not hold up the others, and
+//! requests that nobody waits for any more are cancelled.
 //!
 //! Where all threads were at work and one of them asked something of this very mount, nobody would be left to refuse
 //! it. So the last free thread does no work: it puts what it takes in a queue, for whoever is done first.
+//!
+//! Where a request has waited in the queue for a moment, the threads at work are slow: most likely they wait for a
+//! storage that does not answer, while the request may be for one that does. Then further threads serve the queue. They
+//! end when they have had nothing to do for a while.
 //!
 //! The kernel lets go of a killed reader only when its request is answered. It tells the server of signals with
 //! FUSE_INTERRUPT, which the library answers with ENOSYS and does not pass on; then the kernel sends no more of them.
@@ -14,26 +18,40 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::error_log::reason_of_panic;
-use crate::threads::cancellation::Token;
+use crate::threads::{self, cancellation::Token};
 
 type Task = Box<dyn FnOnce() + Send>;
 
 /// How often to look after the requests under way; those that are younger are left alone.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Who is at work, and what waits. Memory: what the kernel has asked for and nobody has begun.
+/// So many threads at most serve the queue while those that take requests are slow.
+const MOST_SERVING: usize = 128;
+
+/// How long a thread that serves the queue waits for something in it.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Who is at work, and what waits. Memory: what the kernel has asked for and nobody has begun, and the stacks of at most
+/// [`MOST_SERVING`] threads.
 pub struct Requests {
     /// How many may be at work at the same time.
     most: usize,
     state: Mutex<State>,
     /// Notified when there is something to look after again, and at the end.
     changed: Condvar,
+    /// Notified when something is in the queue while threads serve it, and at the end.
+    queued: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     /// Requests at work, by their numbers.
     at_work: Vec<(u64, Origin)>,
+    /// How many of these are on threads that serve the queue.
+    at_work_serving: usize,
+    /// Threads that serve the queue, and how many of them wait for something in it.
+    serving: usize,
+    idle: usize,
     waiting: VecDeque<(Origin, Task)>,
     /// The number of the next request.
     next: u64,
@@ -54,7 +72,8 @@ struct Origin {
 impl Requests {
     /// For so many threads that take requests, at least two.
     pub fn new(threads: usize) -> Self {
-        Requests { most: threads.saturating_sub(1).max(1), state: Mutex::default(), changed: Condvar::new() }
+        let most = threads.saturating_sub(1).max(1);
+        Requests { most, state: Mutex::default(), changed: Condvar::new(), queued: Condvar::new() }
     }
 
     /// Does what a request of a thread needs, or has it done by a thread of ours that is at work now. The work is
@@ -74,12 +93,15 @@ impl Requests {
             state.watch_sleeps = false;
             self.changed.notify_all();
         }
-        if state.at_work.len() >= self.most {
+        if state.taken() >= self.most {
             let served = Arc::clone(served);
             state.waiting.push_back((origin, Box::new(move || work(&served))));
+            if state.idle > 0 {
+                self.queued.notify_one();
+            }
             return;
         }
-        let at_work = self.begin(state, origin.clone());
+        let at_work = self.begin(state, origin.clone(), false);
         run(&origin.token, || work(served));
         drop(at_work);
         while let Some((token, task, _at_work)) = self.next() {
@@ -93,9 +115,10 @@ impl Requests {
         state.at_work.iter().map(|(_, origin)| origin.since.elapsed()).max().unwrap_or_default()
     }
 
-    /// Looks after the requests until the end: cancels those of threads that have given up. The end comes with
-    /// [`Requests::end`], or where `is_connected` says that nobody can be answered.
-    pub fn watch(&self, is_connected: impl Fn() -> bool, has_given_up: impl Fn(u32) -> bool) {
+    /// Looks after the requests until the end: cancels those of threads that have given up, and has the queue served
+    /// while other requests are slow. The end comes with [`Requests::end`], or where `is_connected` says that nobody can
+    /// be answered.
+    pub fn watch(self: &Arc<Self>, is_connected: impl Fn() -> bool, has_given_up: impl Fn(u32) -> bool) {
         loop {
             let mut state = self.lock();
             while !state.has_ended && state.at_work.is_empty() && state.waiting.is_empty() {
@@ -112,6 +135,7 @@ impl Requests {
             drop(state);
             if is_connected() {
                 self.cancel_abandoned(&has_given_up);
+                self.serve_the_queue();
             } else {
                 self.end();
             }
@@ -124,8 +148,45 @@ impl Requests {
         state.has_ended = true;
         state.origins().for_each(|origin| origin.token.cancel());
         self.changed.notify_all();
+        self.queued.notify_all();
         drop(state);
         self.refuse_cancelled();
+    }
+
+    /// Starts threads for what has waited in the queue for long, as far as those that there are do not suffice.
+    fn serve_the_queue(self: &Arc<Self>) {
+        let mut state = self.lock();
+        let late = state.waiting.iter().filter(|(origin, _)| origin.since.elapsed() >= LOOK).count();
+        let wanted = late.saturating_sub(state.idle).min(MOST_SERVING - state.serving.min(MOST_SERVING));
+        for _ in 0..wanted {
+            let this = Arc::clone(self);
+            // Counted before it is there, so that the next look does not start another one for the same request.
+            state.serving += 1;
+            if let Err(error) = threads::start("tilefs-queue", move || this.serve()) {
+                state.serving -= 1;
+                log::info!("requests wait for slow ones, as no further thread can be started: {error}");
+                return;
+            }
+        }
+    }
+
+    /// Does what is in the queue, until nothing has come for a while.
+    fn serve(&self) {
+        loop {
+            let mut state = self.lock();
+            if state.waiting.is_empty() && !state.has_ended {
+                state.idle += 1;
+                state = self.queued.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner).0;
+                state.idle -= 1;
+            }
+            let Some((origin, task)) = state.waiting.pop_front() else {
+                state.serving -= 1;
+                return;
+            };
+            let token = origin.token.clone();
+            let _at_work = self.begin(state, origin, true);
+            run(&token, task);
+        }
     }
 
     fn cancel_abandoned(&self, has_given_up: &impl Fn(u32) -> bool) {
@@ -149,18 +210,19 @@ impl Requests {
 
     fn next(&self) -> Option<(Token, Task, ActiveRequest<'_>)> {
         let mut state = self.lock();
-        if state.at_work.len() >= self.most {
+        if state.taken() >= self.most {
             return None;
         }
         let (origin, task) = state.waiting.pop_front()?;
-        Some((origin.token.clone(), task, self.begin(state, origin)))
+        Some((origin.token.clone(), task, self.begin(state, origin, false)))
     }
 
-    fn begin(&self, mut state: MutexGuard<'_, State>, origin: Origin) -> ActiveRequest<'_> {
+    fn begin(&self, mut state: MutexGuard<'_, State>, origin: Origin, is_serving: bool) -> ActiveRequest<'_> {
         let number = state.next;
         state.next += 1;
         state.at_work.push((number, origin));
-        ActiveRequest { requests: self, number }
+        state.at_work_serving += usize::from(is_serving);
+        ActiveRequest { requests: self, number, is_serving }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -169,6 +231,11 @@ impl Requests {
 }
 
 impl State {
+    /// How many of the threads that take requests are at work.
+    fn taken(&self) -> usize {
+        self.at_work.len() - self.at_work_serving
+    }
+
     fn origins(&self) -> impl Iterator<Item = &Origin> {
         self.at_work.iter().map(|(_, origin)| origin).chain(self.waiting.iter().map(|(origin, _)| origin))
     }
@@ -186,6 +253,7 @@ fn run(token: &Token, work: impl FnOnce()) {
 struct ActiveRequest<'a> {
     requests: &'a Requests,
     number: u64,
+    is_serving: bool,
 }
 
 impl Drop for ActiveRequest<'_> {
@@ -193,6 +261,7 @@ impl Drop for ActiveRequest<'_> {
         let mut state = self.requests.lock();
         if let Some(at) = state.at_work.iter().position(|(number, _)| *number == self.number) {
             state.at_work.swap_remove(at);
+            state.at_work_serving -= usize::from(self.is_serving);
         }
     }
 }
@@ -245,7 +314,7 @@ mod tests {
         let requests = Requests::new(4);
         assert_eq!(requests.oldest(), Duration::ZERO);
         let origin = Origin { thread: READER, since: Instant::now(), token: Token::new() };
-        let stuck = requests.begin(requests.lock(), origin);
+        let stuck = requests.begin(requests.lock(), origin, false);
         thread::sleep(Duration::from_millis(2));
         // Others come and go.
         requests.handle(&Arc::new(()), READER, |()| {});
@@ -271,23 +340,22 @@ mod tests {
             scope.spawn(|| ask(1));
             until(|| requests.lock().at_work.len() == 1);
             [2, READER, 3].into_iter().for_each(ask);
-            assert_eq!(requests.lock().waiting.len(), 3);
+            assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok((READER, false)), "it is behind slow ones");
             gone.store(2, Ordering::Relaxed);
-            assert_eq!(done.recv_timeout(Duration::from_secs(1)), Ok((2, true)), "it waited, and is answered");
+            assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok((2, true)));
             gone.store(1, Ordering::Relaxed);
-            assert_eq!(done.recv_timeout(Duration::from_secs(1)), Ok((1, true)), "it was at work");
-            assert_eq!(done.recv_timeout(Duration::from_secs(1)), Ok((READER, false)), "it was behind it");
+            assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok((1, true)));
             // One is left, which only the end of all ends.
             assert!(done.recv_timeout(Duration::from_millis(300)).is_err());
             requests.end();
-            assert_eq!(done.recv_timeout(Duration::from_secs(1)), Ok((3, true)));
+            assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok((3, true)));
         });
         requests.handle(&Arc::new(()), READER, |()| assert!(cancellation::is_cancelled(), "nobody can be answered"));
     }
 
     #[test]
     fn a_broken_connection_ends_all() {
-        let (requests, is_connected) = (Requests::new(2), AtomicBool::new(true));
+        let (requests, is_connected) = (Arc::new(Requests::new(2)), AtomicBool::new(true));
         thread::scope(|scope| {
             let watch = scope.spawn(|| requests.watch(|| is_connected.load(Ordering::Relaxed), |_| false));
             let request =
@@ -298,6 +366,34 @@ mod tests {
             request.join().unwrap();
             watch.join().unwrap();
         });
+    }
+
+    /// However many requests hang, those of others are answered soon, and the threads for them end.
+    #[test]
+    fn requests_that_hang_hold_up_no_others() {
+        let requests = Arc::new(Requests::new(3));
+        let (sender, done) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| requests.watch(|| true, |_| false));
+            for _ in 0..20 {
+                let requests = requests.clone();
+                scope.spawn(move || requests.handle(&Arc::new(()), 1, |()| until(cancellation::is_cancelled)));
+            }
+            until(|| requests.lock().at_work.len() == 20);
+            // The threads that serve the queue are there by now.
+            for number in 0..50 {
+                let sender = sender.clone();
+                let start = Instant::now();
+                requests.handle(&Arc::new(()), READER, move |()| sender.send(number).unwrap());
+                assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok(number));
+                assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+            }
+            assert!(requests.lock().serving <= 22, "{}", requests.lock().serving);
+            requests.end();
+        });
+        until(|| requests.lock().serving == 0);
+        let state = requests.lock();
+        assert_eq!((state.at_work.len(), state.at_work_serving, state.waiting.len(), state.idle), (0, 0, 0, 0));
     }
 
     /// A panic, of a request at work or of one that waited, costs no thread and leaves nothing waiting.
