@@ -3,15 +3,17 @@
 
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Stdio;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::http::Message;
+use super::proxy::{Fault, Proxy};
 use super::servers::S3;
-use super::{SECRET, fixtures, program, text, tilefs};
+use super::{SECRET, fixtures, program, skip, text, tilefs};
 
 /// A server whose every answer a test writes by hand.
 struct Hostile {
@@ -253,4 +255,77 @@ fn a_command_for_credentials_that_hangs_is_an_error() {
         assert!(begin.elapsed() < Duration::from_secs(12), "{command}: {:?}", begin.elapsed());
         assert_eq!(quiet.requests(), 0, "nothing is asked without credentials");
     }
+}
+
+/// A group with a member here and others in a bucket, written by libtiledb.
+const GROUP: &str = r#"
+import shutil, sys, tiledb
+endpoint, demo, out = sys.argv[1:]
+ctx = tiledb.Ctx({
+    "vfs.s3.endpoint_override": endpoint.split("//")[1], "vfs.s3.scheme": "http", "vfs.s3.region": "us-east-1",
+    "vfs.s3.use_virtual_addressing": "false", "vfs.s3.aws_access_key_id": "AKIDEXAMPLE",
+    "vfs.s3.aws_secret_access_key": "hunter2hunter2hunter2"})
+tiledb.group_create(out, ctx=ctx)
+shutil.copytree(demo, f"{out}/here")
+with tiledb.Group(out, "w", ctx=ctx) as g:
+    g.add("here", name="here", relative=True)
+    for number in range(4):
+        g.add(f"s3://hanging/far{number}", name=f"far{number}", relative=False)
+"#;
+
+/// A mount that ends with this, whoever is in its way.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").args(["-f", "-l"]).arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_store_that_hangs_holds_up_no_local_member() {
+    if !skip::can_mount() {
+        return;
+    }
+    let (Some(server), Some(python)) = (S3::get(), skip::python_with("tiledb")) else { return };
+    server.make_bucket("hanging");
+    (0..4).for_each(|number| server.put_folder(&fixtures().join("demo"), &format!("hanging/far{number}")));
+    let folder = tempfile::tempdir().unwrap();
+    let (group, mountpoint) = (folder.path().join("group"), folder.path().join("mnt"));
+    let mut write = Command::new(python);
+    let written = write.args(["-c", GROUP, &server.url()]).args([&fixtures().join("demo"), &group]).output().unwrap();
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    let proxy = Proxy::start(server.address(), Duration::ZERO);
+    proxy.fail(usize::MAX, Fault::Stall, |_| true);
+    std::fs::create_dir(&mountpoint).unwrap();
+    let mounted = Mounted(mountpoint.clone());
+    let run = |arguments: &[&str]| {
+        let output = tilefs(&proxy.url(), arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    };
+    let [group, mnt] = [&group, &mountpoint].map(|path| path.display().to_string());
+    run(&["mount", "--follow-links", "--threads", "2", &group, &mnt]);
+    // More than there are threads for, each at something else.
+    let far = |number: usize| {
+        let path = mountpoint.join(format!("far{}", number % 4)).join(format!("dims{number}"));
+        Command::new("stat").arg(path).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut readers: Vec<_> = (0..24).map(far).collect();
+    thread::sleep(Duration::from_secs(1));
+    assert!(readers.iter_mut().all(|reader| reader.try_wait().unwrap().is_none()), "the store does not hang");
+    for file in ["README.txt", ".group/meta.json", "here/temp.f32", "here/README.txt", "here/slice/3,4/npy/temp.npy"] {
+        let begin = Instant::now();
+        assert!(!std::fs::read(mountpoint.join(file)).unwrap().is_empty(), "{file}");
+        assert!(begin.elapsed() < Duration::from_secs(3), "{file}: {:?}", begin.elapsed());
+    }
+    readers.iter_mut().for_each(|reader| reader.kill().unwrap());
+    let begin = Instant::now();
+    for reader in &mut readers {
+        reader.wait().unwrap();
+    }
+    assert!(begin.elapsed() < Duration::from_secs(8), "killed readers end after {:?}", begin.elapsed());
+    let begin = Instant::now();
+    run(&["umount", &mnt]);
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    drop(mounted);
 }
