@@ -86,8 +86,7 @@ impl Bounds {
 /// Whether writers record extremes of an attribute that are to be relied on: of integers, dates and times, one a cell.
 ///
 /// Those of other attributes are not. Of floats, writers begin anew behind a "not a number". Of text of variable length,
-/// releases from 2.7 to 2.30 record bytes of other cells, or zeros, as the extremes of some tiles, and nothing that is
-/// stored tells which.
+/// libtiledb 2.30 was seen to record bytes of other cells, or zeros; which other releases do is not known.
 pub fn are_recorded(attribute: &Attribute) -> bool {
     let is_integer = matches!(attribute.datatype.kind(), Kind::Signed | Kind::Unsigned);
     is_integer && attribute.cell_count == CellValNum::Fixed(1)

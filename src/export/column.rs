@@ -80,6 +80,31 @@ pub struct Labels {
 }
 
 impl Labels {
+    /// Whether all labels are text in the encoding that their type has.
+    pub fn are_text(&self) -> bool {
+        let is_text = |label: &Vec<u8>| match self.datatype.size() {
+            2 => {
+                let (units, rest) = label.as_chunks();
+                rest.is_empty()
+                    && char::decode_utf16(units.iter().map(|unit| u16::from_le_bytes(*unit))).all(|c| c.is_ok())
+            }
+            4 => {
+                let (codes, rest) = label.as_chunks();
+                rest.is_empty() && codes.iter().all(|code| char::from_u32(u32::from_le_bytes(*code)).is_some())
+            }
+            _ => std::str::from_utf8(label).is_ok(),
+        };
+        self.datatype.kind() == Kind::Bytes && self.values.iter().all(is_text)
+    }
+
+    /// The labels as UTF-8 if all of them are text, else as they are stored, so that none loses what tells it from others.
+    pub fn utf8_or_stored(&self) -> Vec<Vec<u8>> {
+        match self.are_text() {
+            true => self.texts().into_iter().map(String::into_bytes).collect(),
+            false => self.values.clone(),
+        }
+    }
+
     /// Each label as text: decoded where it is text, printed where it is a number.
     pub fn texts(&self) -> Vec<String> {
         let wide =

@@ -30,6 +30,7 @@ pub mod sidecar;
 pub(crate) mod testing;
 pub mod text;
 pub mod tiff;
+mod utf8;
 pub mod var;
 pub mod wkt;
 mod xml;

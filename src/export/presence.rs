@@ -2,6 +2,7 @@
 //! of dates and durations one that is not "not a time".
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::column::{Column, Labels};
 use super::content::{Content, check_range};
@@ -17,6 +18,11 @@ pub struct Presence {
     datatype: Datatype,
     absent: Absent,
     validity: Option<Arc<dyn Content>>,
+    /// The column's name, and its fill value.
+    name: String,
+    fill: Vec<u8>,
+    /// Whether the log has a code without label already.
+    is_logged: AtomicBool,
 }
 
 /// Values that stand for none.
@@ -29,6 +35,9 @@ enum Absent {
 
 impl Presence {
     /// Of a column of codes: whether each has a label and is not null.
+    ///
+    /// A code without label is logged, once a column, unless it is the fill value, or -1, which pandas writes for what is
+    /// missing.
     pub fn of_codes(column: &Column, labels: &Labels) -> Self {
         Self::new(column, Absent::WithoutLabel(labels.values.len() as i128))
     }
@@ -47,15 +56,36 @@ impl Presence {
 
     fn new(column: &Column, absent: Absent) -> Self {
         let datatype = column.field.datatype;
-        Presence { values: column.values.clone(), datatype, absent, validity: column.validity.clone() }
+        Presence {
+            values: column.values.clone(),
+            datatype,
+            absent,
+            validity: column.validity.clone(),
+            name: column.field.name.clone(),
+            fill: column.field.fill.clone(),
+            is_logged: AtomicBool::new(false),
+        }
+    }
+
+    fn log(&self, code: i128, labels: i128) {
+        if !self.is_logged.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "{}: the code {code} has no label, since the enumeration has {labels}; such codes are shown as null",
+                self.name.escape_debug()
+            );
+        }
     }
 
     fn mark(&self, present: &mut [u8], values: &[u8]) {
         match self.absent {
             Absent::WithoutLabel(labels) => {
-                for (present, code) in present.iter_mut().zip(values.chunks_exact(self.datatype.size())) {
-                    let code = number::integer(self.datatype, code).unwrap_or(-1);
-                    *present = u8::from(*present != 0 && (0..labels).contains(&code));
+                for (present, bytes) in present.iter_mut().zip(values.chunks_exact(self.datatype.size())) {
+                    let code = number::integer(self.datatype, bytes).unwrap_or(-1);
+                    let has_label = (0..labels).contains(&code);
+                    if *present != 0 && !has_label && code != -1 && bytes != self.fill {
+                        self.log(code, labels);
+                    }
+                    *present = u8::from(*present != 0 && has_label);
                 }
             }
             Absent::NotATime => {
@@ -116,6 +146,14 @@ mod tests {
         let present = Presence::of_codes(&column, column.field.labels.as_ref().unwrap());
         assert_eq!(read_all(&present)[..8], [1, 0, 0, 0, 1, 1, 0, 0]);
         assert_random_access(&present);
+        // The code 2 has no label; -1 and the fill value mean that there is none.
+        assert!(present.is_logged.load(Ordering::Relaxed));
+        for (code, fill, is_logged) in [(0xff, vec![0x80], false), (0x80, vec![0x80], false), (0x80, vec![], true)] {
+            let column = Column::fixed(column.field.clone().with_fill(fill), vec![1], Arc::new(vec![code]));
+            let present = Presence::of_codes(&column, column.field.labels.as_ref().unwrap());
+            assert_eq!(read_all(&present), [0]);
+            assert_eq!(present.is_logged.load(Ordering::Relaxed), is_logged, "{code}");
+        }
         let dates = [0, i64::MIN, -1, i64::MAX].map(i64::to_le_bytes).concat();
         let column = Column::fixed(Field::new("day", Datatype::DateTimeDay), vec![4], Arc::new(dates));
         assert_eq!(read_all(&Presence::of_times(&column)), [1, 0, 1, 1]);

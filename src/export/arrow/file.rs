@@ -165,8 +165,8 @@ fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
     let count = labels.values.len() as u64;
     let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
     let (mut body, mut buffers) = (Vec::new(), vec![Buffer { offset: 0, length: 0 }]);
-    if label_type(labels) == DataType::LargeUtf8 {
-        let texts = labels.texts();
+    if matches!(label_type(labels), DataType::LargeUtf8 | DataType::LargeBinary) {
+        let texts = labels.utf8_or_stored();
         let mut end = 0u64;
         body.extend(end.to_le_bytes());
         for text in &texts {
@@ -176,7 +176,7 @@ fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
         buffers.push(Buffer { offset: 0, length: body.len() as u64 });
         pad(&mut body);
         buffers.push(Buffer { offset: body.len() as u64, length: end });
-        texts.iter().for_each(|text| body.extend(text.as_bytes()));
+        texts.iter().for_each(|text| body.extend(text));
     } else {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
             return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));

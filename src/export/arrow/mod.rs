@@ -13,7 +13,9 @@
 //! | text of variable length | `LargeUtf8`; `CHAR` and blobs `LargeBinary` |
 //! | text and blobs of fixed length | `FixedSizeBinary` |
 //! | several numbers a cell | `FixedSizeList`, `LargeList`; dates, times and booleans are the numbers that are stored |
-//! | enumerations | `Dictionary`; a code without label is null |
+//! | enumerations | `Dictionary`; a code without label is null, and the log says so |
+//!
+//! Labels that are not all text are binary. A cell of a text that is not UTF-8 cannot be read: its row is in the error.
 //!
 //! "Not a time" is null. Each field says its TileDB datatype in the metadata key `tiledb.datatype`.
 

@@ -254,6 +254,20 @@ fn not_a_time_is_null_in_every_unit() {
 }
 
 #[test]
+fn text_that_is_not_utf8_is_an_error_and_such_labels_are_bytes() {
+    let column = variable("words", Datatype::StringAscii, &[b"abc".to_vec(), b"\xffx".to_vec()]);
+    let content = arrow(&[column]).unwrap().content;
+    let error = content.read_at(0, &mut vec![0; content.len() as usize]).unwrap_err().to_string();
+    assert!(error.contains("row 1,") && error.contains("words"), "{error}");
+    let values = vec![b"a".to_vec(), b"\xff".to_vec(), b"\xfe".to_vec()];
+    let labels = Labels { name: "l".into(), datatype: Datatype::StringUtf8, ordered: false, values };
+    let field = Field::new("a", Datatype::UInt16).with_labels(Arc::new(labels));
+    let batches = read(&arrow(&[Column::fixed(field, vec![1], Arc::new(vec![2, 0]))]).unwrap().content);
+    let labels = batches[0].column(0).as_dictionary::<UInt16Type>().values().clone();
+    assert_eq!(labels.as_binary::<i64>().iter().flatten().collect::<Vec<_>>(), [&b"a"[..], b"\xff", b"\xfe"]);
+}
+
+#[test]
 fn numeric_labels_are_numbers() {
     let labels = Labels {
         name: "l".into(),

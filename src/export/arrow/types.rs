@@ -8,6 +8,7 @@ use crate::export::column::{Column, Field, FormatResult, Labels, Unrepresentable
 use crate::export::content::Content;
 use crate::export::element::Converted;
 use crate::export::presence::Presence;
+use crate::export::utf8::Utf8Values;
 use crate::format::datatype::{Datatype, Kind};
 
 /// How the cells of a column lie in its buffers.
@@ -62,7 +63,13 @@ impl ArrowColumn {
             is_ordered: labels.as_ref().is_some_and(|labels| labels.ordered),
             datatype: Some(field.datatype),
         };
-        let values = column.values.clone();
+        let values: Arc<dyn Content> = match &column.offsets {
+            // Readers check the bytes of nulls as well.
+            Some(offsets) if arrow_field.data_type == DataType::LargeUtf8 => {
+                Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), None, &field.name))
+            }
+            _ => column.values.clone(),
+        };
         let values = match seconds_of(field.datatype).filter(|_| matches!(layout, Layout::Values(_))) {
             Some(seconds) => Arc::new(Converted::integers(values, "seconds", move |value| {
                 // "Not a time" is null, so its value does not matter.
@@ -163,10 +170,11 @@ fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
     }
 }
 
-/// The type of the labels: text, or numbers.
+/// The type of the labels: text, bytes where some label is no text, or numbers.
 pub fn label_type(labels: &Labels) -> DataType {
     match labels.datatype.kind() {
-        Kind::Bytes => DataType::LargeUtf8,
+        Kind::Bytes if labels.are_text() => DataType::LargeUtf8,
+        Kind::Bytes => DataType::LargeBinary,
         // Dates and booleans are rare enough as labels to be their numbers.
         Kind::Signed if labels.datatype.size() == 8 => DataType::Int64,
         _ if labels.datatype == Datatype::Bool => DataType::UInt8,

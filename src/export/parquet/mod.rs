@@ -12,7 +12,9 @@
 //! | text of variable length | `STRING`; `CHAR` and blobs `BYTE_ARRAY` |
 //! | text and blobs of fixed length | `FIXED_LEN_BYTE_ARRAY` |
 //! | so many numbers a cell | `LIST`; dates, times and booleans are the numbers that are stored |
-//! | enumerations | the labels, as indices into a dictionary; a code without label is null |
+//! | enumerations | the labels, as indices into a dictionary; a code without label is null, and the log says so |
+//!
+//! Labels that are not all text are binary. A cell of a text that is not UTF-8 cannot be read: its row is in the error.
 //!
 //! "Not a time" is null. For readers that make Arrow of it the file has an Arrow schema too, where each field says its
 //! TileDB datatype in the metadata key `tiledb.datatype`.

@@ -159,6 +159,28 @@ fn a_value_that_does_not_fit_is_an_error_unless_it_is_null() {
     assert!(read(column.with_validity(Arc::new(vec![1, 0, 1]))).is_ok());
 }
 
+#[test]
+fn text_that_is_not_utf8_is_an_error_unless_it_is_null() {
+    let column = texts("words", &[b"abc".to_vec(), b"\xffx".to_vec(), b"".to_vec()]);
+    let read = |column: Column| {
+        let content = parquet(&[column], None).unwrap().content;
+        content.read_at(0, &mut vec![0; content.len() as usize])
+    };
+    let error = read(column.clone()).unwrap_err().to_string();
+    assert!(error.contains("row 1,") && error.contains("words"), "{error}");
+    read(column.with_validity(Arc::new(vec![1, 0, 1]))).unwrap();
+}
+
+#[test]
+fn labels_that_are_not_utf8_are_bytes() {
+    let values = vec![b"a".to_vec(), b"\xff".to_vec(), b"\xfe".to_vec()];
+    let labels = Labels { name: "l".into(), datatype: Datatype::StringUtf8, ordered: false, values };
+    let field = Field::new("a", Datatype::UInt8).with_labels(Arc::new(labels));
+    let stored = ParquetColumn::new(&Column::fixed(field, vec![2], Arc::new(vec![1, 2]))).unwrap();
+    assert_eq!(stored.leaf.logical, None);
+    assert_eq!(**stored.dictionary.unwrap().plain, *b"\x01\0\0\0a\x01\0\0\0\xff\x01\0\0\0\xfe");
+}
+
 /// A value that is "not a time" is null: nothing is stored of it, in no unit.
 #[test]
 fn not_a_time_is_null_in_every_unit() {

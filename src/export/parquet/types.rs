@@ -8,6 +8,7 @@ use crate::export::column::{Column, Field, FormatResult, Labels, Summaries, Unre
 use crate::export::content::Content;
 use crate::export::element::Converted;
 use crate::export::presence::Presence;
+use crate::export::utf8::Utf8Values;
 use crate::format::datatype::{Datatype, Kind};
 
 /// The types that values are stored as, by their numbers in Parquet.
@@ -111,6 +112,12 @@ impl ParquetColumn {
             None if may_lack_times => Some(Arc::new(Presence::of_times(column))),
             None => column.validity.clone(),
         };
+        let values: Arc<dyn Content> = match &column.offsets {
+            Some(offsets) if stored.leaf.logical == Some(Logical::String) => {
+                Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), present.clone(), &field.name))
+            }
+            _ => column.values.clone(),
+        };
         Ok(ParquetColumn {
             field: ArrowField {
                 name: field.name.clone(),
@@ -121,7 +128,7 @@ impl ParquetColumn {
             },
             leaf: stored.leaf,
             layout: stored.layout,
-            values: column.values.clone(),
+            values,
             size: field.cell_size().unwrap_or(1),
             conversion: stored.conversion,
             offsets: column.offsets.clone(),
@@ -232,12 +239,16 @@ impl Stored {
 
     fn of_labels(labels: &Labels) -> Self {
         match labels.datatype.kind() {
-            Kind::Bytes => Stored {
-                leaf: Leaf { physical: Physical::ByteArray, logical: Some(Logical::String), length: None },
-                layout: Layout::Bytes,
-                conversion: None,
-                arrow: DataType::LargeUtf8,
-            },
+            Kind::Bytes => {
+                let are_text = labels.are_text();
+                let logical = are_text.then_some(Logical::String);
+                Stored {
+                    leaf: Leaf { physical: Physical::ByteArray, logical, length: None },
+                    layout: Layout::Bytes,
+                    conversion: None,
+                    arrow: if are_text { DataType::LargeUtf8 } else { DataType::LargeBinary },
+                }
+            }
             _ => Stored::of_element(labels.datatype),
         }
     }
@@ -363,9 +374,9 @@ fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
     let stored = Stored::of_labels(labels);
     let mut plain = Vec::new();
     if stored.layout == Layout::Bytes {
-        for text in labels.texts() {
-            plain.extend(u32::try_from(text.len()).map_err(|_| too_long())?.to_le_bytes());
-            plain.extend(text.as_bytes());
+        for label in labels.utf8_or_stored() {
+            plain.extend(u32::try_from(label.len()).map_err(|_| too_long())?.to_le_bytes());
+            plain.extend(label);
         }
     } else {
         if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
