@@ -26,7 +26,7 @@ type Task = Box<dyn FnOnce() + Send>;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// So many threads at most serve the queue while those that take requests are slow.
-const MOST_SERVING: usize = 128;
+const MOST_SERVING: usize = 256;
 
 /// How long a thread that serves the queue waits for something in it.
 const IDLE: Duration = Duration::from_secs(5);

@@ -58,6 +58,12 @@ impl Failure {
         Failure { kind: Kind::Passing, answer: Answer::default(), cause: Some(cause.into()) }
     }
 
+    /// A listing that holds a key of the array itself that cannot be asked for.
+    pub fn unnameable(key: &str) -> Self {
+        let cause = Some(format!("{key:?}"));
+        Failure { kind: Kind::Unnameable, answer: Answer::default(), cause }
+    }
+
     /// The answer was of another object than the one that was listed.
     pub fn changed() -> Self {
         Failure { kind: Kind::Changed, answer: Answer::default(), cause: None }
@@ -211,7 +217,7 @@ mod tests {
         let error = object_store::Error::NotImplemented { operation: String::new(), implementer: String::new() };
         let code = (!code.is_empty()).then(|| code.to_owned());
         let region = Some("eu-west-1".to_owned());
-        kind_of(&error, &Answer { status: Some(status), code, region, was_sent: true })
+        kind_of(&error, &Answer { status: Some(status), code, region, was_sent: true, ..Answer::default() })
     }
 
     #[test]

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use object_store::list::PaginatedListOptions;
 use object_store::path::Path;
 use object_store::{Extensions, GetOptions, GetRange, GetResult};
-use tokio::time::{sleep, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 mod address;
 mod cache_folder;
@@ -27,10 +27,12 @@ mod page;
 mod pins;
 mod process;
 mod profile;
+mod progress;
 mod runtime;
 mod scatter;
 mod traffic;
 mod transport;
+mod waiters;
 mod window;
 
 use super::ranges::{Coalescing, ReadRange, coalesce, split};
@@ -42,9 +44,11 @@ use connect::{Client, Connection, connect};
 use disk_cache::{BLOCK, DiskCache, Owner, block_length};
 use failure::{Failure, Kind};
 use pins::{Pin, Pins};
+use progress::Progress;
 use runtime::IoThread;
 use scatter::Scatter;
 use traffic::{Attempt, Traffic};
+use waiters::{Silent, Waiters};
 use window::{Outcome, Window};
 
 /// The most requests under way at a time, where the settings say nothing.
@@ -71,21 +75,11 @@ const ATTEMPTS_TO_REACH: u32 = 4;
 /// Attempts to find credentials for a bucket that has never answered.
 const ATTEMPTS_TO_SIGN: u32 = 2;
 
+/// All requests of one operation, such as reading many ranges, may take so many times as long as one.
+const REQUESTS_OF_OPERATION: u32 = 20;
+
 /// Objects that are listed at once; stores give no more in one answer.
 const LISTED_AT_ONCE: usize = 1000;
-
-/// A folder that takes more answers to list has more than ten million objects, or a store that never ends.
-const MOST_PAGES: usize = 20_000;
-
-/// So many answers of a listing may follow each other without a name that is new. Stores send empty ones while they pass
-/// over deleted objects.
-const MOST_PAGES_WITHOUT_NAMES: usize = 200;
-
-/// The bytes of all names of a folder.
-const MOST_NAMES: usize = 1 << 30;
-
-/// A listing may take so many times as long as one request.
-const REQUESTS_OF_LISTING: u32 = 20;
 
 /// Object stores, by the URIs of their objects. An object that was listed, or read from, stays the one that it was then:
 /// where it is replaced, reading it is an error.
@@ -109,6 +103,7 @@ struct Bucket {
     window: Window,
     connection: RwLock<Option<Arc<Connection>>>,
     has_answered: AtomicBool,
+    waiters: Waiters,
 }
 
 /// Where something is.
@@ -173,6 +168,7 @@ impl ObjectStorage {
                 window,
                 connection: RwLock::default(),
                 has_answered: AtomicBool::new(false),
+                waiters: Waiters::default(),
             })
         });
         Ok(Place { key: key.clone(), bucket: bucket.clone(), path: path.to_owned() })
@@ -191,6 +187,20 @@ impl ObjectStorage {
         let connection = Arc::new(connect(&bucket.name, &self.options, region, &self.traffic)?);
         *bucket.connection.write().unwrap_or_else(PoisonError::into_inner) = Some(connection.clone());
         Ok(connection)
+    }
+
+    /// Waits for what a bucket is asked, as long as an operation may take, and as long as not too many others wait for a
+    /// bucket that is silent.
+    fn wait<T>(&self, place: &Place, operation: impl Future<Output = Result<T>>) -> Result<T> {
+        let limit = self.options.io_timeout * REQUESTS_OF_OPERATION;
+        let late = |why: String| Error::io(io::Error::new(io::ErrorKind::TimedOut, why)).in_file(&place.key);
+        self.io.wait(async {
+            match timeout(limit, place.bucket.waiters.unless_silent(operation)).await {
+                Ok(Ok(outcome)) => outcome,
+                Ok(Err(Silent)) => Err(late(format!("{} does not answer, and many wait for it", place.bucket.name))),
+                Err(_) => Err(late(format!("it took longer than {} s in all", limit.as_secs()))),
+            }
+        })
     }
 
     /// Makes a request, again and again where that may help and within the time that it may take.
@@ -218,6 +228,7 @@ impl ObjectStorage {
             let answer = answer.answer();
             if answer.status.is_some() {
                 bucket.has_answered.store(true, Ordering::Relaxed);
+                bucket.waiters.note_answer();
             }
             let (failure, heavy) = match outcome {
                 Ok(Ok(result)) => {
@@ -230,6 +241,7 @@ impl ObjectStorage {
                     let is_busy = answer.status.is_some_and(|status| BUSY.contains(&status));
                     (Failure::of(&error, answer), is_busy)
                 }
+                Err(_) if !answer.was_sent => (Failure::passing("no credentials came in time"), false),
                 Err(_) => (Failure::passing("no answer in time"), true),
             };
             under_way.end(if heavy { Outcome::Spare } else { Outcome::Other });
@@ -285,8 +297,9 @@ impl ObjectStorage {
         let prefix = if place.path.is_empty() { String::new() } else { format!("{}/", place.path) };
         let page = self.ask(place, &"listing", async |client, answer| {
             self.traffic.add_listing();
+            let answer = answer.of_listing();
             let mut extensions = Extensions::new();
-            extensions.insert(answer.of_listing());
+            extensions.insert(answer.clone());
             let options = PaginatedListOptions {
                 delimiter: (!into_folders).then(|| "/".into()),
                 max_keys: Some(LISTED_AT_ONCE),
@@ -294,9 +307,12 @@ impl ObjectStorage {
                 extensions,
                 ..PaginatedListOptions::default()
             };
-            Ok(client
-                .list_paginated(Some(&prefix).filter(|prefix| !prefix.is_empty()).map(String::as_str), options)
-                .await?)
+            let prefix = Some(prefix.as_str()).filter(|prefix| !prefix.is_empty());
+            let page = client.list_paginated(prefix, options).await?;
+            match answer.answer().left_out.iter().find(|key| page::is_of_tiledb(&place.path, key)) {
+                Some(key) => Err(Ended::Failure(Failure::unnameable(key))),
+                None => Ok(page),
+            }
         });
         let page = page.await?;
         let mut objects = Vec::with_capacity(page.result.objects.len());
@@ -373,7 +389,7 @@ impl ObjectStorage {
         let mut parts = split(ranges, MOST_BYTES);
         let runs = coalesce(&mut parts, self.coalescing());
         let reads = runs.into_iter().map(|run| self.read_run(place, run));
-        self.io.wait(async { join_all(reads).await.into_iter().collect() })
+        self.wait(place, async { join_all(reads).await.into_iter().collect() })
     }
 
     /// Fills ranges from the disk cache, and with what is missing there from the store, block by block.
@@ -460,10 +476,10 @@ impl Storage for ObjectStorage {
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
         let place = self.place(folder)?;
         let mut names: BTreeMap<String, ListedKind> = BTreeMap::new();
-        let mut progress = Progress::new(self.options.io_timeout * REQUESTS_OF_LISTING);
+        let mut progress = Progress::new(self.options.io_timeout);
         let mut token = None;
         loop {
-            let (objects, folders, next) = self.io.wait(self.list_page(&place, false, token.clone()))?;
+            let (objects, folders, next) = self.wait(&place, self.list_page(&place, false, token.clone()))?;
             let before = names.len();
             let listed = objects.iter().map(|object| &object.path).chain(&folders);
             let bytes: usize = listed.map(String::len).sum();
@@ -485,7 +501,7 @@ impl Storage for ObjectStorage {
 
     fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
         let place = self.place(folder)?;
-        let (mut objects, _, next) = self.io.wait(self.list_page(&place, true, None))?;
+        let (mut objects, _, next) = self.wait(&place, self.list_page(&place, true, None))?;
         objects.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(next.is_none().then_some(objects))
     }
@@ -502,7 +518,7 @@ impl Storage for ObjectStorage {
             extensions.insert(answer);
             Ok(client.get_opts(&path, GetOptions { head: true, extensions, ..GetOptions::default() }).await?.meta)
         };
-        let meta = self.io.wait(self.ask(&place, &"its length", ask))?;
+        let meta = self.wait(&place, self.ask(&place, &"its length", ask))?;
         self.pins.put(key, Pin::new(meta.size, meta.e_tag.as_deref()));
         Ok(meta.size)
     }
@@ -524,7 +540,7 @@ impl Storage for ObjectStorage {
         let place = self.place(key)?;
         if self.known_length(key).is_none() && most > 0 {
             let range = GetRange::Bounded(offset..offset.saturating_add(most as u64));
-            match self.io.wait(self.read_unknown(&place, range)) {
+            match self.wait(&place, self.read_unknown(&place, range)) {
                 // Of an object of so many bytes, or fewer: only its length tells.
                 Err(Error::Damaged { .. }) => {}
                 read => return read,
@@ -542,7 +558,7 @@ impl Storage for ObjectStorage {
         let place = self.place(key)?;
         // Azure knows no ranges from the end.
         if self.known_length(key).is_none() && place.bucket.name.provider != Provider::Azure && most > 0 {
-            match self.io.wait(self.read_unknown(&place, GetRange::Suffix(most as u64))) {
+            match self.wait(&place, self.read_unknown(&place, GetRange::Suffix(most as u64))) {
                 Err(Error::Damaged { .. }) => {}
                 read => return read,
             }
@@ -561,41 +577,6 @@ impl Storage for ObjectStorage {
 
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         uri::canonical(key)
-    }
-}
-
-/// How far a listing of many answers has come, which must end.
-struct Progress {
-    deadline: Instant,
-    pages: usize,
-    without_names: usize,
-    bytes: usize,
-}
-
-impl Progress {
-    fn new(limit: Duration) -> Self {
-        Progress { deadline: Instant::now() + limit, pages: 0, without_names: 0, bytes: 0 }
-    }
-
-    /// Counts an answer behind which there is another, with so many new names and bytes of names. An error says why the
-    /// listing ends here.
-    fn add(&mut self, new: usize, bytes: usize) -> std::result::Result<(), String> {
-        self.pages += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.without_names = if new == 0 { self.without_names + 1 } else { 0 };
-        if self.without_names > MOST_PAGES_WITHOUT_NAMES {
-            return Err(format!(
-                "{} answers of the listing brought no new name, and there is no end",
-                self.without_names
-            ));
-        }
-        if self.pages >= MOST_PAGES || self.bytes > MOST_NAMES {
-            return Err(format!("the listing has no end after {} answers and {} bytes", self.pages, self.bytes));
-        }
-        if Instant::now() >= self.deadline {
-            return Err(format!("the listing took too long: {} answers, and there is no end", self.pages));
-        }
-        Ok(())
     }
 }
 

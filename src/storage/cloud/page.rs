@@ -1,8 +1,8 @@
 //! One answer of a listing, before it is parsed.
 //!
 //! A bucket may hold objects whose keys the client of object stores does not take: `d/x//y`, `d/x/../y`, or keys with
-//! control characters. One such key would fail the whole answer. TileDB writes none, so they are left out, whatever else
-//! is in the bucket.
+//! control characters. One such key would fail the whole answer. So they are left out, and the caller decides whether
+//! they matter: what somebody else put beside an array does not, a part of the array does.
 
 use std::borrow::Cow;
 
@@ -12,25 +12,32 @@ use object_store::path::Path;
 const ELEMENTS: [(&str, &str); 4] =
     [("Contents", "Key"), ("CommonPrefixes", "Prefix"), ("Blob", "Name"), ("BlobPrefix", "Name")];
 
-/// The answer without the objects and folders whose keys cannot be asked for. Anything else passes unchanged.
-pub fn without_unnameable(answer: Vec<u8>) -> Vec<u8> {
-    let Ok(text) = std::str::from_utf8(&answer) else { return answer };
+/// The most keys that are remembered of those that are left out of an answer, which has a thousand.
+const MOST_LEFT_OUT: usize = 1000;
+
+/// The answer without the objects and folders whose keys cannot be asked for, and these keys. Anything else passes
+/// unchanged.
+pub fn without_unnameable(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
+    let Ok(text) = std::str::from_utf8(&answer) else { return (answer, Vec::new()) };
     let mut unnameable: Vec<(usize, usize)> = Vec::new();
+    let mut keys = Vec::new();
     for (element, key) in ELEMENTS {
         let (open, close) = (format!("<{element}>"), format!("</{element}>"));
         let mut from = 0;
         while let Some(start) = text[from..].find(&open).map(|at| from + at) {
             let Some(end) = text[start..].find(&close).map(|at| start + at + close.len()) else { break };
-            if key_of(&text[start..end], key).is_some_and(|key| Path::parse(&*key).is_err()) {
+            if let Some(key) = key_of(&text[start..end], key).filter(|key| Path::parse(&**key).is_err()) {
                 unnameable.push((start, end));
+                if keys.len() < MOST_LEFT_OUT {
+                    keys.push(key.into_owned());
+                }
             }
             from = end;
         }
     }
     if unnameable.is_empty() {
-        return answer;
+        return (answer, keys);
     }
-    log::debug!("{} objects with keys that cannot be asked for are left out of a listing", unnameable.len());
     unnameable.sort_unstable();
     let mut kept = Vec::with_capacity(answer.len());
     let mut from = 0;
@@ -39,7 +46,15 @@ pub fn without_unnameable(answer: Vec<u8>) -> Vec<u8> {
         from = end;
     }
     kept.extend_from_slice(&answer[from..]);
-    kept
+    (kept, keys)
+}
+
+/// Whether a key in the listing of a folder is of an array or group there: all names that TileDB gives begin with two
+/// underscores, as do the folders that it makes.
+pub fn is_of_tiledb(folder: &str, key: &str) -> bool {
+    let own = |name: &str| name.starts_with("__");
+    let below = key.strip_prefix(folder).unwrap_or(key).trim_start_matches('/');
+    own(below) || folder.rsplit('/').next().is_some_and(own)
 }
 
 /// The key in the text of an element.
@@ -89,7 +104,22 @@ mod tests {
     }
 
     fn left(text: &str) -> String {
-        String::from_utf8(without_unnameable(text.as_bytes().to_vec())).unwrap()
+        String::from_utf8(without_unnameable(text.as_bytes().to_vec()).0).unwrap()
+    }
+
+    #[test]
+    fn names_of_tiledb_are_told_from_others() {
+        for (folder, key) in [
+            ("d", "d/__schema/x//y"),
+            ("d/__commits", "d/__commits/\u{1}"),
+            ("", "__meta//"),
+            ("a\tb", "a\tb/__schema/s"),
+        ] {
+            assert!(is_of_tiledb(folder, key), "{folder} {key}");
+        }
+        for (folder, key) in [("d", "d/x//y"), ("d", "d//"), ("", "a\tb/__schema/s"), ("d/e", "d/e/f/__g//")] {
+            assert!(!is_of_tiledb(folder, key), "{folder} {key}");
+        }
     }
 
     #[test]
@@ -100,6 +130,8 @@ mod tests {
             assert_eq!(left(&listing(&[plain[0], odd, plain[1]])), listing(&plain[..2]), "{odd}");
         }
         assert_eq!(left(&listing(&odd)), listing(&[]));
+        let (_, keys) = without_unnameable(listing(&odd).into_bytes());
+        assert_eq!(keys[..5], ["d/x//y", "d/x/../y", "d/./y", "d/tab\t", "d/\u{1}"]);
         assert_eq!(left(&listing(&plain)), listing(&plain));
     }
 
@@ -120,6 +152,6 @@ mod tests {
         {
             assert_eq!(left(text), text);
         }
-        assert_eq!(without_unnameable(vec![0xff, b'<']), [0xff, b'<']);
+        assert_eq!(without_unnameable(vec![0xff, b'<']).0, [0xff, b'<']);
     }
 }

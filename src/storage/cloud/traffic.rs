@@ -108,6 +108,8 @@ pub struct Answer {
     pub region: Option<String>,
     /// Whether a request was sent at all: there may be no credentials.
     pub was_sent: bool,
+    /// The keys that were left out of a listing, as they cannot be asked for.
+    pub left_out: Vec<String>,
 }
 
 impl Attempt {
@@ -171,7 +173,8 @@ impl HttpService for CountingService {
         }
         let (parts, body) = response.into_parts();
         if status.is_success() {
-            let body = page::without_unnameable(whole(body, MOST_LISTING).await?);
+            let (body, left_out) = page::without_unnameable(whole(body, MOST_LISTING).await?);
+            attempt.lock().left_out = left_out;
             return Ok(HttpResponse::from_parts(parts, body_of(body)));
         }
         let (body, _) = first_bytes(body, MOST_ERROR_TEXT).await?;
