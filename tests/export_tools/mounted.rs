@@ -277,6 +277,11 @@ fn pyarrow_duckdb_and_polars_read_the_parquet_file() {
 }
 
 #[test]
+fn queries_find_the_rows_of_a_full_scan() {
+    made_and_checked("numpy, tiledb, duckdb, polars, pyarrow.parquet", "parquet_predicates.py");
+}
+
+#[test]
 fn queries_read_the_row_groups_that_they_need() {
     made_and_checked("numpy, tiledb, duckdb, pyarrow.parquet", "parquet_bytes.py");
 }

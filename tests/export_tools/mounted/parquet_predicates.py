@@ -1,0 +1,116 @@
+"""Every equality and range that DuckDB, pyarrow and Polars ask of a Parquet file of a mount finds the rows that a full scan finds,
+whatever bounds the footer has. A time that is none is null to all of them.
+
+`make` writes random arrays with libtiledb, `check` asks for values of each column and for values between them.
+"""
+
+import sys
+
+import duckdb
+import numpy as np
+import polars
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import tiledb
+
+ARRAYS = 12
+TYPES = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "M8[D]", "M8[us]", "M8[ns]"]
+
+
+def words(rng, count):
+    return np.array(["".join(rng.choice(list("abz~"), rng.integers(0, 6))) for _ in range(count)], "S6")
+
+
+def numbers(rng, dtype, count):
+    if dtype.startswith("M8"):
+        values = rng.integers(-10**4, 10**4, count)
+        values[rng.random(count) < 0.1] = np.iinfo("i8").min
+        return values.astype("i8").view(dtype)
+    ends = np.iinfo(dtype)
+    return rng.choice(np.array([ends.min, ends.max, *rng.integers(0, 100, 20)], dtype), count)
+
+
+def write(name, rng, attributes, is_sparse):
+    length, tile = int(rng.integers(10, 200)), int(rng.integers(2, 20))
+    dimension = tiledb.Dim("x", domain=(0, length - 1), tile=min(tile, length), dtype="i4")
+    attrs = [tiledb.Attr(a, dtype="ascii", var=True) if t == "text" else tiledb.Attr(a, dtype=t) for a, t in attributes]
+    more = {"sparse": True, "capacity": tile} if is_sparse else {}
+    tiledb.Array.create(name, tiledb.ArraySchema(tiledb.Domain(dimension), attrs, **more))
+    for _ in range(int(rng.integers(1, 4))):
+        low = int(rng.integers(0, length))
+        high = int(rng.integers(low, length)) + 1
+        cells = {a: words(rng, high - low) if t == "text" else numbers(rng, t, high - low) for a, t in attributes}
+        with tiledb.open(name, "w") as array:
+            array[np.arange(low, high) if is_sparse else slice(low, high)] = cells
+    if rng.random() < 0.4:
+        tiledb.consolidate(name)
+        tiledb.vacuum(name)
+
+
+def make():
+    # Of more attributes than the write has tiles, libtiledb records bounds of text that are none.
+    attributes = [tiledb.Attr("s", dtype="ascii", var=True), tiledb.Attr("a", dtype="i4"), tiledb.Attr("b", dtype="f8")]
+    schema = tiledb.ArraySchema(tiledb.Domain(tiledb.Dim("x", domain=(0, 99), tile=100, dtype="i4")), attributes)
+    tiledb.Array.create("stale", schema)
+    with tiledb.open("stale", "w") as array:
+        array[10:13] = {"s": np.array(["aa", "zz", "mm"], "S2"), "a": np.arange(3, dtype="i4"), "b": np.arange(3.0)}
+    rng = np.random.default_rng(26)
+    for number in range(ARRAYS):
+        types = rng.choice(["text", *TYPES], int(rng.integers(2, 6)))
+        write(f"r{number}", rng, [(f"c{place}", str(dtype)) for place, dtype in enumerate(types)], number % 2 == 1)
+    print("stale", *(f"r{number}" for number in range(ARRAYS)))
+
+
+def check(name):
+    path = f"mnt_{name}/parquet/cells.parquet"
+    table = pq.read_table(path)
+    asked = 0
+    for column in table.column_names:
+        if pa.types.is_floating(table[column].type):
+            continue
+        values = table[column].drop_null().unique()
+        if len(values) == 0:
+            continue
+        ordered = values.take(pc.sort_indices(values))
+        is_time = pa.types.is_temporal(ordered.type)
+        for place in {0, len(ordered) // 2, len(ordered) - 1}:
+            value, literal = ordered[place], pa.table({"value": ordered.slice(place, 1)})
+            duckdb.register("literal", literal)
+            # Readers look at bounds where they know the value beforehand.
+            has_literal = isinstance(value.as_py(), int) or (isinstance(value.as_py(), str) and value.as_py().isprintable())
+            in_sql = repr(value.as_py()) if has_literal else "(SELECT value FROM literal)"
+            in_polars = polars.lit(polars.from_arrow(literal)["value"]).first() if is_time else polars.lit(value.as_py())
+            for operator, compare in ("=", pc.equal), ("<=", pc.less_equal), (">=", pc.greater_equal):
+                wanted = pc.sum(compare(table[column], value).cast("i8")).as_py() or 0
+                own, theirs = pc.field(column), polars.col(column)
+                expression = {"=": own == value, "<=": own <= value, ">=": own >= value}[operator]
+                test = {"=": theirs == in_polars, "<=": theirs <= in_polars, ">=": theirs >= in_polars}[operator]
+                query = f"SELECT count(*) FROM '{path}' WHERE \"{column}\" {operator} {in_sql}"
+                found = {
+                    "pyarrow": pq.read_table(path, filters=expression).num_rows,
+                    "DuckDB": duckdb.sql(query).fetchall()[0][0],
+                    "Polars": polars.scan_parquet(path).filter(test).collect().height,
+                }
+                asked += 1
+                assert set(found.values()) == {wanted}, f"{name}: {column} {operator} {value}: {found}, not {wanted}"
+    # A time that is none is null to every reader.
+    with tiledb.open(name) as array:
+        for attribute in (array.attr(number) for number in range(array.nattr)):
+            if attribute.dtype.kind == "M" and attribute.dtype.str.endswith(("D]", "s]")):
+                stored = array[:][attribute.name]
+                nulls = int(np.isnat(stored).sum())
+                for own in (table, polars.read_ipc(f"mnt_{name}/arrow/cells.arrow").to_arrow()):
+                    assert own[attribute.name].null_count == nulls, f"{name}: {attribute.name}: {own[attribute.name].null_count}, not {nulls}"
+    return asked
+
+
+if sys.argv[1] == "make":
+    make()
+else:
+    names = ["stale", *(f"r{number}" for number in range(ARRAYS))]
+    asked = sum(check(name) for name in names)
+    assert asked > 200, asked
+    path = "mnt_stale/parquet/cells.parquet"
+    assert duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE s = 'zz'").fetchall() == [(1,)]
+    print(asked)
