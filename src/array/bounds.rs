@@ -84,11 +84,14 @@ impl Bounds {
 }
 
 /// Whether writers record extremes of an attribute that can be relied on: of integers, dates and times, one a cell and never
-/// null. Those that twelve releases from 2.7 to 2.30 recorded, in 516 arrays of all kinds of fragments, hold every value of
-/// their tiles.
+/// null.
 ///
-/// Those of other attributes cannot. Of nullable ones it has not been established. Of floats, writers begin anew behind a "not a number". Of text of variable length,
-/// libtiledb 2.30 was seen to record bytes of other cells, or zeros; which other releases do is not known.
+/// Those recorded by libtiledb 2.7 to 2.30 were compared with the values of their tiles, and held them all: twelve releases,
+/// one dimension, dense and sparse; eight releases, two dimensions, sparse, both orders. The writes were unordered, one to
+/// three an array, some consolidated. Global-order writes and deletes were not tried.
+///
+/// Of nullable attributes nothing has been established. Of floats, writers begin anew behind a "not a number". Of text of
+/// variable length, libtiledb 2.30 was seen to record bytes of other cells, or zeros; other releases may, too.
 pub fn are_recorded(attribute: &Attribute) -> bool {
     let is_integer = matches!(attribute.datatype.kind(), Kind::Signed | Kind::Unsigned);
     is_integer && attribute.cell_count == CellValNum::Fixed(1) && !attribute.nullable
