@@ -203,6 +203,17 @@ mod tests {
         assert_eq!(rows_of(&[(twice, false), (vec![(3, 5, true)], false)]), [(0, 100), (1, 100)]);
     }
 
+    #[test]
+    fn any_number_of_fragments_is_merged() {
+        // Each of these has a cell that the next one replaces, and one of its own.
+        let count = 70_000;
+        let cells = |number: u64| (vec![(0, 5, true), (1 + number, 5, !number.is_multiple_of(5))], false);
+        let fragments: Vec<(Cells, bool)> = (0..count).map(cells).collect();
+        let own = (0..count).filter(|number| !number.is_multiple_of(5)).map(|number| (number as u32, 101));
+        let expected: Vec<(u32, u64)> = [(count as u32 - 1, 100)].into_iter().chain(own).collect();
+        assert!(rows_of(&fragments) == expected);
+    }
+
     proptest! {
         #[test]
         fn the_newest_is_the_row_whatever_the_order(

@@ -2,7 +2,8 @@
 //! row whose turn it is.
 //!
 //! Such a block holds one code for every cell gone through: which fragment's next cell, and whether it is a
-//! row or dropped. The positions where its fragments stand at the beginning make it readable on its own.
+//! row or dropped. The block lists the fragments that it takes cells from, each with the position where it stands at the
+//! beginning. So a block is readable on its own, and its codes need not count further than its own cells.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +17,16 @@ const LEAST_CODES: usize = 16384;
 const CODES_PER_FRAGMENT: usize = 16;
 
 /// Fragments that one stretch of blocks can choose from.
-pub const MOST_MERGED: usize = 1 << 15;
+pub const MOST_MERGED: usize = u32::MAX as usize;
+
+/// Parts that one block can choose from: a code has so many values for them.
+const MOST_PARTS: usize = 1 << 15;
+
+/// The number of a part that the block being written has no cell of yet.
+const NOT_LISTED: u16 = u16::MAX;
+
+/// Bytes of a part in a stored block: its number in the segment, its position and its cells.
+const STORED_PART: usize = 16;
 
 /// All rows of a view.
 pub struct RowMap {
@@ -270,14 +280,17 @@ fn broken() -> Error {
 impl InterleavedRows {
     fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
         let (rows, stored) = stored.split_first_chunk()?;
-        let (heads, codes) = stored.split_at_checked(12 * fragments.len())?;
+        let (parts, stored) = stored.split_first_chunk()?;
+        let (parts, codes) = stored.split_at_checked(STORED_PART.checked_mul(u32::from_le_bytes(*parts) as usize)?)?;
         self.rows = u64::from_le_bytes(*rows);
         self.parts.clear();
-        let parts = fragments.iter().zip(heads.as_chunks::<12>().0);
-        for (fragment, [a, b, c, d, e, f, g, h, cells @ ..]) in parts {
+        for part in parts.as_chunks::<STORED_PART>().0 {
+            let (number, part) = part.split_first_chunk()?;
+            let (position, part) = part.split_first_chunk()?;
+            let (cells, _) = part.split_first_chunk()?;
             self.parts.push(InterleavedPart {
-                fragment: *fragment,
-                position: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+                fragment: *fragments.get(u32::from_le_bytes(*number) as usize)?,
+                position: u64::from_le_bytes(*position),
                 cells: u32::from_le_bytes(*cells).into(),
             });
         }
@@ -338,12 +351,16 @@ impl ScatteredSegment {
     }
 }
 
-/// Makes an [`InterleavedSegment`] of codes, one after the other.
+/// Makes an [`InterleavedSegment`] of codes, one after the other. Memory: 14 bytes for each part, and one block.
 pub struct InterleavedWriter<'a> {
     store: &'a Store,
     fragments: Arc<[u32]>,
     /// Where each part stands, as of the codes that are in blocks already.
     positions: Vec<u64>,
+    /// For each part its number in the block being written, or [`NOT_LISTED`].
+    numbers: Vec<u16>,
+    /// The parts of the block being written, and how many cells it has of each.
+    listed: Vec<(u32, u32)>,
     codes: Vec<u16>,
     most_codes: usize,
     blocks: Vec<InterleavedBlock>,
@@ -354,11 +371,13 @@ impl<'a> InterleavedWriter<'a> {
     /// A segment that chooses from cells of these fragments, starting at these positions. A fragment may be there
     /// more than once.
     pub fn new(store: &'a Store, starts: &[(u32, u64)]) -> Self {
-        let most_codes = LEAST_CODES.max(CODES_PER_FRAGMENT * starts.len());
+        let most_codes = LEAST_CODES.max(CODES_PER_FRAGMENT * starts.len().min(MOST_PARTS));
         InterleavedWriter {
             store,
             fragments: starts.iter().map(|start| start.0).collect(),
             positions: starts.iter().map(|start| start.1).collect(),
+            numbers: vec![NOT_LISTED; starts.len()],
+            listed: Vec::new(),
             codes: Vec::with_capacity(most_codes),
             most_codes,
             blocks: Vec::new(),
@@ -369,25 +388,45 @@ impl<'a> InterleavedWriter<'a> {
     /// The next cell gone through.
     #[inline]
     pub fn push(&mut self, part: usize, is_row: bool) -> Result<()> {
-        self.codes.push(code(part, is_row));
+        let number = match self.numbers[part] {
+            NOT_LISTED => self.list(part)?,
+            number => number,
+        };
+        self.codes.push(code(usize::from(number), is_row));
         if self.codes.len() == self.most_codes { self.close() } else { Ok(()) }
+    }
+
+    /// Gives a part a number in the block being written, or in the next one where this one has no numbers left.
+    #[cold]
+    fn list(&mut self, part: usize) -> Result<u16> {
+        if self.listed.len() == MOST_PARTS {
+            self.close()?;
+        }
+        let number = self.listed.len() as u16;
+        self.numbers[part] = number;
+        self.listed.push((part as u32, 0));
+        Ok(number)
     }
 
     fn close(&mut self) -> Result<()> {
         let first_row = self.rows;
-        let mut cells = vec![0u32; self.fragments.len()];
         for code in &self.codes {
-            cells[usize::from(code >> 1)] += 1;
+            self.listed[usize::from(code >> 1)].1 += 1;
             self.rows += u64::from(code & 1 == 0);
         }
         let mut stored = (self.rows - first_row).to_le_bytes().to_vec();
-        for (position, cells) in self.positions.iter_mut().zip(cells) {
+        stored.extend((self.listed.len() as u32).to_le_bytes());
+        for (part, cells) in &self.listed {
+            let position = &mut self.positions[*part as usize];
+            stored.extend(part.to_le_bytes());
             stored.extend(position.to_le_bytes());
             stored.extend(cells.to_le_bytes());
-            *position += u64::from(cells);
+            *position += u64::from(*cells);
+            self.numbers[*part as usize] = NOT_LISTED;
         }
-        encode_codes(&self.codes, self.fragments.len(), &mut stored);
+        encode_codes(&self.codes, self.listed.len(), &mut stored);
         self.codes.clear();
+        self.listed.clear();
         self.blocks.push(InterleavedBlock { first_row, blob: self.store.put(stored)? });
         Ok(())
     }
@@ -480,17 +519,20 @@ mod tests {
             parts in prop_oneof![1usize..4, 120usize..140, 300usize..400],
             // Runs of one part, so that all encodings are met.
             runs in prop::collection::vec((any::<u16>(), 1usize..400, any::<bool>()), 1..120),
+            // A cell of each of more parts than a block can choose from.
+            others in prop_oneof![4 => Just(0usize), 1 => 60_000usize..90_000],
             longest in prop_oneof![Just(1usize), Just(400)],
             asked in prop::collection::vec((any::<u64>(), 0u64..10_000), 8),
             limit in prop_oneof![Just(0usize), Just(usize::MAX)],
         ) {
             let store = Arc::new(Store::new(limit));
-            let starts: Vec<(u32, u64)> = (0..parts).map(|part| (part as u32 % 7, 1000 * part as u64)).collect();
+            let starts: Vec<(u32, u64)> = (0..parts + others).map(|part| (part as u32 % 7, 1000 * part as u64)).collect();
             let mut writer = InterleavedWriter::new(&store, &starts);
             let mut next = starts.clone();
             let mut expected = vec![(9, 5), (9, 6), (9, 7)];
-            for (part, length, is_row) in runs {
-                let part = usize::from(part) % parts;
+            let others = (0..others).map(|other| (parts + other, 1, other % 3 > 0));
+            let runs = runs.into_iter().map(|(part, length, is_row)| (usize::from(part) % parts, length, is_row));
+            for (part, length, is_row) in runs.clone().chain(others).chain(runs) {
                 for _ in 0..length.min(longest) {
                     writer.push(part, is_row).unwrap();
                     if is_row {

@@ -10,11 +10,18 @@ use super::store::Store;
 use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
 use crate::error::Error;
 
-/// Memory that the batches of one merge take together, about.
+/// Memory that the batches of one merge take together, about, where there are not very many of them.
 const BATCH_MEMORY: u64 = 16 << 20;
 
 /// Cells of a batch: enough that reading one is worth the while, and no more than the chunk of a tile has.
 const BATCH_CELLS: Range<u64> = 256..16384;
+
+/// The part of the cache's budget that the batches of very many fragments may take together. To stay within it their
+/// batches have fewer cells than would be worth the while ...
+const MANY_BATCHES: u64 = 16;
+
+/// ... but not fewer than this.
+const LEAST_OF_MANY: u64 = 16;
 
 /// Cells of some fragments to be merged.
 #[derive(Debug, Clone)]
@@ -99,8 +106,8 @@ impl MergeTask {
     ) -> Vec<FragmentStream<'a, P>> {
         let Some(plan) = sources.first().map(|source| source.plan) else { return Vec::new() };
         let cell_memory = 8 * (plan.words() as u64 + 2) + if plan.is_exact() { 0 } else { 64 };
-        let batch_cells = BATCH_MEMORY / (cell_memory * self.parts.len().max(1) as u64);
-        let batch_cells = batch_cells.clamp(BATCH_CELLS.start, BATCH_CELLS.end);
+        let budget = sources.first().map_or(0, |source| source.array.context().budget() as u64);
+        let batch_cells = batch_cells(self.parts.len() as u64, cell_memory, budget);
         let streams = self.parts.iter().map(|(number, positions)| FragmentStream {
             stream: Stream::new(&sources[*number], positions.clone(), batch_cells, true),
             accepts_disorder,
@@ -124,6 +131,13 @@ impl MergeTask {
         }
         Ok(Segment::Interleaved(writer.finish()?))
     }
+}
+
+/// Cells of each batch, where so many parts are merged whose cells take so many bytes.
+fn batch_cells(parts: u64, cell_memory: u64, budget: u64) -> u64 {
+    let cells_of = |memory: u64| memory / (cell_memory * parts).max(1);
+    let most = cells_of(BATCH_MEMORY.max(budget / MANY_BATCHES)).max(LEAST_OF_MANY);
+    cells_of(BATCH_MEMORY).clamp(BATCH_CELLS.start, BATCH_CELLS.end).min(most)
 }
 
 /// The cells of a fragment, in the order that the merge was planned by.
@@ -161,6 +175,21 @@ impl<P: Fn(u64)> CellStream for FragmentStream<'_, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batches_of_many_fragments_have_fewer_cells() {
+        for (parts, cell_memory, budget, cells) in [
+            (1, 24, 1 << 30, 16384),
+            (2, 0, 0, 16384),
+            (1000, 24, 1 << 30, 699),
+            (5000, 24, 1 << 30, 256),
+            (5000, 24, 16 << 20, 139),
+            (65_000, 24, 1 << 30, 43),
+            (1 << 20, 24, 1 << 30, 16),
+        ] {
+            assert_eq!(batch_cells(parts, cell_memory, budget), cells, "{parts} parts");
+        }
+    }
 
     #[test]
     fn claimed_cells_are_counted_as_far_as_numbers_go() {
