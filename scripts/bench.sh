@@ -1,13 +1,15 @@
 #!/bin/sh
 # Measures tilefs beside libtiledb, alternating between the two in one run, and prints a table per section.
 #
-# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats cloud versions; the first four by
+# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats cloud scale versions; the first four by
 #                                           default
 #
 #   TILEFS_BENCH_DIR   where the data are made and kept (default target/bench); they take a few GB
 #   TILEFS_BENCH_RUNS  how often each side is timed (default 5)
 #   TILEFS             the binary to measure (default: target/release/tilefs, built first)
 #   TILEFS_OLD         an older binary, which the section `versions` compares it with
+#
+# The section `scale` has settings of its own: see the head of scripts/bench/scale.py.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -16,8 +18,8 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | formats | cloud | versions) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, cloud and versions" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | cloud | scale | versions) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, cloud, scale and versions" >&2; exit 2 ;;
     esac
 done
 
