@@ -547,16 +547,27 @@ fn a_group_is_a_tree_of_lines() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/groups/experiment");
     let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
     let Ok(Stored::Group(group)) = open_stored(&path, &options) else { panic!("no group") };
-    let mut lines = Vec::new();
-    let told: Result<(), ()> = group_outline::outline(&group, &options, &mut |line| {
-        lines.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
-        Ok(())
-    });
-    assert!(told.is_ok());
-    assert_eq!(lines[0], "experiment group of 2");
-    assert!(lines[1].starts_with("raw dense 6"), "{lines:?}");
-    assert_eq!(lines[2], "results group of 2");
-    assert_eq!(lines.len(), 5, "{lines:?}");
+    let lines = |depth: Option<usize>| {
+        let mut lines = Vec::new();
+        let told: Result<(), ()> = group_outline::outline(&group, &options, depth, &mut |line| {
+            lines.push(line.split_whitespace().collect::<Vec<_>>().join(" "));
+            Ok(())
+        });
+        assert!(told.is_ok());
+        lines
+    };
+    let all = lines(None);
+    assert_eq!(all[0], "experiment group of 2");
+    assert!(all[1].starts_with("raw dense 6"), "{all:?}");
+    assert_eq!(all[2], "results group of 2");
+    assert_eq!(all.len(), 5, "{all:?}");
+    // Those on the last level are told by what the group states of them.
+    assert_eq!(lines(Some(0)), all[..1]);
+    assert_eq!(lines(Some(1)), ["experiment group of 2", "raw array", "results group"]);
+    let second = lines(Some(2));
+    assert_eq!(second[..3], all[..3]);
+    assert!(second.len() == 5 && second[3..].iter().all(|line| line.ends_with(" array")), "{second:?}");
+    assert_eq!(lines(Some(3)), all);
 }
 
 #[test]

@@ -25,6 +25,10 @@ pub struct Info {
     #[arg(long, value_name = "SELECTION")]
     slice: Option<String>,
 
+    /// Of a group, list members only so many levels deep; those on the last level are not opened
+    #[arg(long, value_name = "LEVELS", conflicts_with_all = ["json", "slice"])]
+    depth: Option<usize>,
+
     #[command(flatten)]
     opening: Opening,
 
@@ -45,7 +49,8 @@ impl Info {
             (Stored::Array(_), false) => "schema.txt",
             (Stored::Array(_), true) => "schema.json",
             (Stored::Group(group), false) => {
-                return outline(group, &options, &mut |line| output::print(&format!("{}\n", printable::line(line))));
+                let mut print = |line: &str| output::print(&format!("{}\n", printable::line(line)));
+                return outline(group, &options, self.depth, &mut print);
             }
             (Stored::Group(_), true) => ".group/group.json",
         };

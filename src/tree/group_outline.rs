@@ -17,6 +17,7 @@ use super::options::OpenOptions;
 use super::texts::in_line;
 use crate::array::{Group, MemberPlace, Metadata, ObjectKind};
 use crate::error::Result;
+use crate::format::group::MemberType;
 use crate::format::text;
 use crate::storage::StoreKey;
 
@@ -30,14 +31,18 @@ const NAMES: usize = 32;
 /// is opened for its line, and closed. What is wrong with a member stands in its line; what was told already, in another
 /// place of the tree, is not told again.
 ///
+/// `depth` limits the tree to so many levels below the group. Members on the last of these levels are not looked at, and
+/// their lines say what the group states of them: of a group with 100,000 members that takes no longer than listing them.
+///
 /// # Errors
 /// Those of `tell`.
 pub fn outline<E>(
     group: &Group,
     options: &OpenOptions,
+    depth: Option<usize>,
     tell: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let mut outline = Outline { options, told: HashSet::new(), tell };
+    let mut outline = Outline { options, depth, told: HashSet::new(), tell };
     outline.is_new(group, group.path());
     let name = group.path().shown_name();
     outline.group(group, &name, 0)
@@ -45,6 +50,8 @@ pub fn outline<E>(
 
 struct Outline<'a, E> {
     options: &'a OpenOptions,
+    /// The last level that has lines; the group itself is level 0.
+    depth: Option<usize>,
     /// Folders of arrays and groups, by their canonical path.
     told: HashSet<StoreKey>,
     tell: &'a mut dyn FnMut(&str) -> std::result::Result<(), E>,
@@ -68,6 +75,9 @@ impl<E> Outline<'_, E> {
         };
         let soma = group.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
         self.line(depth, name, &format!("group of {}{soma}", members.members.len()))?;
+        if self.depth == Some(depth) {
+            return Ok(());
+        }
         for (member, name) in members.members.iter().zip(&members.names) {
             let name = name.clone().unwrap_or_else(|| escape(&member.name));
             let folder = match &member.place {
@@ -77,6 +87,15 @@ impl<E> Outline<'_, E> {
                 }
                 MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
             };
+            if self.depth == Some(depth + 1) {
+                let stated = match member.member_type {
+                    MemberType::Array => "array",
+                    MemberType::Group => "group",
+                    MemberType::Unknown => "array or group",
+                };
+                self.line(depth + 1, &name, stated)?;
+                continue;
+            }
             match ObjectKind::of(&*group.context().storage, folder) {
                 Err(error) => self.line(depth + 1, &name, &error.to_string())?,
                 Ok(None) => self.line(depth + 1, &name, NEITHER)?,

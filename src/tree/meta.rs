@@ -49,10 +49,9 @@ pub fn add_to(
 fn files(metadata: &Metadata, modified: SystemTime) -> FixedFolder {
     let mut folder = FixedFolder::new(modified);
     for ((_, value), name) in metadata.iter().zip(file_names(metadata)) {
-        let attributes = extended_attributes(value);
-        let value = value.clone();
+        let (value, described) = (value.clone(), value.clone());
         let file = LazyFile::new(modified, move || file_content(&value));
-        folder.add_file(name, file.described_by(move || attributes.clone()));
+        folder.add_file(name, file.described_by(move || extended_attributes(&described)));
     }
     folder
 }
