@@ -191,3 +191,18 @@ fn copies_that_do_not_parse_are_passed_over() {
     fs::write(&file, b"none").unwrap();
     assert_eq!(first_cell(many.open().unwrap()).unwrap(), expected);
 }
+
+#[test]
+fn the_footers_of_many_fragments_are_read_in_parts() {
+    let _one = ONE_AT_A_TIME.lock();
+    let many = ManyFragments::new(FRAGMENTS);
+    let footer = many.footer();
+    // Nothing that these fragments use makes each of them large: together more than is read at once.
+    many.consolidate(&footer);
+    for number in 0..FRAGMENTS - 1 {
+        fs::remove_file(many.metadata_of(number)).unwrap();
+    }
+    let view = many.open().unwrap();
+    assert_eq!(view.array().fragment_count(), FRAGMENTS);
+    assert!(first_cell(view).is_ok());
+}

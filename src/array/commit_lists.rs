@@ -9,8 +9,11 @@ use crate::format::folder::{COMMITS, CommitFile, FRAGMENTS, RootFragment, commit
 use crate::format::name::{NameForm, TimestampedName};
 use crate::storage::{Listed, Storage, StoreKey, together};
 
-/// A consolidated commit or vacuum file larger than this, of half a million fragments, is not plausible.
+/// A consolidated commit or vacuum file may be of so many bytes ...
 const MOST_COMMIT_FILE: u64 = 32 << 20;
+
+/// ... and of so many more for each fragment that is there. One that is larger is not plausible.
+const MOST_OF_FRAGMENT: u64 = 256;
 
 /// A file of commits, or a vacuum file: its name, what it is, and the times in its name.
 pub(super) type Commit<'a> = (&'a str, CommitFile, TimestampedName);
@@ -32,6 +35,11 @@ impl FragmentFolders<'_> {
         };
         // Listings are in byte order.
         names.binary_search_by(|one| one.name.as_str().cmp(name)).is_ok()
+    }
+
+    /// What a list of commits may be of, in bytes: each names fragments that are there.
+    fn most_of_list(&self) -> u64 {
+        MOST_COMMIT_FILE + MOST_OF_FRAGMENT * (self.top.len() + self.inner.len()) as u64
     }
 
     /// The paths of all folders that only a commit makes a fragment.
@@ -58,18 +66,23 @@ pub(super) fn commits_of(names: &[Listed]) -> Result<Vec<Commit<'_>>> {
 pub(super) struct CommitTexts(Vec<(CommitFile, TimestampedName, StoreKey, Vec<u8>)>);
 
 impl CommitTexts {
-    /// Reads those of some folders together.
+    /// Reads those of some folders of commits together, of an array that has these fragments.
     ///
     /// # Errors
     /// As [`Storage::read`].
-    pub fn read(storage: &dyn Storage, folders: [(&StoreKey, &[Commit<'_>]); 2]) -> Result<Self> {
+    pub fn read(
+        storage: &dyn Storage,
+        folders: [(&StoreKey, &[Commit<'_>]); 2],
+        fragments: &FragmentFolders<'_>,
+    ) -> Result<Self> {
+        let most = fragments.most_of_list();
         let is_list = |kind| matches!(kind, CommitFile::Vacuum | CommitFile::Ignored | CommitFile::Consolidated);
         let files = folders.into_iter().flat_map(|(folder, commits)| {
             let lists = commits.iter().filter(|(_, kind, _)| is_list(*kind));
             lists.map(move |&(name, kind, times)| (kind, times, folder.join(name)))
         });
         let read = |(kind, times, file): (CommitFile, TimestampedName, StoreKey)| {
-            storage.read(&file, MOST_COMMIT_FILE).map(|text| (kind, times, file, text))
+            storage.read(&file, most).map(|text| (kind, times, file, text))
         };
         together(storage, folders[0].0, files.collect(), read).into_iter().collect::<Result<_>>().map(CommitTexts)
     }

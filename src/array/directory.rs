@@ -165,7 +165,8 @@ impl Directory {
         let commits = commits_of(&commits)?;
         let mut root_commits = commits_of(&top)?;
         root_commits.retain(|(_, kind, _)| *kind == CommitFile::Vacuum);
-        let texts = CommitTexts::read(storage, [(&directory.root, &root_commits), (&commits_folder, &commits)])?;
+        let texts =
+            CommitTexts::read(storage, [(&directory.root, &root_commits), (&commits_folder, &commits)], &folders)?;
         let consolidated = Consolidated::read(&texts, &folders)?;
         directory.find_root_fragments(storage, &top, &consolidated)?;
         let ignored = directory.find_committed(&commits, consolidated)?;

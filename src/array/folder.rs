@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lru::LruCache;
@@ -10,7 +11,7 @@ use lru::LruCache;
 use super::context::Context;
 use super::directory::{Directory, FragmentEntry, SchemaEntry};
 use super::enumerations::Enumerations;
-use super::footer_copies::FooterCopies;
+use super::footer_copies::read_copies;
 use super::fragment::MetadataEnd;
 use super::generic::{decode_inline_tile, read_generic_tile};
 use super::listing::FolderListing;
@@ -22,7 +23,7 @@ use crate::format::folder::METADATA;
 use crate::format::fragment::FragmentFacts;
 use crate::format::schema::ArraySchema;
 use crate::storage::{StoreKey, is_far, together};
-use crate::threads;
+use crate::threads::{self, LogInterval};
 
 /// What is kept of every fragment once its footer was read; the rest is read again when a tile is.
 #[derive(Debug)]
@@ -195,14 +196,26 @@ impl ArrayFolder {
     /// fragment's own footer is compared with it before a cell is read.
     pub fn read_outlines(&self, numbers: &[usize]) {
         let is_unread = |number: &usize| self.outlines.get(*number).is_some_and(|known| known.get().is_none());
-        let unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
-        let copies = if unread.len() < WORTH_COPIES { FooterCopies::default() } else { FooterCopies::read(self) };
-        let copies = copies.by_name(self.path());
+        let mut unread: Vec<usize> = numbers.iter().copied().filter(is_unread).collect();
+        if unread.len() >= WORTH_COPIES {
+            read_copies(self, &unread, |number, footer| {
+                if let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number))
+                    && let Some(outline) = self.outline_of_copy(entry, footer)
+                {
+                    let _ = keep(known, self.located(entry, Ok(outline)));
+                }
+            });
+            unread.retain(is_unread);
+        }
+        let (count, done, lines) = (unread.len(), AtomicUsize::new(0), LogInterval::new());
         let read = |number: usize| {
             let (Some(known), Some(entry)) = (self.outlines.get(number), self.fragment(number)) else { return };
-            let copy = copies.get(entry.name()).and_then(|footer| self.outline_of_copy(entry, footer));
             // What is wrong is told to whoever asks for this one.
-            let _ = keep(known, self.located(entry, copy.map_or_else(|| self.read_outline(number), Ok)));
+            let _ = keep(known, self.located(entry, self.read_outline(number)));
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            if lines.is_due() {
+                log::info!("{}: the footers of {done} of {count} fragments are read", self.path());
+            }
         };
         match is_far(&*self.context.storage, self.path()) {
             true => drop(together(&*self.context.storage, self.path(), unread, read)),

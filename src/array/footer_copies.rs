@@ -9,15 +9,16 @@ use std::collections::HashMap;
 
 use super::directory::FragmentEntry;
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{read_generic_tile, read_generic_tile_within};
+use super::generic::{for_each_chunk, read_generic_tile};
 use crate::error::{Error, Locate, Result};
-use crate::format::fragment::{FragmentFooter, parse_consolidated_footers, schema_name};
-use crate::storage::StoreKey;
-use crate::threads;
+use crate::format::fragment::{FooterReader, FragmentFooter, parse_consolidated_footers, schema_name};
+use crate::threads::{self, cancellation};
 
-/// Files of more bytes, decoded, than this or the cache may hold are left alone: they are held as a whole while footers
-/// are read from them.
-const MOST_PAYLOAD: u64 = 16 << 20;
+/// So many bytes of footers are read before they are looked at.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Footers are so small that a thread should have some to look at.
+const LEAST_PER_THREAD: usize = 64;
 
 /// Fragments of earlier versions are not looked up: their footers need not name the schema, and some releases wrote
 /// copies of them that are not what the fragment has.
@@ -73,45 +74,63 @@ fn is_copy(folder: &ArrayFolder, number: usize, footer: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The payloads of files of consolidated fragment metadata.
-#[derive(Debug, Default)]
-pub(super) struct FooterCopies(Vec<Vec<u8>>);
-
-impl FooterCopies {
-    /// Reads the files that there are. What is wrong with one is only worth a line in the log.
-    pub fn read(folder: &ArrayFolder) -> Self {
-        let files = folder.directory().consolidated_metadata(&*folder.context.storage).unwrap_or_else(|error| {
-            log::info!("{}", error.in_array(folder.path()));
-            Vec::new()
-        });
-        let mut left = MOST_PAYLOAD.max(folder.context.budget() as u64 / 4);
-        let payloads = files.iter().filter_map(|file| {
-            let payload = read_payload(folder, file, left).in_array(folder.path());
-            let payload = payload.inspect_err(|error| log::info!("{error}")).ok().flatten()?;
-            left -= payload.len() as u64;
-            Some(payload)
-        });
-        FooterCopies(payloads.collect())
+/// Reads the copies of the footers of some fragments, given by their numbers, and hands each number with its footer to
+/// `visit`, from several threads; of several copies the first counts. What is wrong with a file is only worth a line in
+/// the log. Memory: some hundred bytes for each of these fragments, and a batch of footers.
+pub(super) fn read_copies(folder: &ArrayFolder, numbers: &[usize], visit: impl Fn(usize, &[u8]) + Send + Sync) {
+    let files = folder.directory().consolidated_metadata(&*folder.context.storage).unwrap_or_else(|error| {
+        log::info!("{}", error.in_array(folder.path()));
+        Vec::new()
+    });
+    if files.is_empty() {
+        return;
     }
-
-    /// The footers by the name of their fragment; of several copies the first counts.
-    pub fn by_name(&self, array: &StoreKey) -> HashMap<&str, &[u8]> {
-        let mut footers = HashMap::new();
-        for payload in &self.0 {
-            match parse_consolidated_footers(payload) {
-                Ok(copies) => copies.iter().for_each(|copy| {
-                    footers.entry(copy.name).or_insert(copy.footer);
-                }),
-                Err(error) => log::info!("{}", error.in_file("consolidated fragment metadata").in_array(array)),
-            }
+    let entries = numbers.iter().filter_map(|&number| Some((folder.fragment(number)?.name(), number)));
+    let mut wanted: HashMap<&str, usize> = entries.collect();
+    for file in files {
+        let (mut reader, mut batch) = (FooterReader::default(), Batch::default());
+        let read = for_each_chunk(&folder.context, &file, |chunk| {
+            reader.take(chunk, |name| wanted.remove(name), |number, footer| batch.add(number, footer, &visit))
+        });
+        let read = read.and_then(|()| reader.finish(|number, footer| batch.add(number, footer, &visit)).in_file(&file));
+        batch.visit(&visit);
+        if let Err(error) = read.in_array(folder.path()) {
+            log::info!("{error}");
         }
-        footers
     }
 }
 
-/// The payload of a file; `None` if it is larger than `most`.
-fn read_payload(folder: &ArrayFolder, file: &StoreKey, most: u64) -> Result<Option<Vec<u8>>> {
-    read_generic_tile_within(&folder.context, file, most)
+/// Footers that are looked at together.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// The number of each fragment, and where its footer ends.
+    footers: Vec<(usize, usize)>,
+}
+
+impl Batch {
+    fn add(&mut self, number: usize, footer: &[u8], visit: &(impl Fn(usize, &[u8]) + Send + Sync)) -> Result<()> {
+        self.bytes.extend_from_slice(footer);
+        self.footers.push((number, self.bytes.len()));
+        if self.bytes.len() >= BATCH_BYTES {
+            cancellation::check()?;
+            self.visit(visit);
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, visit: &(impl Fn(usize, &[u8]) + Send + Sync)) {
+        let starts = [0].into_iter().chain(self.footers.iter().map(|(_, end)| *end));
+        let footers: Vec<(usize, &[u8])> = starts
+            .zip(&self.footers)
+            .filter_map(|(start, &(number, end))| Some((number, self.bytes.get(start..end)?)))
+            .collect();
+        threads::for_each(footers.chunks(LEAST_PER_THREAD), |some| {
+            some.iter().for_each(|&(number, footer)| visit(number, footer));
+        });
+        self.bytes.clear();
+        self.footers.clear();
+    }
 }
 
 impl ArrayFolder {

@@ -158,33 +158,44 @@ pub fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u64, exp
     decode_whole(context, tile, expected).in_file(path).at(offset)
 }
 
-/// As [`read_generic_tile`] of the one at the start of a file; `None` for one of more than `most` bytes.
+/// Decodes the generic tile at the start of a file chunk by chunk, and hands each to `visit`, in their order. Memory:
+/// one chunk, and what is read at once.
 ///
 /// # Errors
-/// As there.
-pub fn read_generic_tile_within(context: &Context, path: &StoreKey, most: u64) -> Result<Option<Vec<u8>>> {
+/// As [`read_generic_tile`], but for the size; what `visit` gives. The chunks before damage are visited.
+pub fn for_each_chunk(context: &Context, path: &StoreKey, visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let tile = OpenedTile::read(&*context.storage, path, 0).in_file(path)?;
-    if tile.header.tile_size > most {
-        return Ok(None);
+    visit_chunks(context, tile, visit).in_file(path).at(0)
+}
+
+fn visit_chunks(context: &Context, tile: OpenedTile<'_>, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let (decoder, size) = (generic_decoder(context, &tile.header)?, tile.header.tile_size);
+    let (mut walk, mut decoded) = (tile.walk()?, Vec::new());
+    while let Some(chunk) = next_chunk_of_metadata(&mut walk, size)? {
+        let stored = walk.stored(&chunk)?;
+        decoded.clear();
+        memory::resize(&mut decoded, chunk.header.original as usize, "metadata")?;
+        {
+            let mut permit = context.fetcher.permit();
+            permit.count(stored.len(), decoded.len() as u64);
+            decode_chunk(&chunk, stored, &decoder, &mut decoded, permit.scratch())?;
+        }
+        visit(&decoded)?;
     }
-    decode_whole(context, tile, 0).map(Some).in_file(path).at(0)
+    Ok(())
 }
 
 fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Result<Vec<u8>> {
     let header = tile.header.clone();
     check_claim(&header, expected)?;
     if header.persisted_size > READ_AT_ONCE {
-        let decoder = generic_decoder(context, &header)?;
         let mut all = Vec::new();
-        let mut walk = tile.walk()?;
-        while let Some(chunk) = next_chunk_of_metadata(&mut walk, header.tile_size)? {
-            let (start, size) = (all.len(), chunk.header.original as usize);
-            memory::resize(&mut all, start.saturating_add(size), "metadata")?;
-            let stored = walk.stored(&chunk)?;
-            let mut permit = context.fetcher.permit();
-            permit.count(stored.len(), size as u64);
-            decode_chunk(&chunk, stored, &decoder, &mut all[start..], permit.scratch())?;
-        }
+        visit_chunks(context, tile, |chunk| {
+            let start = all.len();
+            memory::resize(&mut all, start.saturating_add(chunk.len()), "metadata")?;
+            all[start..].copy_from_slice(chunk);
+            Ok(())
+        })?;
         return Ok(all);
     }
     decode_stored(context, &header, &tile.read_rest()?)

@@ -12,7 +12,7 @@ use crate::error::{Error, Locate, Result};
 const MOST_LINE: usize = 1 << 16;
 
 /// More lines than a file of names has.
-const MOST_LINES: usize = 1 << 18;
+const MOST_LINES: usize = 1 << 20;
 
 /// One entry of a file of consolidated commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ fn take_commit<'a>(rest: &mut &'a [u8]) -> Result<ConsolidatedCommit<'a>> {
 /// Reads an `.ign` file: the marks to be ignored in all files of consolidated commits.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a mark that is no path in the array, [`Error::Unsupported`] for more than 2^18.
+/// [`Error::Damaged`] for a mark that is no path in the array, [`Error::Unsupported`] for more than 2^20.
 pub fn parse_ignored_commits(bytes: &[u8]) -> Result<Vec<&str>> {
     let lines = lines(bytes)?;
     lines.iter().try_for_each(|(at, mark)| check_mark(mark).at(*at))?;
@@ -70,7 +70,7 @@ pub fn parse_ignored_commits(bytes: &[u8]) -> Result<Vec<&str>> {
 /// before those parts does not matter, so that arrays can be moved.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a line without a name, [`Error::Unsupported`] for more than 2^18 lines.
+/// [`Error::Damaged`] for a line without a name, [`Error::Unsupported`] for more than 2^20 lines.
 pub fn parse_vacuum(bytes: &[u8]) -> Result<Vec<String>> {
     lines(bytes)?.into_iter().map(|(at, line)| path_in_array(line).at(at)).collect()
 }

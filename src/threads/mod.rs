@@ -8,6 +8,7 @@
 //! Threads that help with work take its [cancellation] over.
 
 pub mod cancellation;
+mod log_interval;
 mod team;
 
 use std::io;
@@ -17,6 +18,7 @@ use std::thread::{Builder, JoinHandle, scope};
 
 use crate::address_space;
 use crate::error::Error;
+pub use log_interval::LogInterval;
 use team::Team;
 
 /// What a thread takes where the address space is limited: a stack of 2 MiB, and what the standard library has it allocate

@@ -15,7 +15,7 @@ pub mod sections;
 #[cfg(test)]
 mod tests;
 
-pub use consolidated::{FooterCopy, parse_consolidated_footers};
+pub use consolidated::{FooterCopy, FooterReader, parse_consolidated_footers};
 pub use early::{EarlyField, EarlyFragment};
 pub use facts::{FragmentFacts, SIGNED_TIMES_SINCE};
 pub use field::{Field, FieldFiles};
