@@ -16,7 +16,7 @@ use super::servers::S3;
 use super::{SECRET, fixtures, program, skip, text, tilefs};
 
 /// A server whose every answer a test writes by hand.
-struct Hostile {
+pub struct Hostile {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Message>>>,
     /// Bytes that clients took.
@@ -24,7 +24,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    fn start(answer: impl Fn(&Message, u64, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Self {
+    pub fn start(answer: impl Fn(&Message, u64, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (asked, sent) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
@@ -53,7 +53,7 @@ impl Hostile {
         hostile
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
@@ -79,7 +79,7 @@ impl Write for Counted {
     }
 }
 
-fn send(out: &mut dyn Write, status: &str, headers: &str, body: &str) -> io::Result<()> {
+pub fn send(out: &mut dyn Write, status: &str, headers: &str, body: &str) -> io::Result<()> {
     write!(out, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
 }
 

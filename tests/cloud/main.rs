@@ -8,6 +8,7 @@ mod failing;
 mod hostile;
 mod http;
 mod identities;
+mod listing;
 mod live;
 mod others;
 mod proxy;

@@ -2,12 +2,12 @@
 //! ([`runtime`]), counted ([`traffic`]), and made again where that may help ([`failure`]); whose they are is found by
 //! [`connect`] and [`profile`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
@@ -23,6 +23,7 @@ mod credentials;
 mod disk_cache;
 mod environment;
 mod failure;
+mod listing;
 mod page;
 mod pins;
 mod process;
@@ -38,13 +39,14 @@ mod window;
 use super::ranges::{Coalescing, ReadRange, coalesce, split};
 use super::settings::CloudOptions;
 use super::uri::{self, BucketName, Provider};
-use super::{Listed, ListedKind, ListedObject, Storage, StoreKey, past_end};
+use super::{Listed, ListedObject, Storage, StoreKey, past_end};
 use crate::error::{Error, Locate, Result};
+use crate::threads::LogInterval;
 use connect::{Client, Connection, connect};
 use disk_cache::{BLOCK, DiskCache, Owner, block_length};
 use failure::{Failure, Kind};
+use listing::{Listing, Page, Span};
 use pins::{Pin, Pins};
-use progress::Progress;
 use runtime::IoThread;
 use scatter::Scatter;
 use traffic::{Attempt, Traffic};
@@ -80,6 +82,9 @@ const REQUESTS_OF_OPERATION: u32 = 20;
 
 /// Objects that are listed at once; stores give no more in one answer.
 const LISTED_AT_ONCE: usize = 1000;
+
+/// The most answers of one listing that are asked for at once.
+const ANSWERS_AT_ONCE: usize = 32;
 
 /// Object stores, by the URIs of their objects. An object that was listed, or read from, stays the one that it was then:
 /// where it is replaced, reading it is an error.
@@ -286,14 +291,8 @@ impl ObjectStorage {
         }
     }
 
-    /// One answer of a listing below `place`: the objects, the folders where they are not looked into, and where the next
-    /// answer goes on.
-    async fn list_page(
-        &self,
-        place: &Place,
-        into_folders: bool,
-        token: Option<String>,
-    ) -> Result<(Vec<ListedObject>, Vec<String>, Option<String>)> {
+    /// One answer of a listing below `place`, which looks into folders or gives their names.
+    async fn list_page(&self, place: &Place, into_folders: bool, span: &Span) -> Result<Page> {
         let prefix = if place.path.is_empty() { String::new() } else { format!("{}/", place.path) };
         let page = self.ask(place, &"listing", async |client, answer| {
             self.traffic.add_listing();
@@ -303,9 +302,10 @@ impl ObjectStorage {
             let options = PaginatedListOptions {
                 delimiter: (!into_folders).then(|| "/".into()),
                 max_keys: Some(LISTED_AT_ONCE),
-                page_token: token.clone(),
+                // Where an answer goes on, or behind which name it begins.
+                offset: Some(format!("{prefix}{}", span.after)).filter(|_| span.begins_behind_a_name()),
+                page_token: span.token.clone(),
                 extensions,
-                ..PaginatedListOptions::default()
             };
             let prefix = Some(prefix.as_str()).filter(|prefix| !prefix.is_empty());
             let page = client.list_paginated(prefix, options).await?;
@@ -325,7 +325,7 @@ impl ObjectStorage {
             objects.push(ListedObject { path: path.to_owned(), length: object.size });
         }
         let folders = page.result.common_prefixes.iter().filter_map(|path| path.as_ref().strip_prefix(&prefix));
-        Ok((objects, folders.map(str::to_owned).collect(), page.page_token))
+        Ok(Page { objects, folders: folders.map(str::to_owned).collect(), next: page.page_token })
     }
 
     /// Begins to read a part of an object: checks that it is the one that it was, and notes which it is where that is not
@@ -475,35 +475,31 @@ impl Connection {
 impl Storage for ObjectStorage {
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
         let place = self.place(folder)?;
-        let mut names: BTreeMap<String, ListedKind> = BTreeMap::new();
-        let mut progress = Progress::new(self.options.io_timeout);
-        let mut token = None;
-        loop {
-            let (objects, folders, next) = self.wait(&place, self.list_page(&place, false, token.clone()))?;
-            let before = names.len();
-            let listed = objects.iter().map(|object| &object.path).chain(&folders);
-            let bytes: usize = listed.map(String::len).sum();
-            for object in objects {
-                names.entry(object.path).or_insert(ListedKind::Object { length: Some(object.length) });
+        let most = match place.bucket.name.provider {
+            // It cannot be asked for what is behind a name.
+            Provider::Azure => 1,
+            _ => self.most_requests.min(ANSWERS_AT_ONCE),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+        let (mut listing, lines) = (Listing::new(self.options.io_timeout, most, now), LogInterval::new());
+        while !listing.spans().is_empty() {
+            let answers = listing.spans().iter().map(|span| self.list_page(&place, false, span));
+            let pages = self.wait(&place, async { join_all(answers).await.into_iter().collect::<Result<_>>() })?;
+            listing
+                .take(pages)
+                .map_err(|reason| Error::io(io::Error::new(io::ErrorKind::InvalidData, reason)).in_file(folder))?;
+            if lines.is_due() {
+                log::info!("{folder}: {} names are listed", listing.count());
             }
-            names.extend(folders.into_iter().map(|name| (name, ListedKind::Folder)));
-            let Some(next) = next else { break };
-            let refused =
-                |reason: String| Error::io(io::Error::new(io::ErrorKind::InvalidData, reason)).in_file(folder);
-            if token.as_ref() == Some(&next) {
-                return Err(refused("the store repeats an answer of the listing".to_owned()));
-            }
-            progress.add(names.len() - before, bytes).map_err(refused)?;
-            token = Some(next);
         }
-        Ok(names.into_iter().map(|(name, kind)| Listed { name, kind }).collect())
+        Ok(listing.finish())
     }
 
     fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
         let place = self.place(folder)?;
-        let (mut objects, _, next) = self.wait(&place, self.list_page(&place, true, None))?;
-        objects.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        Ok(next.is_none().then_some(objects))
+        let mut page = self.wait(&place, self.list_page(&place, true, &Span::default()))?;
+        page.objects.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(page.next.is_none().then_some(page.objects))
     }
 
     /// Asks only for an object that was never listed.

@@ -1,0 +1,298 @@
+//! The listing of a folder: which answers to ask for next, and what they say together.
+//!
+//! A store gives a thousand names in an answer, each of which says where the next one begins: a million names would be a
+//! thousand requests, one after the other. But the names of fragments and commits begin with a time, and a store that
+//! lists in order can be asked for the names behind any name. So what is left behind an answer is cut at times in
+//! between, and the pieces are asked for at once. Where a piece has more than one answer, its rest is cut again.
+//!
+//! The pieces hold each name exactly once, whatever the times in the names are: what is there from the beginning to the
+//! end of the listing is in it, as when the answers come one after the other. A store that gives a name that does not
+//! belong to the piece, or names out of order, is listed again one answer after the other.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::{Listed, ListedKind, ListedObject};
+use super::progress::Progress;
+
+/// One answer.
+pub struct Page {
+    pub objects: Vec<ListedObject>,
+    /// The names of folders, where they are not looked into.
+    pub folders: Vec<String>,
+    /// What to ask with for the next answer, if there is one.
+    pub next: Option<String>,
+}
+
+/// Names that follow each other in the order of the store, in which a folder's name ends with a slash.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Span {
+    /// All names come behind this; the empty one where the folder begins.
+    pub after: String,
+    /// And before this; `None` where the folder ends.
+    before: Option<String>,
+    /// What the answer before said to ask with.
+    pub token: Option<String>,
+}
+
+/// A listing under way. Memory: the names.
+pub struct Listing {
+    spans: Vec<Span>,
+    names: BTreeMap<String, ListedKind>,
+    progress: Progress,
+    /// How many answers may be asked for at once.
+    most: usize,
+    /// Milliseconds since 1970.
+    now: u64,
+}
+
+impl Listing {
+    /// One that begins now, of a store that may be asked for so many answers at once; 1 for one that does not list in
+    /// order. Each may take `io_timeout`.
+    pub fn new(io_timeout: Duration, most: usize, now: u64) -> Self {
+        Listing { spans: vec![Span::default()], names: BTreeMap::new(), progress: Progress::new(io_timeout), most, now }
+    }
+
+    /// Of what to ask for the next answer. There is nothing at the end.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// How many names there are so far.
+    pub fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Takes the next answer of each span.
+    ///
+    /// # Errors
+    /// A sentence that says why the listing is given up.
+    pub fn take(&mut self, pages: Vec<Page>) -> Result<(), String> {
+        let mut rests = Vec::new();
+        let mut is_in_order = true;
+        for (span, page) in std::mem::take(&mut self.spans).into_iter().zip(pages) {
+            is_in_order &= self.most == 1 || span.is_in_order(&page);
+            rests.extend(self.take_page(span, page)?);
+        }
+        if !is_in_order {
+            (self.most, rests) = (1, vec![Span::default()]);
+        }
+        let each = self.most / rests.len().max(1);
+        self.spans = rests.into_iter().flat_map(|rest| rest.cut(each, self.now)).collect();
+        Ok(())
+    }
+
+    /// Takes one answer; the rest of its span.
+    fn take_page(&mut self, mut span: Span, page: Page) -> Result<Option<Span>, String> {
+        let before = self.names.len();
+        let bytes = page.objects.iter().map(|object| &object.path).chain(&page.folders).map(String::len).sum();
+        let last = page.last();
+        let ends_before = span.before.take();
+        let is_within = |key: &str| ends_before.as_deref().is_none_or(|end| key < end);
+        let is_at_end = last.as_deref().is_some_and(|last| !is_within(last));
+        for object in page.objects.into_iter().filter(|object| is_within(&object.path)) {
+            self.names.entry(object.path).or_insert(ListedKind::Object { length: Some(object.length) });
+        }
+        for folder in page.folders.into_iter().filter(|folder| is_within(&format!("{folder}/"))) {
+            self.names.insert(folder, ListedKind::Folder);
+        }
+        let Some(next) = page.next.filter(|_| !is_at_end) else { return Ok(None) };
+        if span.token.as_ref() == Some(&next) {
+            return Err("the store repeats an answer of the listing".to_owned());
+        }
+        self.progress.add(self.names.len() - before, bytes)?;
+        Ok(Some(Span { after: last.unwrap_or(span.after), before: ends_before, token: Some(next) }))
+    }
+
+    /// All names, in byte order.
+    pub fn finish(self) -> Vec<Listed> {
+        self.names.into_iter().map(|(name, kind)| Listed { name, kind }).collect()
+    }
+}
+
+impl Page {
+    /// The last name in the order of the store.
+    fn last(&self) -> Option<String> {
+        let objects = self.objects.iter().map(|object| object.path.clone()).max();
+        let folders = self.folders.iter().map(|folder| format!("{folder}/")).max();
+        objects.max(folders)
+    }
+}
+
+impl Span {
+    /// Whether its next answer begins behind a name, and not where another answer ended.
+    pub fn begins_behind_a_name(&self) -> bool {
+        self.token.is_none() && !self.after.is_empty()
+    }
+
+    /// Whether the names of an answer ascend and come behind the beginning of this.
+    fn is_in_order(&self, page: &Page) -> bool {
+        let is_behind = |key: &str| key > self.after.as_str();
+        page.objects.iter().all(|object| is_behind(&object.path))
+            && page.folders.iter().all(|folder| is_behind(&format!("{folder}/")))
+            && page.objects.is_sorted_by(|a, b| a.path < b.path)
+            && page.folders.is_sorted_by(|a, b| format!("{a}/") < format!("{b}/"))
+    }
+
+    /// Cuts this into about so many pieces, at times that lie as far from each other. The first goes on where the last
+    /// answer ended.
+    fn cut(mut self, count: usize, now: u64) -> Vec<Span> {
+        let last_time = self.before.as_deref().map_or(Some(now), time_of);
+        let (Some(first), Some(last)) = (time_of(&self.after), last_time) else { return vec![self] };
+        let length = u128::from(last.saturating_sub(first));
+        let times = (1..count as u128).map(|number| first + (length * number / count as u128) as u64);
+        let mut pieces = Vec::new();
+        for cut in times.map(|time| format!("__{time}")) {
+            if cut > self.after && self.before.as_ref().is_none_or(|before| cut < *before) {
+                let behind = Span { after: cut.clone(), before: self.before.take(), token: None };
+                self.before = Some(cut);
+                pieces.push(std::mem::replace(&mut self, behind));
+            }
+        }
+        pieces.push(self);
+        pieces
+    }
+}
+
+/// The time that a name of TileDB begins with.
+fn time_of(name: &str) -> Option<u64> {
+    name.strip_prefix("__")?.split('_').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::ops::Bound;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: u64 = 1_700_000_000_000;
+
+    /// Keys of a store that lists in order, so many in an answer: names, and folders by their slash.
+    struct Store {
+        keys: BTreeSet<String>,
+        in_answer: usize,
+        /// Whether it can be asked for what is behind a name.
+        knows_names: bool,
+    }
+
+    impl Store {
+        fn answer(&self, span: &Span) -> Page {
+            let from = match &span.token {
+                Some(token) => token.clone(),
+                None if self.knows_names => span.after.clone(),
+                None => String::new(),
+            };
+            let mut keys = self.keys.range::<String, _>((Bound::Excluded(from), Bound::Unbounded));
+            let some: Vec<&String> = keys.by_ref().take(self.in_answer).collect();
+            let next = keys.next().and(some.last()).map(|last| (*last).clone());
+            let (folders, objects): (Vec<&String>, Vec<&String>) = some.into_iter().partition(|key| key.ends_with('/'));
+            Page {
+                objects: objects.into_iter().map(|key| ListedObject { path: key.clone(), length: 1 }).collect(),
+                folders: folders.into_iter().map(|key| key.trim_end_matches('/').to_owned()).collect(),
+                next,
+            }
+        }
+    }
+
+    fn names(keys: impl IntoIterator<Item = String>) -> BTreeSet<String> {
+        keys.into_iter().map(|key| key.trim_end_matches('/').to_owned()).collect()
+    }
+
+    /// What is listed of a store in which `change` is called between the answers, and how many rounds that took.
+    fn listed(mut store: Store, most: usize, mut change: impl FnMut(&mut BTreeSet<String>)) -> (BTreeSet<String>, u32) {
+        let (mut listing, mut rounds) = (Listing::new(Duration::from_secs(60), most, NOW), 0);
+        while !listing.spans().is_empty() {
+            assert!(listing.spans().len() <= most);
+            let mut pages = Vec::new();
+            for span in listing.spans() {
+                pages.push(store.answer(span));
+                change(&mut store.keys);
+            }
+            listing.take(pages).unwrap();
+            rounds += 1;
+        }
+        let names = listing.finish();
+        assert!(names.is_sorted_by(|a, b| a.name < b.name));
+        (names.into_iter().map(|one| one.name).collect(), rounds)
+    }
+
+    /// Names with times, and some others.
+    fn key() -> impl Strategy<Value = String> {
+        let time = prop_oneof![0u64..2000, NOW - 100_000..NOW, Just(NOW), NOW..NOW + 9, 0..2 * NOW];
+        prop_oneof![
+            8 => (time, "[a-c]{1,2}", "(|/|.wrt)").prop_map(|(time, id, end)| format!("__{time}_{time}_{id}{end}")),
+            1 => "(__[0-9a-z]{1,3}|[a-z.]{1,3})/?",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn at_once_is_what_one_after_the_other_gives(
+            keys in prop::collection::btree_set(key(), 0..200),
+            in_answer in 1usize..30,
+            most in 2usize..40,
+            knows_names in prop::bool::weighted(0.8),
+        ) {
+            let store = |knows_names| Store { keys: keys.clone(), in_answer, knows_names };
+            let expected = names(keys.clone());
+            prop_assert_eq!(listed(store(true), 1, |_| {}).0, expected.clone());
+            prop_assert_eq!(listed(store(knows_names), most, |_| {}).0, expected);
+        }
+
+        #[test]
+        fn what_stays_is_listed_while_others_come_and_go(
+            lasting in prop::collection::btree_set(key(), 0..100),
+            passing in prop::collection::vec((key(), any::<bool>()), 0..100),
+            in_answer in 1usize..10,
+            most in 2usize..40,
+        ) {
+            let at_first = passing.iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key.clone());
+            let keys = lasting.iter().cloned().chain(at_first).collect();
+            let mut changes = passing.iter();
+            let (found, _) = listed(Store { keys, in_answer, knows_names: true }, most, |keys| {
+                if let Some((key, is_there)) = changes.next().filter(|(key, _)| !lasting.contains(key)) {
+                    if *is_there { keys.remove(key) } else { keys.insert(key.clone()) };
+                }
+            });
+            prop_assert!(names(lasting.clone()).is_subset(&found));
+            let all = names(lasting.into_iter().chain(passing.into_iter().map(|(key, _)| key)));
+            prop_assert!(found.is_subset(&all));
+        }
+    }
+
+    #[test]
+    fn many_names_take_few_rounds() {
+        // Within one hour of two years; on average a piece has a part of an answer at its end.
+        let keys =
+            (0..100_000).map(|number| format!("__{0}_{0}_{number:032x}_22/", NOW - 63_000_000_000 + 36 * number));
+        let store =
+            |most| listed(Store { keys: keys.clone().collect(), in_answer: 1000, knows_names: true }, most, |_| {});
+        let (found, rounds) = store(32);
+        assert_eq!(found.len(), 100_000);
+        assert!(rounds <= 12, "{rounds}");
+        assert_eq!(store(1).1, 100);
+    }
+
+    #[test]
+    fn one_answer_is_one_request() {
+        let keys: BTreeSet<String> = (0..1000).map(|number| format!("__{number}_{number}_ab")).collect();
+        assert_eq!(listed(Store { keys, in_answer: 1000, knows_names: true }, 32, |_| {}).1, 1);
+    }
+
+    #[test]
+    fn an_answer_that_comes_again_ends_the_listing() {
+        let mut listing = Listing::new(Duration::from_secs(60), 8, NOW);
+        let page = || {
+            let objects = vec![ListedObject { path: "__5_5_ab".to_owned(), length: 1 }];
+            Page { objects, folders: Vec::new(), next: Some("again".to_owned()) }
+        };
+        let why = (0..300).find_map(|_| {
+            let pages = listing.spans().iter().map(|_| page()).collect();
+            listing.take(pages).err()
+        });
+        assert!(why.unwrap().contains("repeats an answer"));
+    }
+}
