@@ -2,16 +2,20 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::fragment::MbrList;
+use tilefs::format::fragment::{Descent, RTree};
 use tilefs_fuzz::schema_and_rest::split;
 
 fuzz_target!(|data: &[u8]| {
     let Some((version, schema, rest)) = split(data) else { return };
-    let Ok(list) = MbrList::parse_rtree(rest, version, &schema) else { return };
-    for tile in 0..list.len() {
-        assert_eq!(list.all_bounds(tile).unwrap().count(), schema.dimensions.len());
-        assert!(list.range(tile, schema.dimensions.len() - 1).is_some());
+    let Ok(tree) = RTree::parse(rest.to_vec(), version, &schema) else { return };
+    let (mut boxes, mut ranges) = (tree.boxes(), Vec::new());
+    for tile in 0..tree.tiles() {
+        boxes.read(tile, &mut ranges).unwrap();
+        assert_eq!(ranges.len(), schema.dimensions.len());
     }
-    assert!(list.all_bounds(list.len()).is_none());
-    assert!(list.memory() <= 8 * data.len() + 8 * schema.dimensions.len());
+    assert!(boxes.read(tree.tiles(), &mut ranges).is_err());
+    let mut found = 0;
+    tree.descend(|_| Ok(Descent::Enter), |tiles| found += tiles.end - tiles.start).unwrap();
+    assert_eq!(found, tree.tiles());
+    assert!(tree.layout.memory() <= 8 * data.len() + 256 * schema.dimensions.len() + 65536);
 });

@@ -6,15 +6,19 @@ use std::sync::Arc;
 use super::bitsort::SortedFile;
 use super::context::IndexKey;
 use super::folder::{ArrayFolder, Outline};
-use super::generic::{decode_inline_tile_of, read_generic_tile, read_generic_tile_of, read_header};
+use super::generic::{
+    Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
+};
+use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
+use super::tile_numbers::TileNumbers;
 use super::tiles::Tiles;
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, TileContext};
 use crate::format::datatype::Datatype;
 use crate::format::fragment::sections::TileExtremes;
 use crate::format::fragment::{
-    EarlyField, EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FieldRecord, FragmentFooter, MbrList,
-    footer_range, schema_name, sections,
+    EarlyField, EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FieldRecord, FragmentFooter, RTree, footer_range,
+    schema_name, sections,
 };
 use crate::format::pipeline::Pipeline;
 use crate::format::schema::{ArraySchema, CellValNum, FIRST_SCHEMA};
@@ -46,7 +50,7 @@ pub type TileBounds = Option<(TileExtremes, TileExtremes)>;
 /// What a fragment's metadata says of one file.
 struct FileRecord {
     size: u64,
-    offsets: Arc<[u64]>,
+    offsets: TileNumbers,
 }
 
 /// The footer of a few attributes is in so many bytes at the end of the file, and so are the sections of a fragment of a
@@ -64,6 +68,12 @@ pub(super) struct MetadataEnd {
 
 /// Two bounds of 64 bits for each dimension, and as much again for the levels above.
 const BYTES_OF_AN_MBR: u64 = 32;
+
+/// An R-tree and a list of numbers may decode to so many bytes, if there are tiles for them, however few are stored.
+const MOST_LIST: u64 = 4 << 30;
+
+/// A level of an R-tree is kept while the one below it is compared with it, if it takes less than this part of the cache.
+const TREE_LEVEL_SHARE: usize = 8;
 
 impl MetadataEnd {
     /// The bytes from an offset in the file, if they are here.
@@ -148,7 +158,7 @@ impl ArrayFolder {
                     let lists = early.fields.iter().map(|field| {
                         field.tile_offsets.capacity() + field.var_offsets.capacity() + field.var_sizes.capacity()
                     });
-                    early.mbrs.memory() + 8 * lists.sum::<usize>()
+                    early.mbrs.layout.memory() + early.mbrs.bytes.len() + 8 * lists.sum::<usize>()
                 }
                 Records::Footer(footer) => size_of_val(&*footer.records),
             };
@@ -174,7 +184,7 @@ impl ArrayFolder {
             if let Some(sorted) = sorted {
                 tiles = tiles.sorted(sorted, self.sorted_cells(fragment, &outline)?);
             }
-            let weight = tiles.count() as usize * 8 + size_of::<Tiles>();
+            let weight = tiles.memory();
             Ok((tiles, weight))
         })
     }
@@ -206,57 +216,83 @@ impl ArrayFolder {
     ///
     /// # Errors
     /// Any damage in that section of the metadata.
-    pub fn var_sizes(&self, fragment: usize, field: Field) -> Result<Arc<Vec<u64>>> {
+    pub fn var_sizes(&self, fragment: usize, field: Field) -> Result<Arc<TileNumbers>> {
         let outline = self.outline(fragment)?;
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let number = self.file_number(fragment, slot, FieldFile::Var);
         self.context.indexes.get_or_load(IndexKey::VarSizes(number), || {
             let tiles = outline.facts.tile_count(&outline.schema)?;
             let sizes = match &*self.records(fragment)? {
-                Records::Early(early) => early.field(field).map(|field| field.var_sizes.clone()).unwrap_or_default(),
+                Records::Early(early) => {
+                    early.field(field).map(|field| field.var_sizes.clone()).unwrap_or_default().into()
+                }
                 Records::Footer(footer) => {
                     let record = record_of(footer, field)?;
-                    let payload = self.section(fragment, record.var_sizes, list_bytes(tiles)).in_field("var sizes")?;
-                    sections::parse_tile_sizes(&payload, tiles)
-                        .in_field("var sizes")
-                        .in_file(FRAGMENT_METADATA)
-                        .at(record.var_sizes)?
+                    self.numbers(fragment, record.var_sizes, tiles).in_field("var sizes")?
                 }
             };
-            let weight = sizes.capacity() * 8;
+            let weight = sizes.memory();
             Ok((sizes, weight))
         })
     }
 
-    /// The boxes of a sparse fragment's tiles.
+    /// The boxes of a sparse fragment's tiles, and those of the levels above them.
     ///
     /// # Errors
-    /// Any damage in the R-tree, or when it does not have one leaf a tile.
-    pub fn mbrs(&self, fragment: usize) -> Result<Arc<MbrList>> {
+    /// Any damage in the R-tree, also where a box does not hold those below it, or when it does not have one leaf a tile.
+    pub fn mbrs(&self, fragment: usize) -> Result<Arc<TileBoxes>> {
         let outline = self.outline(fragment)?;
         let key = IndexKey::Mbrs(self.first_file(fragment));
         self.context.indexes.get_or_load(key, || {
             let mbrs = match (&*self.records(fragment)?, outline.facts.rtree_offset) {
-                (Records::Early(early), _) => early.mbrs.clone(),
-                (Records::Footer(_), Some(offset)) => {
-                    let expected = outline
-                        .facts
-                        .sparse_tiles
-                        .saturating_mul(BYTES_OF_AN_MBR * outline.schema.dimensions.len() as u64);
-                    let payload = self.section(fragment, offset, expected).in_field("R-tree")?;
-                    MbrList::parse_rtree(&payload, outline.facts.version, &outline.schema)
-                        .in_file(FRAGMENT_METADATA)
-                        .at(offset)?
+                (Records::Early(early), _) => {
+                    RTree { layout: early.mbrs.layout.clone(), bytes: TreeBytes::Whole(early.mbrs.bytes.clone()) }
                 }
+                (Records::Footer(_), Some(offset)) => self.read_rtree(fragment, &outline, offset)?,
                 (Records::Footer(_), None) => return Err(Error::damaged("a fragment without an R-tree")),
             };
-            if mbrs.len() as u64 != outline.facts.sparse_tiles {
-                let reason = format!("{} boxes for {} tiles", mbrs.len(), outline.facts.sparse_tiles);
+            if mbrs.tiles() != outline.facts.sparse_tiles {
+                let reason = format!("{} boxes for {} tiles", mbrs.tiles(), outline.facts.sparse_tiles);
                 return Err(Error::damaged(reason).in_field("R-tree").in_file(FRAGMENT_METADATA));
             }
-            let weight = mbrs.memory();
+            let weight = memory_of_boxes(&mbrs);
             Ok((mbrs, weight))
         })
+    }
+
+    fn read_rtree(&self, fragment: usize, outline: &Outline, offset: u64) -> Result<TileBoxes> {
+        let dimensions = outline.schema.dimensions.len() as u64;
+        let expected = outline.facts.sparse_tiles.saturating_mul(BYTES_OF_AN_MBR.saturating_mul(dimensions));
+        let (version, schema) = (outline.facts.version, &*outline.schema);
+        let most = self.context.budget() / TREE_LEVEL_SHARE;
+        self.with_section(fragment, offset, expected, |section| read_boxes(section, version, schema, most))
+            .in_field("R-tree")
+    }
+
+    /// The list of a number for each tile in a section of a fragment's metadata.
+    fn numbers(&self, fragment: usize, offset: u64, tiles: u64) -> Result<TileNumbers> {
+        self.with_section(fragment, offset, list_bytes(tiles), |section| TileNumbers::read(section, tiles))
+    }
+
+    /// What `read` makes of a section of a fragment's metadata, which may have `expected` bytes.
+    fn with_section<T>(
+        &self,
+        fragment: usize,
+        offset: u64,
+        expected: u64,
+        read: impl FnOnce(Section<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let path = self.fragment_file(fragment, FRAGMENT_METADATA);
+        let is_here = self.ends().get(&fragment).is_some_and(|end| end.behind(offset).is_some());
+        let section = match is_here {
+            true => self.section(fragment, offset, expected).map(Section::Whole),
+            false => open_section(&self.context, &path, offset, expected.min(MOST_LIST)),
+        };
+        let name = self.fragment(fragment).map_or("", |entry| entry.name());
+        section
+            .and_then(|section| read(section).in_file(FRAGMENT_METADATA).at(offset))
+            .in_fragment(name)
+            .in_array(self.path())
     }
 
     /// The delete conditions that a fragment has applied already; a cell's delete condition index counts
@@ -350,14 +386,14 @@ impl ArrayFolder {
         let outline = self.outline(fragment)?;
         let tiles = outline.facts.tile_count(&outline.schema)?;
         let records = self.records(fragment)?;
-        let (size, offsets, section) = match &*records {
+        let (size, offsets, section): (u64, TileNumbers, u64) = match &*records {
             Records::Early(early) => {
                 let none = EarlyField::default();
                 let record = early.field(field).unwrap_or(&none);
                 match file {
-                    FieldFile::Data => (record.file_size, record.tile_offsets.clone(), 0),
-                    FieldFile::Var => (record.var_file_size, record.var_offsets.clone(), 0),
-                    FieldFile::Validity => (0, Vec::new(), 0),
+                    FieldFile::Data => (record.file_size, record.tile_offsets.clone().into(), 0),
+                    FieldFile::Var => (record.var_file_size, record.var_offsets.clone().into(), 0),
+                    FieldFile::Validity => (0, Vec::new().into(), 0),
                 }
             }
             Records::Footer(footer) => {
@@ -367,13 +403,14 @@ impl ArrayFolder {
                     FieldFile::Var => (record.var_file_size, record.var_offsets),
                     FieldFile::Validity => (record.validity_file_size, record.validity_offsets),
                 };
-                let payload = self.section(fragment, section, list_bytes(tiles))?;
-                let offsets = sections::parse_u64_list(&payload).in_file(FRAGMENT_METADATA).at(section)?;
-                (size, offsets, section)
+                (size, self.numbers(fragment, section, tiles)?, section)
             }
         };
-        sections::check_tile_offsets(&offsets, tiles, size).in_file(FRAGMENT_METADATA).at(section)?;
-        Ok(FileRecord { size, offsets: offsets.into() })
+        // Those in pages are checked tile by tile, when they are used.
+        if let TileNumbers::Listed(offsets) = &offsets {
+            sections::check_tile_offsets(offsets, tiles, size).in_file(FRAGMENT_METADATA).at(section)?;
+        }
+        Ok(FileRecord { size, offsets })
     }
 
     /// The pipeline of a file, bound to the type and cell size it filters.

@@ -1,18 +1,21 @@
 //! Reads generic tiles, the containers of all metadata but the footer, from stored files.
 //!
 //! What they decode to is bounded before it is decoded, because a few stored bytes can hold a thousand times as many:
-//! [`read_generic_tile`] gives a whole structure of a plausible size, [`GenericTile`] reads ranges of any.
+//! [`read_generic_tile`] gives a whole structure of a plausible size, [`GenericTile`] reads ranges of any, and
+//! [`open_section`] tells which of both suits a list.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk};
 use super::context::{Context, IndexKey};
 use crate::error::{Error, Locate, Result};
 use crate::filter::{Decoder, Scratch, decode_generic_tile, generic_tile_decoder};
+use crate::format::fragment::Pages;
 use crate::format::generic_tile::GenericTileHeader;
 use crate::format::tile::ChunkHeader;
 use crate::memory;
 use crate::storage::{Storage, StoreKey};
+use crate::threads::cancellation;
 
 /// A structure may decode to this many bytes, however few are stored ...
 const ALWAYS_DECODED: u64 = 4 << 20;
@@ -37,6 +40,12 @@ const MOST_CHUNK: u32 = 4 << 20;
 
 /// Chunks of 64 KiB in the largest of tiles, several times over.
 const MOST_CHUNKS: u64 = 1 << 17;
+
+/// Lists of up to so many decoded bytes are kept whole, longer ones chunk by chunk.
+const MOST_WHOLE: u64 = 256 << 10;
+
+/// A long list whose chunks take less than this part of the cache stays there after all of it was gone through.
+const KEPT_SHARE: usize = 4;
 
 /// What a structure may decode to of which so many bytes are stored.
 pub fn most_decoded(stored: u64) -> u64 {
@@ -243,9 +252,93 @@ fn generic_decoder(context: &Context, header: &GenericTileHeader) -> Result<Deco
     generic_tile_decoder(&header.pipeline, header.encrypted, context.key.as_deref())
 }
 
+/// A list in a generic tile.
+pub enum Section<'a> {
+    /// A short one, decoded.
+    Whole(Vec<u8>),
+    Long(Box<LongTile<'a>>),
+}
+
+/// Opens the generic tile at an offset, whose list may have `expected` bytes by what else is known of it.
+///
+/// # Errors
+/// As [`read_generic_tile_of`].
+pub fn open_section<'a>(
+    context: &'a Arc<Context>,
+    path: &'a StoreKey,
+    offset: u64,
+    expected: u64,
+) -> Result<Section<'a>> {
+    let open = || {
+        let tile = OpenedTile::read(&*context.storage, path, offset)?;
+        if tile.header.tile_size <= MOST_WHOLE {
+            return decode_whole(context, tile, expected).map(Section::Whole).at(offset);
+        }
+        check_claim(&tile.header, expected).at(offset)?;
+        Ok(Section::Long(LongTile::new(context, tile)?.into()))
+    };
+    open().in_file(path)
+}
+
+/// A generic tile that is gone through from its start, chunk by chunk. Memory: what is read at once, and one chunk.
+pub struct LongTile<'a> {
+    context: &'a Arc<Context>,
+    walk: ChunkWalk<'a>,
+    found: GenericTile,
+    /// Whether the cache keeps what is decoded on the way.
+    keeps: bool,
+}
+
+impl<'a> LongTile<'a> {
+    fn new(context: &'a Arc<Context>, tile: OpenedTile<'a>) -> Result<Self> {
+        let found = GenericTile {
+            context: Arc::downgrade(context),
+            owner: context.indexes.new_owner(),
+            path: tile.path.clone(),
+            decoder: generic_decoder(context, &tile.header)?,
+            chunks: Vec::new(),
+            size: tile.header.tile_size,
+            stored: tile.header.persisted_size,
+            start: tile.start,
+            front: tile.front.clone(),
+        };
+        let keeps = found.size <= (context.indexes.budget() / KEPT_SHARE) as u64;
+        Ok(LongTile { context, walk: tile.walk()?, found, keeps })
+    }
+
+    /// The tile, to read ranges of it. Decodes nothing.
+    ///
+    /// # Errors
+    /// Any damage in the headers of its chunks.
+    pub fn index(mut self) -> Result<GenericTile> {
+        while let Some(chunk) = next_chunk_of_metadata(&mut self.walk, self.found.size)? {
+            self.found.chunks.push(chunk);
+        }
+        Ok(self.found)
+    }
+}
+
+impl Pages for &mut LongTile<'_> {
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        cancellation::check()?;
+        let Some(chunk) = next_chunk_of_metadata(&mut self.walk, self.found.size)? else { return Ok(false) };
+        let start = out.len();
+        memory::resize(out, start.saturating_add(chunk.header.original as usize), "metadata")?;
+        self.found.decode(self.context, &chunk, self.walk.stored(&chunk)?, &mut out[start..])?;
+        if self.keeps {
+            let key = IndexKey::GenericChunk(self.found.owner, self.found.chunks.len() as u64);
+            let page = &out[start..];
+            self.context.indexes.get_or_load(key, || Ok((page.to_vec(), page.len())))?;
+        }
+        self.found.chunks.push(chunk);
+        Ok(true)
+    }
+}
+
 /// A generic tile of which ranges are read; its chunks are decoded when they are wanted and kept in the cache.
 pub struct GenericTile {
-    context: Arc<Context>,
+    /// Weak, because the context may keep the tile: they would keep each other for ever.
+    context: Weak<Context>,
     owner: u64,
     path: StoreKey,
     decoder: Decoder,
@@ -271,27 +364,13 @@ impl GenericTile {
     /// # Errors
     /// As [`read_generic_tile`], but for the size; [`Error::Unsupported`] for chunks of more than 4 MiB.
     pub fn open(context: &Arc<Context>, path: &StoreKey) -> Result<Self> {
-        let open = || {
-            let tile = OpenedTile::read(&*context.storage, path, 0)?;
-            let (header, start, front) = (tile.header.clone(), tile.start, tile.front.clone());
-            let mut chunks = Vec::new();
-            let mut walk = tile.walk()?;
-            while let Some(chunk) = next_chunk_of_metadata(&mut walk, header.tile_size)? {
-                chunks.push(chunk);
-            }
-            Ok(GenericTile {
-                context: context.clone(),
-                owner: context.indexes.new_owner(),
-                path: path.clone(),
-                decoder: generic_decoder(context, &header)?,
-                chunks,
-                size: header.tile_size,
-                stored: header.persisted_size,
-                start,
-                front,
-            })
-        };
+        let open = || LongTile::new(context, OpenedTile::read(&*context.storage, path, 0)?)?.index();
         open().in_file(path)
+    }
+
+    /// Bytes of memory that this takes, about.
+    pub fn memory(&self) -> usize {
+        size_of::<Self>() + self.chunks.capacity() * size_of::<StoredChunk>() + self.front.capacity()
     }
 
     /// The decoded length.
@@ -325,16 +404,17 @@ impl GenericTile {
     }
 
     fn chunk(&self, number: usize, place: &StoredChunk) -> Result<Arc<Vec<u8>>> {
-        self.context.indexes.get_or_load(IndexKey::GenericChunk(self.owner, number as u64), || {
+        let context = self.context.upgrade().ok_or_else(|| Error::internal("the array was closed while it is read"))?;
+        context.indexes.get_or_load(IndexKey::GenericChunk(self.owner, number as u64), || {
             let mut out = vec![0; place.header.original as usize];
             let length = place.header.payload_size() as usize;
             let from = (place.offset - self.start) as usize;
             match from.checked_add(length).and_then(|end| self.front.get(from..end)) {
-                Some(stored) => self.decode(place, stored, &mut out)?,
+                Some(stored) => self.decode(&context, place, stored, &mut out)?,
                 None => {
                     let mut stored = vec![0; length];
-                    self.context.storage.read_at(&self.path, place.offset, &mut stored)?;
-                    self.decode(place, &stored, &mut out)?;
+                    context.storage.read_at(&self.path, place.offset, &mut stored)?;
+                    self.decode(&context, place, &stored, &mut out)?;
                 }
             }
             let weight = out.capacity();
@@ -342,8 +422,8 @@ impl GenericTile {
         })
     }
 
-    fn decode(&self, place: &StoredChunk, stored: &[u8], out: &mut [u8]) -> Result<()> {
-        let mut permit = self.context.fetcher.permit();
+    fn decode(&self, context: &Context, place: &StoredChunk, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let mut permit = context.fetcher.permit();
         permit.count(stored.len(), out.len() as u64);
         decode_chunk(place, stored, &self.decoder, out, permit.scratch())
     }

@@ -24,6 +24,8 @@ mod reorder;
 pub mod sparse;
 mod spilled;
 mod strided;
+pub mod tile_boxes;
+pub mod tile_numbers;
 pub mod tiles;
 pub mod timed_files;
 mod undecodable;
@@ -50,6 +52,8 @@ pub use member_places::MemberPlace;
 pub use metadata::Metadata;
 pub use object::ObjectKind;
 pub use once::Once;
+pub use tile_boxes::TileBoxes;
+pub use tile_numbers::TileNumbers;
 use tiles::Tiles;
 pub use undecodable::undecodable_fields;
 pub use watch::{Changes, Watch};
@@ -220,7 +224,7 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::attribute_tiles`].
-    pub fn attribute_var_sizes(&self, fragment: usize, attribute: usize) -> Result<Arc<Vec<u64>>> {
+    pub fn attribute_var_sizes(&self, fragment: usize, attribute: usize) -> Result<Arc<TileNumbers>> {
         let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
         self.folder.var_sizes(self.number(fragment), field)
     }

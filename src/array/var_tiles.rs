@@ -12,6 +12,7 @@ use super::context::IndexKey;
 use super::folder::ArrayFolder;
 use super::fragment::FieldFile;
 use super::spilled::SpilledTile;
+use super::tile_numbers::TileNumbers;
 use super::tiles::{OFFSET, OffsetTiles, TileCursor, TileUnit, Tiles};
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Field;
@@ -25,7 +26,7 @@ pub struct VarTiles {
     offsets: Arc<OffsetTiles>,
     values: Arc<Tiles>,
     /// What each tile of values decodes to, in bytes.
-    sizes: Arc<Vec<u64>>,
+    sizes: Arc<TileNumbers>,
 }
 
 impl ArrayFolder {
@@ -65,7 +66,7 @@ impl VarTiles {
     /// # Errors
     /// [`Error::Damaged`] when there is no such tile.
     pub fn size(&self, tile: u64) -> Result<u64> {
-        let size = usize::try_from(tile).ok().and_then(|tile| self.sizes.get(tile).copied());
+        let size = self.sizes.get(tile)?;
         size.ok_or_else(|| Error::damaged(format!("no size for tile {tile}")).in_file(self.values.path()))
     }
 
@@ -312,7 +313,7 @@ mod tests {
         let tiles = VarTiles {
             offsets: Arc::new(OffsetTiles { tiles: file("a0.tdb", Datatype::UInt64, &[0; 8], &encoded), value_size }),
             values: file("a0_var.tdb", Datatype::UInt8, b"first", values),
-            sizes: Arc::new(vec![5, values.len() as u64]),
+            sizes: Arc::new(vec![5, values.len() as u64].into()),
         };
         (tiles, context)
     }

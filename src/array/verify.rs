@@ -334,17 +334,17 @@ impl Verifier<'_> {
     /// Opens a file. What is wrong with it as a whole is told once, and for how many tiles.
     fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
         let folder = fragment.array.folder();
-        let opened = folder
-            .tiles(fragment.number, field.field, file)
-            .and_then(|tiles| Ok((folder.context.storage.length(tiles.path())?, tiles)));
-        let (length, tiles) = match opened {
+        let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
+            let length = folder.context.storage.length(tiles.path())?;
+            Ok((length, tiles.count_within(length)?, tiles))
+        });
+        let (length, whole, tiles) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 self.add(fragment.place(error, &field.name), fragment.tiles);
                 return None;
             }
         };
-        let whole = tiles.count_within(length);
         if whole < tiles.count() {
             let reason = format!("the file ends at {length} of {} bytes", tiles.file_size());
             let error = Error::damaged(reason).in_file(tiles.path());
@@ -438,7 +438,7 @@ impl Fragment<'_> {
             let own = match dimension.is_variable() {
                 true => {
                     let sizes = self.folder().var_sizes(self.number, Field::Dimension(number))?;
-                    sizes.get(tile as usize).map_or(0, |size| size.saturating_add(8 * cells))
+                    sizes.get(tile)?.map_or(0, |size| size.saturating_add(8 * cells))
                 }
                 false => cells.saturating_mul(dimension.datatype.size() as u64),
             };

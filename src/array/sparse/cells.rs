@@ -37,16 +37,17 @@ impl FragmentCells {
         cells.counted()
     }
 
-    /// The cells of some of these tiles, which ascend.
+    /// The cells of those of these tiles that lie in some ranges, which ascend.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when these tiles do not have that one.
-    pub fn restricted(&self, tiles: impl Iterator<Item = u64>) -> Result<Self> {
-        let tiles = TileRanges::of(tiles);
-        let past = tiles.ranges.last().is_some_and(|range| range.tiles.end > self.last_tile + 1);
-        if past || (self.cells == 0 && !tiles.ranges.is_empty()) {
+    /// [`Error::Damaged`] for a range that leaves the fragment.
+    pub fn restricted(&self, ranges: impl Iterator<Item = Range<u64>>) -> Result<Self> {
+        let wanted = TileRanges::of(ranges);
+        let past = wanted.ranges.last().is_some_and(|range| range.tiles.end > self.last_tile + 1);
+        if past || (self.cells == 0 && !wanted.ranges.is_empty()) {
             return Err(Error::damaged("a tile past the end of the fragment"));
         }
+        let tiles = self.tiles.intersection(&wanted);
         FragmentCells { tiles, ..self.clone() }.counted()
     }
 
@@ -139,18 +140,35 @@ impl TileRanges {
         TileRanges { ranges }
     }
 
-    fn of(tiles: impl Iterator<Item = u64>) -> Self {
+    /// Ranges that ascend.
+    fn of(tiles: impl Iterator<Item = Range<u64>>) -> Self {
         let mut ranges = TileRanges::default();
-        for tile in tiles {
+        for tiles in tiles.filter(|tiles| !tiles.is_empty()) {
             match ranges.ranges.last_mut() {
-                Some(last) if last.tiles.end == tile => last.tiles.end += 1,
+                Some(last) if last.tiles.end == tiles.start => last.tiles.end = tiles.end,
                 _ => {
                     let before = ranges.count();
-                    ranges.ranges.push(TileRange { tiles: tile..tile + 1, before });
+                    ranges.ranges.push(TileRange { tiles, before });
                 }
             }
         }
         ranges
+    }
+
+    /// The tiles that are in both.
+    fn intersection(&self, other: &Self) -> Self {
+        let (mut own, mut others) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
+        Self::of(std::iter::from_fn(|| {
+            let (a, b) = (&own.peek()?.tiles, &others.peek()?.tiles);
+            let both = a.start.max(b.start)..a.end.min(b.end);
+            // The one that ends first meets none of the others any more.
+            if a.end <= b.end {
+                own.next()
+            } else {
+                others.next()
+            };
+            Some(both)
+        }))
     }
 
     fn count(&self) -> u64 {
@@ -175,7 +193,7 @@ mod tests {
         assert_eq!(whole.count(), 33);
         assert_eq!(whole.at(32, 9), Some(TileCells { tile: 3, in_tile: 3, first: 2, count: 1 }));
         assert_eq!(whole.at(33, 1), None);
-        let some = whole.restricted([1, 3].into_iter()).unwrap();
+        let some = whole.restricted([1..2, 3..4].into_iter()).unwrap();
         assert_eq!((some.count(), some.tile_count()), (13, 2));
         assert_eq!(some.at(0, 100), Some(TileCells { tile: 1, in_tile: 10, first: 0, count: 10 }));
         assert_eq!(some.at(11, 100), Some(TileCells { tile: 3, in_tile: 3, first: 1, count: 2 }));
@@ -188,8 +206,10 @@ mod tests {
         .unwrap();
         assert_eq!(seen, [(0, 1, 8, 2), (2, 3, 0, 2)]);
         assert!(some.for_each_tile(12, 2, |_, _| Ok(())).is_err());
-        assert!(whole.restricted([4].into_iter()).is_err());
+        assert!(whole.restricted(std::iter::once(4..5)).is_err());
         assert_eq!(whole.restricted([].into_iter()).unwrap().count(), 0);
+        let fewer = some.restricted([0..2, 2..3].into_iter()).unwrap();
+        assert_eq!((fewer.count(), fewer.tiles().collect::<Vec<_>>()), (10, vec![1]));
     }
 
     #[test]

@@ -84,8 +84,7 @@ impl<'a> CoordinateCheck<'a> {
         let around = outline.facts.non_empty_domain.as_deref();
         let around = around.ok_or_else(|| Error::damaged("cells, but no non-empty domain"))?;
         for (number, (range, axis)) in around.iter().zip(&self.plan.axes).enumerate() {
-            let own = mbrs.range(tile as usize, number);
-            let own = own.ok_or_else(|| Error::damaged(format!("tile {tile} has no box in the R-tree")))?;
+            let own = mbrs.range(tile, number)?;
             if leaves(&own, range) {
                 let reason = format!("tile {tile}: its box in the R-tree leaves the fragment's non-empty domain");
                 return Err(Error::damaged(reason).in_field(&axis.name));

@@ -109,12 +109,9 @@ impl Planner<'_> {
         let source = &self.sources[fragment];
         let name = self.query.array.fragment_name(fragment);
         let mbrs = source.mbrs()?;
-        let mut key_ranges = Vec::new();
+        let (mut key_ranges, mut boxes, mut ranges) = (Vec::new(), mbrs.boxes(), Vec::new());
         for tile in source.cells.tiles() {
-            let ranges: Option<Vec<CoordinateRange>> =
-                (0..self.query.plan.axes.len()).map(|dimension| mbrs.range(tile as usize, dimension)).collect();
-            let ranges = ranges.ok_or_else(|| Error::damaged(format!("tile {tile} has no box")));
-            let key_range = ranges.and_then(|ranges| self.key_range(&ranges));
+            let key_range = boxes.read(tile, &mut ranges).and_then(|()| self.key_range(&ranges));
             key_ranges.push(key_range.in_field("R-tree").in_fragment(name).in_array(self.query.array.path())?);
         }
         if source.is_surely_ordered() {
@@ -173,12 +170,13 @@ impl Planner<'_> {
             return Ok(());
         }
         let mbrs = source.mbrs()?;
+        let (mut boxes, mut ranges) = (mbrs.boxes(), Vec::new());
         let (axes, first_tiles) = (&self.query.plan.axes, cells.tiles().skip(places.start as usize));
         for (place, tile) in places.zip(first_tiles) {
             let share = match source.selection {
                 Some(selection) => {
-                    let ranges = (0..axes.len()).map_while(|dimension| mbrs.range(tile as usize, dimension));
-                    selection.share(axes, ranges)
+                    boxes.read(tile, &mut ranges)?;
+                    selection.share(axes, ranges.iter())
                 }
                 None => Share::All,
             };

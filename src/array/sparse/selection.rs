@@ -95,10 +95,10 @@ impl Selection {
     }
 
     /// Which of the cells in a box are chosen, as far as the box tells.
-    pub fn share(&self, axes: &[Axis], ranges: impl Iterator<Item = Range>) -> Share {
+    pub fn share<'a>(&self, axes: &[Axis], ranges: impl Iterator<Item = &'a Range>) -> Share {
         let mut share = Share::All;
         for ((selection, axis), range) in self.axes.iter().zip(axes).zip(ranges) {
-            match selection.share(axis, &range) {
+            match selection.share(axis, range) {
                 Share::None => return Share::None,
                 Share::Some => share = Share::Some,
                 Share::All => {}
@@ -282,7 +282,7 @@ mod tests {
             prop_assert_eq!(&chosen, &values.iter().map(|value| expected(*value)).collect::<Vec<_>>());
             let box_high = (box_low + box_length).min(20);
             let inside: Vec<bool> = (box_low..=box_high).map(expected).collect();
-            match selection.share(&axes, [range(box_low, box_high)].into_iter()) {
+            match selection.share(&axes, [range(box_low, box_high)].iter()) {
                 Share::None => prop_assert!(!inside.contains(&true)),
                 Share::All => prop_assert!(!inside.contains(&false)),
                 Share::Some => prop_assert!(inside.contains(&true)),
@@ -309,7 +309,7 @@ mod tests {
                 prop_assert_eq!(TextRange::of(texts, &text).is_some(), expected(&text), "{:?}", text);
             }
             let inside: Vec<bool> = all_texts().iter().filter(|text| (&low..=&high).contains(text)).map(expected).collect();
-            match selection.share(&axes, [Range { low: Scalar::Text(low), high: Scalar::Text(high) }].into_iter()) {
+            match selection.share(&axes, [Range { low: Scalar::Text(low), high: Scalar::Text(high) }].iter()) {
                 Share::None => prop_assert!(!inside.contains(&true)),
                 Share::All => prop_assert!(!inside.contains(&false)),
                 // Between two texts there are others, longer ones.

@@ -14,9 +14,9 @@ use super::key::{AxisColumn, KeyPlan};
 use super::selection::Selection;
 use super::visible::{CellFilter, CellVisibility};
 use super::writers::{ORDERED_SINCE, writers_agree};
-use crate::array::Array;
+use crate::array::{Array, TileBoxes};
 use crate::error::{Error, Locate, Result};
-use crate::format::fragment::{FRAGMENT_METADATA, MbrList};
+use crate::format::fragment::FRAGMENT_METADATA;
 use crate::format::scalar::Scalar;
 use crate::threads::cancellation;
 
@@ -256,7 +256,7 @@ impl FragmentSource<'_> {
     ///
     /// # Errors
     /// As [`ArrayFolder::mbrs`](crate::array::ArrayFolder::mbrs).
-    pub fn mbrs(&self) -> Result<Arc<MbrList>> {
+    pub fn mbrs(&self) -> Result<Arc<TileBoxes>> {
         self.array.folder().mbrs(self.array.number(self.fragment))
     }
 }
@@ -272,10 +272,7 @@ fn read_column(
     negative_zeros: &mut Vec<u64>,
 ) -> Result<()> {
     let (array, fragment, axis) = (source.array, source.fragment, &source.plan.axes[number]);
-    let bounds = source.mbrs()?.range(cells.tile as usize, number);
-    let bounds = bounds.ok_or_else(|| {
-        Error::damaged(format!("tile {} has no box in the R-tree", cells.tile)).in_file(FRAGMENT_METADATA)
-    })?;
+    let bounds = source.mbrs()?.range(cells.tile, number).in_file(FRAGMENT_METADATA)?;
     let outside = |cell: usize| {
         let place = format!("tile {}, cell {}", cells.tile, cells.first + cell as u64);
         Error::damaged(format!("{place}: a coordinate outside the tile's box in the R-tree"))

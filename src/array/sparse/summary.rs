@@ -65,9 +65,7 @@ impl RowSummary {
             bounds.add_unknown();
             return Ok(());
         }
-        let mbrs = array.folder().mbrs(array.number(fragment))?;
-        let range = usize::try_from(tile).ok().and_then(|tile| mbrs.range(tile, dimension));
-        let range = range.ok_or_else(|| Error::damaged(format!("no box of tile {tile}")));
+        let range = array.folder().mbrs(array.number(fragment))?.range(tile, dimension);
         let range = range.in_fragment(array.fragment_name(fragment)).in_array(array.path())?;
         bounds.add(range.low, range.high);
         Ok(())

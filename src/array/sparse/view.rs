@@ -12,6 +12,8 @@ use super::sort::sort_rows;
 use crate::array::Array;
 use crate::array::once::Once;
 use crate::error::{Error, Locate, Result};
+use crate::format::fragment::Descent;
+use crate::threads::cancellation;
 
 /// Which cells are rows, in one order for all columns: the global order of the array with one row for each
 /// coordinate, or where duplicates are allowed, fragment by fragment, oldest first, as stored. That is the order of
@@ -137,13 +139,21 @@ fn chosen_tiles(
     let axes = &query.plan.axes;
     let outline = array.outline(fragment)?;
     let domain = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
-    if all.count() == 0 || selection.share(axes, domain.iter().cloned()) == Share::None {
+    if all.count() == 0 || selection.share(axes, domain.iter()) == Share::None {
         return all.restricted(std::iter::empty());
     }
-    let mbrs = array.folder().mbrs(array.number(fragment))?;
-    let touched = all.tiles().filter(|tile| {
-        let ranges = (0..axes.len()).map_while(|dimension| mbrs.range(*tile as usize, dimension));
-        selection.share(axes, ranges) != Share::None
-    });
-    all.restricted(touched)
+    let mut touched = Vec::new();
+    let descent = |share| match share {
+        Share::None => Descent::Skip,
+        Share::Some => Descent::Enter,
+        Share::All => Descent::Take,
+    };
+    array.folder().mbrs(array.number(fragment))?.descend(
+        |ranges| {
+            cancellation::check()?;
+            Ok(descent(selection.share(axes, ranges.iter())))
+        },
+        |tiles| touched.push(tiles),
+    )?;
+    all.restricted(touched.into_iter())
 }

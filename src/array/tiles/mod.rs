@@ -14,6 +14,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::bitsort::{SortedCells, SortedFile};
 use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
 use super::context::{Context, IndexKey};
+use super::tile_numbers::TileNumbers;
 use crate::cache::{Buffer, Buffers};
 use crate::error::{Error, Locate, Result};
 use crate::filter::Decoder;
@@ -43,14 +44,14 @@ const ALWAYS_READ: u64 = 1 << 20;
 /// What can only be decoded as one piece may take this many bytes however small the cache is; else as many as that.
 const ALWAYS_DECODED: u64 = 16 << 20;
 
-/// The tiles of one data file of a fragment. Memory: the offsets, 8 bytes a tile.
+/// The tiles of one data file of a fragment. Memory: that of the offsets, see [`TileNumbers`].
 pub struct Tiles {
     /// Weak, because the context keeps the tiles: they would keep each other for ever.
     context: Weak<Context>,
     /// Of [`UnitKey::file`].
     file: u64,
     path: StoreKey,
-    offsets: Arc<[u64]>,
+    offsets: TileNumbers,
     file_size: u64,
     /// How many bytes the file has, once that was asked for.
     stored_size: OnceLock<u64>,
@@ -81,12 +82,14 @@ impl Tiles {
         context: &Arc<Context>,
         file: u64,
         path: StoreKey,
-        offsets: Arc<[u64]>,
+        offsets: TileNumbers,
         file_size: u64,
         decoder: Decoder,
         by_turns: u64,
     ) -> Result<Self> {
-        check_tile_offsets(&offsets, offsets.len() as u64, file_size).in_file(&path)?;
+        if let TileNumbers::Listed(offsets) = &offsets {
+            check_tile_offsets(offsets, offsets.len() as u64, file_size).in_file(&path)?;
+        }
         let budget = context.fetcher.cache().budget() as u64;
         let (whole_tile, header_window) = match is_far(&*context.storage, &path) {
             // Small enough for a small cache to keep several, and all that are read by turns.
@@ -116,7 +119,12 @@ impl Tiles {
 
     /// How many tiles the file has.
     pub fn count(&self) -> u64 {
-        self.offsets.len() as u64
+        self.offsets.count()
+    }
+
+    /// Bytes of memory that this takes, about.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>() + self.offsets.memory()
     }
 
     /// Tiles of at most so many decoded bytes are decoded and kept whole.
@@ -130,12 +138,23 @@ impl Tiles {
     }
 
     /// How many tiles at the start of the file end within its first `length` bytes.
-    pub(super) fn count_within(&self, length: u64) -> u64 {
+    ///
+    /// # Errors
+    /// Any damage in the offsets.
+    pub(super) fn count_within(&self, length: u64) -> Result<u64> {
         if self.file_size <= length {
-            return self.count();
+            return Ok(self.count());
         }
-        // The last tile ends with the file.
-        self.offsets.iter().skip(1).take_while(|end| **end <= length).count() as u64
+        // The last tile ends with the file. Offsets ascend, so that half of what is left is ruled out each time.
+        let (mut whole, mut end) = (0, self.count().saturating_sub(1));
+        while whole < end {
+            let middle = whole + (end - whole) / 2;
+            match self.offsets.get(middle + 1)? {
+                Some(offset) if offset <= length => whole = middle + 1,
+                _ => end = middle,
+            }
+        }
+        Ok(whole)
     }
 
     /// The pipeline of this file.
@@ -281,11 +300,14 @@ impl Tiles {
 
     /// Offset and length of a tile in the file.
     fn stored_range(&self, tile: u64) -> Result<(u64, u64)> {
-        let number = usize::try_from(tile).unwrap_or(usize::MAX);
-        let Some(&offset) = self.offsets.get(number) else {
-            return Err(Error::damaged(format!("tile {tile} of {} wanted", self.offsets.len())));
+        let Some(offset) = self.offsets.get(tile)? else {
+            return Err(Error::damaged(format!("tile {tile} of {} wanted", self.count())));
         };
-        let end = self.offsets.get(number + 1).copied().unwrap_or(self.file_size);
+        let end = self.offsets.get(tile + 1)?.unwrap_or(self.file_size);
+        if end < offset || end > self.file_size {
+            let reason = format!("tile {tile} from {offset} to {end} of a file of {} bytes", self.file_size);
+            return Err(Error::damaged(reason).in_field("tile offsets"));
+        }
         Ok((offset, end - offset))
     }
 

@@ -1,8 +1,9 @@
 //! Fragment metadata of format versions 1 and 2: everything in one generic tile.
 
+use super::Field;
 use super::facts::{FragmentFacts, counts, parse_ranges};
+use super::rtree::{PageReader, RTree, RTreeLayout};
 use super::sections::u64_list;
-use super::{Field, MbrList};
 use crate::error::{Locate, Result};
 use crate::format::cursor::Cursor;
 use crate::format::schema::ArraySchema;
@@ -13,7 +14,7 @@ use crate::format::version::check_version;
 pub struct EarlyFragment {
     pub facts: FragmentFacts,
     /// One per tile of a sparse fragment.
-    pub mbrs: MbrList,
+    pub mbrs: RTree<Box<[u8]>>,
     /// The attributes, then the coordinates; see [`EarlyFragment::field`].
     pub fields: Vec<EarlyField>,
 }
@@ -49,7 +50,7 @@ impl EarlyFragment {
             );
         }
         let non_empty_domain = parse_domain(&mut cursor, schema)?;
-        let mbrs = MbrList::parse_list(&mut cursor, version, schema)?;
+        let mbrs = parse_mbrs(&mut cursor, version, schema)?;
         skip_bounding_coordinates(&mut cursor, schema)?;
         let (attribute_count, dimension_count) = counts(schema)?;
         let attributes = attribute_count as usize;
@@ -75,7 +76,7 @@ impl EarlyFragment {
             version,
             dense: !has_coordinates,
             non_empty_domain,
-            sparse_tiles: mbrs.len() as u64,
+            sparse_tiles: mbrs.tiles(),
             last_tile_cells,
             has_timestamps: false,
             has_delete_metadata: false,
@@ -104,6 +105,15 @@ fn parse_domain(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Option<
     let ranges = parse_ranges(&mut inner, schema)?;
     inner.expect_end("non-empty domain")?;
     Ok(Some(ranges))
+}
+
+/// A list of boxes, which is a tree of one level.
+fn parse_mbrs(cursor: &mut Cursor<'_>, version: u32, schema: &ArraySchema) -> Result<RTree<Box<[u8]>>> {
+    let rest = cursor.clone().bytes(cursor.remaining(), "MBRs")?;
+    let mut reader = PageReader::new(rest);
+    let layout = RTreeLayout::read_list(&mut reader, version, schema)?;
+    let length = usize::try_from(reader.position()).unwrap_or(usize::MAX);
+    Ok(RTree { layout, bytes: cursor.bytes(length, "MBRs")?.into() })
 }
 
 /// The first and last coordinates of each tile, which later versions dropped.

@@ -2,7 +2,7 @@
 //!
 //! Versions 1 and 2 are one generic tile with everything in it: [`EarlyFragment`]. From version 3 a raw footer
 //! at the end of the file ([`FragmentFooter`]) says where the sections are, each a generic tile of its own:
-//! [`MbrList`] reads the R-tree, [`sections`] the others. Copies of footers may also be in one file for the whole array:
+//! [`RTree`] reads the R-tree, [`sections`] the others. Copies of footers may also be in one file for the whole array:
 //! [`parse_consolidated_footers`].
 
 mod consolidated;
@@ -10,7 +10,9 @@ mod early;
 mod facts;
 mod field;
 mod footer;
-mod mbr;
+mod rtree;
+#[cfg(test)]
+mod rtree_tests;
 pub mod sections;
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,7 @@ pub use early::{EarlyField, EarlyFragment};
 pub use facts::{FragmentFacts, SIGNED_TIMES_SINCE};
 pub use field::{Field, FieldFiles};
 pub use footer::{FieldRecord, FragmentFooter, footer_range, schema_name};
-pub use mbr::MbrList;
+pub use rtree::{BoxCursor, Descent, Pages, RTree, RTreeLayout, ReadAt};
 
 /// The file in every fragment that holds its metadata.
 pub const FRAGMENT_METADATA: &str = "__fragment_metadata.tdb";

@@ -1,5 +1,6 @@
 //! Tests of fragment metadata, on bytes written here by the description of the format.
 
+use super::rtree_tests::{mbr, write_rtree};
 use super::*;
 use crate::error::Error;
 use crate::format::scalar::{Range, Scalar};
@@ -316,80 +317,6 @@ fn facts_are_small() {
     assert!(size_of::<FragmentFacts>() + ranges <= 256, "{} + {ranges}", size_of::<FragmentFacts>());
 }
 
-/// An R-tree of the given levels of MBRs.
-fn write_rtree(levels: &[Vec<Vec<Range>>], version: u32, schema: &ArraySchema) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    if version < 5 {
-        bytes.extend((schema.dimensions.len() as u32).to_le_bytes());
-    }
-    bytes.extend(10u32.to_le_bytes());
-    if version < 5 {
-        bytes.push(schema.dimensions[0].datatype as u8);
-    }
-    bytes.extend((levels.len() as u32).to_le_bytes());
-    for level in levels {
-        bytes.extend((level.len() as u64).to_le_bytes());
-        level.iter().for_each(|mbr| fixture::write_ranges(&mut bytes, mbr, schema));
-    }
-    bytes
-}
-
-fn mbr(number: i64, variable: bool) -> Vec<Range> {
-    let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
-    let text = |text: String| Scalar::Text(text.into_bytes());
-    let second = if variable {
-        Range { low: text("a".repeat(number as usize)), high: text(format!("b{number}")) }
-    } else {
-        range(number, number * 2)
-    };
-    vec![range(-number, number), second]
-}
-
-#[test]
-fn leaves_of_rtrees() {
-    for variable in [false, true] {
-        let mut schema = fixture::sparse();
-        if variable {
-            schema.dimensions[1] = fixture::string_dimension("cols");
-        }
-        for version in if variable { 5..=23 } else { 3..=23 } {
-            let leaves: Vec<_> = (0..25).map(|number| mbr(number, variable)).collect();
-            let levels = [vec![mbr(24, variable)], leaves[..3].to_vec(), leaves.clone()];
-            let bytes = write_rtree(&levels, version, &schema);
-            let list = MbrList::parse_rtree(&bytes, version, &schema).unwrap();
-            assert_eq!(list.len(), 25);
-            for (tile, leaf) in leaves.iter().enumerate() {
-                let ranges: Vec<_> = (0..2).map(|dimension| list.range(tile, dimension).unwrap()).collect();
-                assert_eq!(ranges, *leaf);
-                assert_eq!(list.all_bounds(tile).unwrap().count(), 2);
-            }
-            assert!(list.range(25, 0).is_none() && list.range(0, 2).is_none() && list.all_bounds(usize::MAX).is_none());
-            for cut in 0..bytes.len() {
-                assert!(MbrList::parse_rtree(&bytes[..cut], version, &schema).is_err(), "{cut}");
-            }
-            assert!(MbrList::parse_rtree(&[bytes, vec![0]].concat(), version, &schema).is_err());
-        }
-    }
-}
-
-#[test]
-fn rtrees_without_levels_and_wrong_ones() {
-    let schema = fixture::sparse();
-    for version in [3, 22] {
-        assert!(MbrList::parse_rtree(&write_rtree(&[], version, &schema), version, &schema).unwrap().is_empty());
-    }
-    let mut backward = mbr(1, false);
-    backward[0].low = Scalar::Signed(2);
-    let bytes = write_rtree(&[vec![backward]], 22, &schema);
-    assert!(MbrList::parse_rtree(&bytes, 22, &schema).unwrap_err().to_string().contains("out of order"));
-    let mut bytes = write_rtree(&[vec![mbr(1, false)]], 22, &schema);
-    bytes[8..16].copy_from_slice(&u64::MAX.to_le_bytes());
-    assert!(MbrList::parse_rtree(&bytes, 22, &schema).is_err());
-    let mut bytes = write_rtree(&[vec![mbr(1, false)]], 4, &schema);
-    bytes[0] = 3;
-    assert!(MbrList::parse_rtree(&bytes, 4, &schema).unwrap_err().to_string().contains("3 dimensions"));
-}
-
 #[test]
 fn bounds_of_times_taken_for_unsigned_say_nothing() {
     let mut schema = fixture::sparse();
@@ -400,14 +327,14 @@ fn bounds_of_times_taken_for_unsigned_say_nothing() {
     let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
     let leaves = vec![vec![range(3, -7), range(-9, 8)], vec![range(-4, -2), range(0, -1)]];
     let bytes = write_rtree(std::slice::from_ref(&leaves), 4, &schema);
-    let list = MbrList::parse_rtree(&bytes, 4, &schema).unwrap();
+    let list = RTree::parse(bytes.clone(), 4, &schema).unwrap();
     let found = |tile, dimension| list.range(tile, dimension).unwrap();
     assert_eq!([found(0, 0), found(0, 1)], [range(-100, 100), range(-9, 8)]);
     assert_eq!([found(1, 0), found(1, 1)], [range(-4, -2), range(-100, 100)]);
 
     let parse = |leaf: Range, version| {
         let leaves = vec![vec![leaf, range(0, 1)]];
-        MbrList::parse_rtree(&write_rtree(&[leaves], version, &schema), version, &schema)
+        RTree::parse(write_rtree(&[leaves], version, &schema), version, &schema)
     };
     assert!(parse(range(3, -7), 5).is_err(), "later libraries compare signed numbers");
     for wrong in [range(3, 2), range(-2, -3), range(3, -101), range(101, -7)] {
@@ -439,8 +366,9 @@ fn the_non_empty_domain_of_times_taken_for_unsigned_says_nothing() {
 fn mbrs_take_little_memory() {
     let schema = fixture::sparse();
     let leaves: Vec<_> = (0..10_000).map(|number| mbr(number, false)).collect();
-    let list = MbrList::parse_rtree(&write_rtree(&[leaves], 22, &schema), 22, &schema).unwrap();
-    assert!(list.memory() <= 10_000 * 16 + 64, "{}", list.memory());
+    let list = RTree::parse(write_rtree(&[leaves], 22, &schema), 22, &schema).unwrap();
+    assert_eq!(list.bytes.len(), 16 + 10_000 * 16);
+    assert!(list.layout.memory() <= 1024, "{}", list.layout.memory());
 }
 
 /// The bytes of an early fragment with one attribute list of each kind.
@@ -476,8 +404,8 @@ fn early_fragments() {
     let bytes = write_early(&domain, &mbrs, &schema);
     let fragment = EarlyFragment::parse(&bytes, true, &schema).unwrap();
     assert_eq!(fragment.facts.non_empty_domain.as_deref(), Some(domain.as_slice()));
-    assert_eq!((fragment.facts.sparse_tiles, fragment.mbrs.len()), (2, 2));
-    assert_eq!(fragment.mbrs.range(1, 1), mbrs[1].get(1).cloned());
+    assert_eq!((fragment.facts.sparse_tiles, fragment.mbrs.tiles()), (2, 2));
+    assert_eq!(fragment.mbrs.range(1, 1).ok(), mbrs[1].get(1).cloned());
     let expected = EarlyField {
         file_size: 4001,
         var_file_size: 5001,
@@ -553,6 +481,6 @@ proptest! {
             let _ = parsed.facts.tile_count(&schema);
             let _ = parsed.facts.cells_in_tile(&schema, 0);
         }
-        let _ = MbrList::parse_rtree(&tree, version, &schema);
+        let _ = RTree::parse(tree, version, &schema);
     }
 }
