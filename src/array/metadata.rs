@@ -25,6 +25,10 @@ const MOST_IN_MEMORY: u64 = 256 << 10;
 /// So many files are opened together; each takes some KiB until it was gone through.
 const FILES_AT_ONCE: usize = 64;
 
+/// Keys and small values may take this part of what the cache may hold, however few bytes are stored: keys that are alike
+/// compress well.
+const BUDGET_SHARE: u64 = 16;
+
 /// What a key takes beside its bytes: its place in the map, and later that of its file.
 const ENTRY_OVERHEAD: u64 = 160;
 
@@ -104,6 +108,14 @@ impl From<MetadataValue> for Value {
 struct MemoryUse {
     stored: u64,
     used: u64,
+    /// What the cache may hold.
+    budget: u64,
+}
+
+impl MemoryUse {
+    fn new(context: &Context) -> Self {
+        MemoryUse { budget: context.budget() as u64, ..MemoryUse::default() }
+    }
 }
 
 impl Metadata {
@@ -128,7 +140,7 @@ impl Metadata {
     }
 
     fn read_files(context: &Arc<Context>, names: &[Listed], folder: &StoreKey, window: TimeWindow) -> Result<Self> {
-        let (mut metadata, mut held) = (Metadata::default(), MemoryUse::default());
+        let (mut metadata, mut held) = (Metadata::default(), MemoryUse::new(context));
         let mut files = files_in_force(&*context.storage, names, folder, window)?;
         while !files.is_empty() {
             let later = files.split_off(files.len().min(FILES_AT_ONCE));
@@ -146,14 +158,17 @@ impl Metadata {
         let tile = Arc::new(tile);
         held.stored = held.stored.saturating_add(tile.stored());
         let most = most_decoded(held.stored);
+        let room = most.max(held.budget / BUDGET_SHARE);
         let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
         let entries = parse_entries(tile.size(), read, |entry| {
             let EntryHead { key, value } = entry;
             let length = value.map_or(0, |head| head.length);
             let in_memory = length <= ALWAYS_IN_MEMORY || (length <= MOST_IN_MEMORY && held.used + length <= most / 2);
             held.used += ENTRY_OVERHEAD + key.len() as u64 + if in_memory { length } else { 0 };
-            if held.used > most {
-                return Err(Error::unsupported(format!("more than {most} bytes of keys and small values")));
+            if held.used > room {
+                let what =
+                    format!("more than {room} bytes of keys and small values where --cache-size has room for these");
+                return Err(Error::unsupported(what));
             }
             self.apply(key, value.map(|head| value_of(&tile, head, in_memory)).transpose()?);
             Ok(())
@@ -167,7 +182,7 @@ impl Metadata {
     /// The first damage in it.
     pub(super) fn verify_file(context: &Arc<Context>, file: &StoreKey) -> Result<()> {
         let mut metadata = Metadata::default();
-        metadata.add_file(file, GenericTile::open(context, file)?, &mut MemoryUse::default())?;
+        metadata.add_file(file, GenericTile::open(context, file)?, &mut MemoryUse::new(context))?;
         metadata.verify()
     }
 
@@ -268,8 +283,9 @@ mod tests {
     fn payload(values: &[(Datatype, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, (datatype, value)) in values.iter().enumerate() {
-            bytes.extend(7u32.to_le_bytes());
-            bytes.extend(format!("key{number:04}").bytes());
+            let key = format!("key{number:04}");
+            bytes.extend((key.len() as u32).to_le_bytes());
+            bytes.extend(key.bytes());
             bytes.extend([0, *datatype as u8]);
             bytes.extend(((value.len() / datatype.size()) as u32).to_le_bytes());
             bytes.extend(*value);
@@ -278,6 +294,10 @@ mod tests {
     }
 
     fn read(payloads: &[Vec<u8>]) -> Result<Metadata> {
+        read_within(1 << 20, payloads)
+    }
+
+    fn read_within(budget: usize, payloads: &[Vec<u8>]) -> Result<Metadata> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(METADATA)).unwrap();
         for (number, payload) in payloads.iter().enumerate() {
@@ -285,7 +305,7 @@ mod tests {
             std::fs::write(folder.path().join(METADATA).join(name), stored(payload.chunks(65536))).unwrap();
         }
         let storage = Arc::new(LocalStorage::new());
-        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
+        let context = Arc::new(Context::new(storage, budget, 1, None));
         let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL)?;
         for (_, value) in metadata.iter() {
             // While the files are there.
@@ -334,5 +354,17 @@ mod tests {
         assert_eq!(read(&[payload(&empty)]).unwrap().len(), 9999);
         let error = read(&[[0, 0, 0, 0, 1].repeat(100_000)]).unwrap_err();
         assert!(error.to_string().contains("bytes of keys"), "{error}");
+    }
+
+    #[test]
+    fn a_hundred_thousand_keys_that_are_alike() {
+        let values: Vec<[u8; 4]> = (0..100_000u32).map(u32::to_le_bytes).collect();
+        let values: Vec<(Datatype, &[u8])> = values.iter().map(|value| (Datatype::UInt32, &value[..])).collect();
+        let payload = payload(&values);
+        // Compressed they are some bytes a key.
+        let metadata = read_within(1 << 30, std::slice::from_ref(&payload)).unwrap();
+        assert_eq!(metadata.len(), 100_000);
+        assert_eq!(metadata.get("key77777").and_then(Value::bytes), Some(&77_777u32.to_le_bytes()[..]));
+        assert!(read_within(64 << 20, &[payload]).is_err());
     }
 }
