@@ -1,21 +1,20 @@
-//! Finds out which cells are the rows of an array, on all cores.
+//! Makes the map of the rows of a query.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::cells::FragmentCells;
-use super::deletes::Delete;
-use super::key::KeyPlan;
+use super::lazy_merge::LazyMerge;
 use super::plan::{Planner, Step};
-use super::rows::{RowMap, Segment};
-use super::selection::Selection;
+use super::query::Query;
+use super::row_map::{LazySegment, RowMap, SegmentSource};
+use super::rows::Segment;
 use super::store::Store;
 use super::stream::FragmentSource;
 use super::task::{Halt, MergeTask, Merged};
-use super::visible::CellFilter;
 use crate::array::Array;
-use crate::error::{Error, Locate, Result};
+use crate::error::{Error, Result};
 use crate::threads::for_all;
 
 /// The part of the cache's budget that the map of rows may take beside it.
@@ -27,116 +26,133 @@ const LOGGED_CELLS: u64 = 1 << 21;
 /// How often work in progress is told about.
 const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What rows come from.
-pub struct Query {
-    pub array: Arc<Array>,
-    pub plan: KeyPlan,
-    pub deletes: Vec<Delete>,
-    pub selection: Option<Selection>,
-    /// By fragment, as visible in the array: the cells of all tiles that can have rows.
-    pub cells: Vec<FragmentCells>,
-}
-
-impl Query {
-    /// The map of all rows.
-    ///
-    /// # Errors
-    /// Any damage in what decides which cells are rows.
-    pub fn build(&self) -> Result<RowMap> {
-        let sources: Vec<FragmentSource<'_>> =
-            (0..self.cells.len()).map(|fragment| self.source(fragment)).collect::<Result<_>>()?;
-        let store = Arc::new(Store::new(self.budget() / MAP_SHARE));
-        let planner = Planner { query: self, sources: &sources };
-        let segments = match execute(&self.array, &sources, &planner.plan()?, &store) {
-            Err(Halt::Disorder(place)) => {
-                let array = self.array.path();
-                log::warn!("{array}: cells are not in the order of the array ({place}); merging all as they come");
-                execute(&self.array, &sources, &[planner.everything_at_once()?], &store)
-            }
-            done => done,
-        };
-        let segments = segments.map_err(|halt| match halt {
-            Halt::Failed(error) => error,
-            // Merging as they come accepts every order.
-            Halt::Disorder(place) => Error::damaged(format!("cells in no order: {place}")).in_array(self.array.path()),
-            Halt::Ties => Error::damaged("cells in no order").in_array(self.array.path()),
-        })?;
-        Ok(RowMap::new(segments, store))
-    }
-
-    /// The budget of the cache, which the map's is a share of.
-    pub fn budget(&self) -> usize {
-        self.array.context().budget()
-    }
-
-    /// Whether the rows are surely sorted by coordinates already, the first dimension being the most significant.
-    pub fn is_row_major(&self) -> bool {
-        self.plan.is_row_major(|dimension| self.is_one_tile(dimension)) && self.is_surely_ordered()
-    }
-
-    /// As [`Query::is_row_major`], the last dimension being the most significant.
-    pub fn is_column_major(&self) -> bool {
-        self.plan.is_column_major(|dimension| self.is_one_tile(dimension)) && self.is_surely_ordered()
-    }
-
-    fn is_surely_ordered(&self) -> bool {
-        let is_ordered = |fragment: usize| self.source(fragment).is_ok_and(|source| source.is_surely_ordered());
-        !self.array.schema().allows_duplicates && (0..self.cells.len()).all(is_ordered)
-    }
-
-    /// Whether all cells surely lie in one space tile along a dimension: the boxes of the fragments do.
-    fn is_one_tile(&self, dimension: usize) -> bool {
-        let tiles = |fragment: usize| {
-            let outline = self.array.outline(fragment).ok()?;
-            let range = outline.facts.non_empty_domain.as_deref()?.get(dimension)?;
-            let axis = self.plan.axes.get(dimension)?;
-            Some([axis.tile(axis.position(&range.low)?), axis.tile(axis.position(&range.high)?)])
-        };
-        let Some(ends) = (0..self.cells.len()).map(tiles).collect::<Option<Vec<_>>>() else { return false };
-        let mut tiles = ends.iter().flatten();
-        let first = tiles.next();
-        tiles.all(|tile| Some(tile) == first)
-    }
-
-    fn source(&self, fragment: usize) -> Result<FragmentSource<'_>> {
-        let array = &*self.array;
-        let place = |error: Error| error.in_fragment(array.fragment_name(fragment)).in_array(array.path());
-        let outline = array.outline(fragment)?;
-        let entry = array.folder().fragment(array.number(fragment));
-        let time = entry.map_or(0, |entry| entry.times.t1);
-        let has_versions = !array.schema().allows_duplicates && outline.facts.has_timestamps;
-        let filter = CellFilter::new(array, fragment, &self.deletes, has_versions).map_err(place)?;
-        let (plan, selection) = (&self.plan, self.selection.as_ref());
-        Ok(FragmentSource {
-            array,
-            fragment,
-            cells: &self.cells[fragment],
-            filter,
-            selection,
-            time,
-            plan,
-            has_versions,
-        })
-    }
-}
-
-/// Does all steps, on all cores.
-fn execute(array: &Array, sources: &[FragmentSource<'_>], steps: &[Step], store: &Store) -> Merged<Vec<Segment>> {
-    let merges = steps.iter().filter_map(|step| if let Step::Merge(task) = step { Some(task) } else { None });
-    let merges: Vec<&MergeTask> = merges.collect();
-    let progress = Progress::new(array, merges.iter().map(|task| task.cells()).fold(0, u64::saturating_add));
-    let merged = for_all(merges.len(), |number| merges[number].run(sources, store, |cells| progress.add(cells)))?;
-    progress.finish(store);
-    let mut merged = merged.into_iter();
-    let segments = steps.iter().filter_map(|step| match step {
-        Step::CellSlab { fragment, positions } => Some(Segment::CellSlab {
-            fragment: *fragment as u32,
-            position: positions.start,
-            rows: positions.end - positions.start,
-        }),
-        Step::Merge(_) => merged.next(),
+/// The map of all rows of a query. Segments that take reading are made when they are wanted, but for arrays whose writers
+/// may have sorted cells otherwise: there the first cell out of order changes the order of all rows.
+///
+/// # Errors
+/// Any damage in what decides which cells are rows, as far as it is read now.
+pub fn build(query: &Arc<Query>) -> Result<RowMap> {
+    let sources: Vec<FragmentSource<'_>> =
+        (0..query.cells.len()).map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
+    let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
+    let planner = Planner { query, sources: &sources };
+    let steps = planner.plan()?;
+    let is_ordered = steps.iter().all(|step| match step {
+        Step::Merge(merge) => merge.parts.iter().all(|part| sources[part.fragment].is_strictly_ordered()),
+        Step::CellSlab { .. } | Step::Filter(_) => true,
     });
-    Ok(segments.collect())
+    let segments = segments(query, &store, steps)?;
+    if is_ordered {
+        return Ok(RowMap::of(segments.into_iter().map(|segment| Arc::new(segment.lazy())).collect(), store));
+    }
+    let made = match make_all(&query.array, &segments) {
+        Err(Halt::Disorder(place)) => {
+            let array = query.array.path();
+            log::warn!("{array}: cells are not in the order of the array ({place}); merging all as they come");
+            let all = Tasks { query: query.clone(), store: store.clone(), tasks: vec![planner.everything_at_once()?] };
+            make_all(&query.array, &[PlannedSegment::Task(Arc::new(all), 0)])
+        }
+        done => done,
+    };
+    Ok(RowMap::new(made.map_err(|halt| halt.into_error(query))?, store))
+}
+
+/// A segment before anything of it is read.
+enum PlannedSegment {
+    Slab { fragment: u32, positions: Range<u64> },
+    Task(Arc<Tasks>, usize),
+    Merge(Arc<LazyMerge>, usize),
+}
+
+/// Tasks of which each makes a segment.
+struct Tasks {
+    query: Arc<Query>,
+    store: Arc<Store>,
+    tasks: Vec<MergeTask>,
+}
+
+fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<Vec<PlannedSegment>> {
+    let mut segments = Vec::new();
+    for step in steps {
+        match step {
+            Step::CellSlab { fragment, positions } => {
+                segments.push(PlannedSegment::Slab { fragment: fragment as u32, positions });
+            }
+            Step::Filter(task) => {
+                let tasks = Tasks { query: query.clone(), store: store.clone(), tasks: vec![task] };
+                segments.push(PlannedSegment::Task(Arc::new(tasks), 0));
+            }
+            Step::Merge(planned) => {
+                let merge = LazyMerge::new(query.clone(), store.clone(), planned)?;
+                segments.extend((0..merge.segment_count()).map(|number| PlannedSegment::Merge(merge.clone(), number)));
+            }
+        }
+    }
+    Ok(segments)
+}
+
+/// Makes all segments at once, on all cores.
+fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> {
+    let cells = segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add);
+    let progress = Progress::new(array, cells);
+    let made = for_all(segments.len(), |number| segments[number].make(|cells| progress.add(cells)))?;
+    progress.finish();
+    Ok(made)
+}
+
+impl PlannedSegment {
+    fn lazy(self) -> LazySegment {
+        match self {
+            PlannedSegment::Slab { fragment, positions } => LazySegment::Made(slab(fragment, &positions)),
+            PlannedSegment::Task(tasks, number) => LazySegment::new(tasks, number),
+            PlannedSegment::Merge(merge, number) => LazySegment::new(merge, number),
+        }
+    }
+
+    fn cells_to_read(&self) -> u64 {
+        match self {
+            PlannedSegment::Slab { .. } => 0,
+            PlannedSegment::Task(tasks, number) => tasks.most_rows(*number),
+            PlannedSegment::Merge(merge, number) => merge.most_rows(*number),
+        }
+    }
+
+    fn make(&self, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+        match self {
+            PlannedSegment::Slab { fragment, positions } => Ok(slab(*fragment, positions)),
+            PlannedSegment::Task(tasks, number) => tasks.run(*number, progress),
+            PlannedSegment::Merge(merge, number) => merge.merge(*number, progress),
+        }
+    }
+}
+
+fn slab(fragment: u32, positions: &Range<u64>) -> Segment {
+    Segment::CellSlab { fragment, position: positions.start, rows: positions.end - positions.start }
+}
+
+impl Tasks {
+    fn run(&self, number: usize, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+        let task = self.tasks.get(number).ok_or_else(|| Error::internal("no such task"))?;
+        task.run(&self.query, &self.store, progress).map(|(segment, _)| segment)
+    }
+}
+
+impl SegmentSource for Tasks {
+    fn most_rows(&self, number: usize) -> u64 {
+        self.tasks.get(number).map_or(0, MergeTask::cells)
+    }
+
+    fn known_rows(&self, _number: usize) -> Option<u64> {
+        None
+    }
+
+    fn count_rows(&self, _number: usize) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn make(&self, number: usize) -> Result<Segment> {
+        self.run(number, |_| ()).map_err(|halt| halt.into_error(&self.query))
+    }
 }
 
 /// Tells the log how far the work is, where it is much.
@@ -169,12 +185,9 @@ impl<'a> Progress<'a> {
         }
     }
 
-    fn finish(&self, store: &Store) {
+    fn finish(&self) {
         if self.cells >= LOGGED_CELLS {
-            let (memory, file) = store.sizes();
-            let (memory, file, seconds) = (memory >> 10, file >> 10, self.start.elapsed().as_secs_f64());
-            let path = self.array.path();
-            log::info!("{path}: done in {seconds:.1} s; {memory} KiB in memory, {file} KiB in a temporary file");
+            log::info!("{}: done in {:.1} s", self.array.path(), self.start.elapsed().as_secs_f64());
         }
     }
 }

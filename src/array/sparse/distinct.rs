@@ -4,6 +4,8 @@
 //! follow each other then, so they are found by sorting all cells by their coordinates; what is left is put back into
 //! the order it came in. Both sorts take a bounded amount of memory.
 
+use std::collections::HashSet;
+
 use super::key::KeyPlan;
 use super::merge::{CellSink, CellStream, MergeInput, merge};
 use super::record::{self, Record, SortedRunWriter};
@@ -16,25 +18,25 @@ use super::task::Merged;
 /// Bytes at the end of a record's key that say how new the cell is: the newest sorts first.
 const AGE_BYTES: usize = 2 * size_of::<u64>();
 
-/// The rows of a merge of `streams`, which are of `fragments`. `budget` is that of the cache, which memory is a share
+/// The rows of a merge of `streams`, of which each is of the source of the same number. `budget` is that of the cache, which memory is a share
 /// of; `store` keeps the rows.
 ///
 /// # Errors
 /// Those of the streams; [`Error::Unsupported`] for more cells than can be told apart, [`Error::Io`] from the
 /// temporary file.
 pub fn distinct_rows<S: CellStream>(
+    plan: &KeyPlan,
     sources: &[FragmentSource<'_>],
-    fragments: &[usize],
     streams: Vec<S>,
     budget: usize,
     store: &Store,
 ) -> Merged<ScatteredSegment> {
-    let Some(plan) = sources.first().map(|source| source.plan) else {
-        return Ok(AddressWriter::new(store).finish()?);
-    };
+    let fragments: Vec<usize> = sources.iter().map(|source| source.fragment).collect();
+    let with_versions: HashSet<usize> =
+        sources.iter().filter(|source| source.has_versions).map(|source| source.fragment).collect();
     let sorted = Store::new(sorting_share(budget));
     let mut cells = ByCoordinates {
-        fragments,
+        fragments: &fragments,
         writer: SortedRunWriter::new(&sorted, part_bytes(budget)),
         record: Record::default(),
         seen: 0,
@@ -50,7 +52,7 @@ pub fn distinct_rows<S: CellStream>(
         let (newest_coordinates, newest_age) = newest.key.split_at(newest.key.len().saturating_sub(AGE_BYTES));
         let is_row = if coordinates == newest_coordinates && !newest.key.is_empty() {
             // See `Newest` about cells that are as new as each other.
-            age == newest_age && !sources[record.address.fragment() as usize].has_versions
+            age == newest_age && !with_versions.contains(&(record.address.fragment() as usize))
         } else {
             newest.clone_from(record);
             true

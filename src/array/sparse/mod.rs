@@ -4,21 +4,27 @@
 //! worth of each row. Order and rows are those of libtiledb's unordered read.
 
 mod axis;
+mod box_join;
 mod build;
 mod cells;
 mod column;
 mod coordinates;
 mod deletes;
 mod distinct;
+mod every;
 mod files;
 mod gather;
 mod hilbert;
 mod key;
+mod lazy_merge;
 mod merge;
 mod newest;
 mod overlap;
 mod plan;
+mod query;
+mod rank;
 mod record;
+mod row_map;
 mod rows;
 mod selection;
 mod sort;
@@ -37,6 +43,7 @@ pub(super) use coordinates::CoordinateCheck;
 pub(super) use deletes::visible_deletes;
 pub use files::coordinates_of_tile;
 pub(super) use key::{AxisColumn, CellOrder, KeyPlan};
+pub use query::RowCount;
 pub use selection::CoordinateRange;
 pub use summary::{FieldOfRows, RowSummary};
 pub use var_column::VarColumn;

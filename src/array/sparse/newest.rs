@@ -115,7 +115,8 @@ mod tests {
     use super::*;
     use crate::array::sparse::key::{CellOrder, KeyPlan};
     use crate::array::sparse::merge::merge;
-    use crate::array::sparse::rows::{RowMap, Rows, Segment};
+    use crate::array::sparse::row_map::RowMap;
+    use crate::array::sparse::rows::{Rows, Segment};
     use crate::array::sparse::store::Store;
     use crate::array::sparse::stream::{CellBatch, StreamBuffers};
     use crate::format::schema::fixture;
@@ -179,7 +180,7 @@ mod tests {
         assert!(merge(&plan(), streams, &mut newest).and_then(|()| newest.finish()).is_ok());
         let map = RowMap::new(vec![Segment::Interleaved(writer.finish().unwrap())], store);
         let mut rows = Vec::new();
-        map.for_each(0, map.count(), |some| {
+        map.for_each(0, map.count().unwrap(), |some| {
             let Rows::Interleaved(interleaved) = some else { panic!("no merge") };
             let mut next: Vec<u64> = interleaved.parts.iter().map(|part| part.position).collect();
             for code in &interleaved.codes {

@@ -5,12 +5,99 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// Where the cells of one tile lie in the order: between two keys, both included. Cells outside are impossible,
-/// but there need not be one at either end.
+/// Where the cells of each tile of a fragment lie in the order: between two keys, both included. Cells outside are
+/// impossible, but there need not be one at either end. Memory: two keys a tile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRange {
-    pub low: Box<[u64]>,
-    pub high: Box<[u64]>,
+pub struct KeyRanges {
+    words: usize,
+    lows: Vec<u64>,
+    highs: Vec<u64>,
+}
+
+impl KeyRanges {
+    /// No tiles yet; keys have `words` words, at least 1.
+    pub fn new(words: usize) -> Self {
+        KeyRanges { words: words.max(1), lows: Vec::new(), highs: Vec::new() }
+    }
+
+    /// Adds the next tile. Both keys have the words of all.
+    pub fn push(&mut self, low: &[u64], high: &[u64]) {
+        self.lows.extend_from_slice(low);
+        self.highs.extend_from_slice(high);
+    }
+
+    /// How many tiles there are.
+    pub fn count(&self) -> u64 {
+        (self.lows.len() / self.words) as u64
+    }
+
+    /// The lower key of the tile at a place; `None` past the end.
+    pub fn low(&self, place: u64) -> Option<&[u64]> {
+        key_of(&self.lows, self.words, place)
+    }
+
+    /// The upper key of the tile at a place; `None` past the end.
+    pub fn high(&self, place: u64) -> Option<&[u64]> {
+        key_of(&self.highs, self.words, place)
+    }
+
+    /// How many tiles, which are the first ones, surely end before a key, or the beginning of keys.
+    pub fn ending_before(&self, key: &[u64]) -> u64 {
+        count_before(&self.highs, self.words, key)
+    }
+
+    /// How many tiles, which are the first ones, may begin before a key, or the beginning of keys.
+    pub fn beginning_before(&self, key: &[u64]) -> u64 {
+        count_before(&self.lows, self.words, key)
+    }
+
+    /// Makes the most of what is known of a fragment's tiles when its cells are surely in order: a tile does not begin
+    /// before the one in front of it does, nor end behind the end of the next one.
+    pub fn tighten(&mut self) {
+        raise(&mut self.lows, self.words);
+        lower(&mut self.highs, self.words);
+    }
+
+    /// Makes ranges of keys ascend where cells may be out of order: then what a tile may begin with must not come before
+    /// what the tiles in front of it may end with.
+    pub fn loosen(&mut self) {
+        raise(&mut self.highs, self.words);
+        lower(&mut self.lows, self.words);
+    }
+}
+
+fn key_of(keys: &[u64], words: usize, place: u64) -> Option<&[u64]> {
+    let start = usize::try_from(place).ok()?.checked_mul(words)?;
+    keys.get(start..start.checked_add(words)?)
+}
+
+/// How many of the first keys, which ascend, come before another one.
+fn count_before(keys: &[u64], words: usize, key: &[u64]) -> u64 {
+    let (mut low, mut high) = (0, (keys.len() / words) as u64);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let is_before = key_of(keys, words, middle).is_some_and(|own| own[..key.len().min(words)] < *key);
+        if is_before { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// Raises each key to the one before.
+fn raise(keys: &mut [u64], words: usize) {
+    for start in (words..keys.len()).step_by(words) {
+        if keys[start..start + words] < keys[start - words..start] {
+            keys.copy_within(start - words..start, start);
+        }
+    }
+}
+
+/// Lowers each key to the next one.
+fn lower(keys: &mut [u64], words: usize) {
+    for start in (words..keys.len()).step_by(words).rev() {
+        if keys[start - words..start] > keys[start..start + words] {
+            keys.copy_within(start..start + words, start - words);
+        }
+    }
 }
 
 /// Consecutive tiles of one fragment: its number, and places among its tiles.
@@ -25,85 +112,69 @@ pub enum TileGroup {
     Together(Vec<TilesOfFragment>),
 }
 
-/// Makes the most of what is known of a fragment's tiles when its cells are surely in order: a tile does not
-/// begin before the one in front of it does, nor end behind the end of the next one.
-pub fn tighten(key_ranges: &mut [KeyRange]) {
-    for at in 1..key_ranges.len() {
-        if key_ranges[at].low < key_ranges[at - 1].low {
-            key_ranges[at].low = key_ranges[at - 1].low.clone();
-        }
-    }
-    for at in (1..key_ranges.len()).rev() {
-        if key_ranges[at - 1].high > key_ranges[at].high {
-            key_ranges[at - 1].high = key_ranges[at].high.clone();
-        }
-    }
-}
-
-/// Makes ranges of keys ascend where cells may be out of order: then what a tile may begin with must not come before what
-/// the tiles in front of it may end with.
-pub fn loosen(key_ranges: &mut [KeyRange]) {
-    for at in 1..key_ranges.len() {
-        if key_ranges[at].high < key_ranges[at - 1].high {
-            key_ranges[at].high = key_ranges[at - 1].high.clone();
-        }
-    }
-    for at in (1..key_ranges.len()).rev() {
-        if key_ranges[at - 1].low > key_ranges[at].low {
-            key_ranges[at - 1].low = key_ranges[at].low.clone();
-        }
-    }
-}
-
 /// Cuts the order of an array into parts. Each fragment's key ranges are those of its tiles in stored order, and ascend at
-/// both ends: see [`tighten`] and [`loosen`].
-pub fn groups(fragments: &[(usize, Vec<KeyRange>)]) -> Vec<TileGroup> {
-    let mut parts = Vec::new();
+/// both ends: see [`KeyRanges::tighten`] and [`KeyRanges::loosen`].
+pub fn groups(fragments: &[(usize, KeyRanges)]) -> Vec<TileGroup> {
+    let mut parts = Parts::new(fragments.len());
     // The next tile of every fragment, the one that may begin first in front.
     let mut next = BinaryHeap::new();
     let mut places = vec![0; fragments.len()];
     for (number, (_, key_ranges)) in fragments.iter().enumerate() {
-        next.extend(key_ranges.first().map(|key_range| Reverse((&*key_range.low, number))));
+        next.extend(key_ranges.low(0).map(|low| Reverse((low, number))));
     }
     let mut taken = Farthest::default();
     while let Some(Reverse((low, number))) = next.pop() {
         let (fragment, key_ranges) = &fragments[number];
         let place = places[number];
-        let high = &*key_ranges[place].high;
+        let high = key_ranges.high(place).unwrap_or(low);
         let after_others = taken.of_others(number).is_none_or(|end| end < low);
         // Tiles further down begin no earlier than those that are next.
         let before_others = next.peek().is_none_or(|Reverse((next_low, _))| high < *next_low);
         if after_others && before_others {
-            take_alone(&mut parts, *fragment, place as u64);
+            parts.take_alone(*fragment, place);
         } else {
             let is_new = taken.of_all().is_none_or(|end| end < low);
-            take_together(&mut parts, *fragment, place as u64, is_new);
+            parts.take_together(number, *fragment, place, is_new);
         }
         taken.add(number, high);
         places[number] += 1;
-        next.extend(key_ranges.get(place + 1).map(|key_range| Reverse((&*key_range.low, number))));
+        next.extend(key_ranges.low(place + 1).map(|low| Reverse((low, number))));
     }
-    parts
+    parts.groups
 }
 
-fn take_alone(parts: &mut Vec<TileGroup>, fragment: usize, place: u64) {
-    match parts.last_mut() {
-        Some(TileGroup::Alone((last, places))) if *last == fragment && places.end == place => places.end += 1,
-        _ => parts.push(TileGroup::Alone((fragment, place..place + 1))),
-    }
+/// The parts of the order that have been found.
+struct Parts {
+    groups: Vec<TileGroup>,
+    /// For each fragment the last part that has tiles of several fragments and some of its own, and where they are in it.
+    own: Vec<Option<(usize, usize)>>,
 }
 
-fn take_together(parts: &mut Vec<TileGroup>, fragment: usize, place: u64, is_new: bool) {
-    let tiles = match parts.last_mut() {
-        Some(TileGroup::Together(tiles)) if !is_new => tiles,
-        _ => {
-            parts.push(TileGroup::Together(vec![(fragment, place..place + 1)]));
-            return;
+impl Parts {
+    fn new(fragments: usize) -> Self {
+        Parts { groups: Vec::new(), own: vec![None; fragments] }
+    }
+
+    fn take_alone(&mut self, fragment: usize, place: u64) {
+        match self.groups.last_mut() {
+            Some(TileGroup::Alone((last, places))) if *last == fragment && places.end == place => places.end += 1,
+            _ => self.groups.push(TileGroup::Alone((fragment, place..place + 1))),
         }
-    };
-    match tiles.iter_mut().find(|tiles| tiles.0 == fragment) {
-        Some((_, places)) => places.end = place + 1,
-        None => tiles.push((fragment, place..place + 1)),
+    }
+
+    fn take_together(&mut self, number: usize, fragment: usize, place: u64, is_new: bool) {
+        if is_new || !matches!(self.groups.last(), Some(TileGroup::Together(_))) {
+            self.groups.push(TileGroup::Together(Vec::new()));
+        }
+        let part = self.groups.len() - 1;
+        let Some(TileGroup::Together(tiles)) = self.groups.last_mut() else { return };
+        match self.own[number].filter(|own| own.0 == part).and_then(|own| tiles.get_mut(own.1)) {
+            Some((_, places)) => places.end = place + 1,
+            None => {
+                self.own[number] = Some((part, tiles.len()));
+                tiles.push((fragment, place..place + 1));
+            }
+        }
     }
 }
 
@@ -147,13 +218,14 @@ mod tests {
 
     use super::*;
 
-    fn key_ranges(ends: &[(u64, u64)]) -> Vec<KeyRange> {
-        let key_range = |&(a, b): &(u64, u64)| KeyRange { low: [a.min(b)].into(), high: [a.max(b)].into() };
-        ends.iter().map(key_range).collect()
+    fn key_ranges(ends: &[(u64, u64)]) -> KeyRanges {
+        let mut key_ranges = KeyRanges::new(1);
+        ends.iter().for_each(|&(a, b)| key_ranges.push(&[a.min(b)], &[a.max(b)]));
+        key_ranges
     }
 
-    fn ascend(key_ranges: &[KeyRange]) -> bool {
-        key_ranges.windows(2).all(|pair| pair[0].low <= pair[1].low && pair[0].high <= pair[1].high)
+    fn ends(key_ranges: &KeyRanges) -> Vec<(u64, u64)> {
+        key_ranges.lows.iter().copied().zip(key_ranges.highs.iter().copied()).collect()
     }
 
     #[test]
@@ -176,23 +248,24 @@ mod tests {
     proptest! {
         #[test]
         fn tiles_that_overlap_are_together_and_others_apart(
-            ends in prop::collection::vec(prop::collection::vec((0u64..60, 0u64..12), 0..8), 0..5),
+            of_fragments in prop::collection::vec(prop::collection::vec((0u64..60, 0u64..12), 0..8), 0..5),
             is_sure in any::<bool>(),
         ) {
-            let mut fragments: Vec<(usize, Vec<KeyRange>)> = ends
-                .iter()
-                .map(|ends| key_ranges(&ends.iter().map(|(low, length)| (*low, low + length)).collect::<Vec<_>>()))
-                .enumerate()
-                .collect();
-            for (_, key_ranges) in &mut fragments {
+            let mut fragments = Vec::new();
+            for (number, spans) in of_fragments.iter().enumerate() {
+                let mut spans: Vec<(u64, u64)> = spans.iter().map(|(low, length)| (*low, low + length)).collect();
                 if is_sure {
                     // Spans of cells that ascend.
-                    key_ranges.sort_by_key(|key_range| key_range.low.clone());
-                    tighten(key_ranges);
-                } else {
-                    loosen(key_ranges);
+                    spans.sort_by_key(|span| span.0);
                 }
-                prop_assert!(ascend(key_ranges));
+                let mut own = key_ranges(&spans);
+                if is_sure { own.tighten() } else { own.loosen() }
+                prop_assert!(own.lows.is_sorted() && own.highs.is_sorted());
+                for key in 0..75 {
+                    prop_assert_eq!(own.beginning_before(&[key]), own.lows.iter().filter(|low| **low < key).count() as u64);
+                    prop_assert_eq!(own.ending_before(&[key]), own.highs.iter().filter(|high| **high < key).count() as u64);
+                }
+                fragments.push((number, own));
             }
             let parts = groups(&fragments);
             // Every tile once, in order, with the number of its part.
@@ -210,21 +283,21 @@ mod tests {
                 }
             }
             for (a, a_spans) in &fragments {
-                prop_assert_eq!(seen[*a].len(), a_spans.len());
-                for (place, key_range) in a_spans.iter().enumerate() {
+                prop_assert_eq!(seen[*a].len() as u64, a_spans.count());
+                for (place, (low, high)) in ends(a_spans).into_iter().enumerate() {
                     let part = seen[*a][place];
                     let others = fragments.iter().filter(|(b, _)| a != b);
-                    let others: Vec<(usize, &KeyRange)> = others
-                        .flat_map(|(b, b_spans)| b_spans.iter().enumerate().map(|(at, other)| (seen[*b][at], other)))
+                    let others: Vec<(usize, (u64, u64))> = others
+                        .flat_map(|(b, b_spans)| ends(b_spans).into_iter().enumerate().map(|(at, other)| (seen[*b][at], other)))
                         .collect();
                     for (other_part, other) in &others {
                         if *other_part > part {
-                            prop_assert!(key_range.high < other.low);
+                            prop_assert!(high < other.0);
                         } else if *other_part < part {
-                            prop_assert!(other.high < key_range.low);
+                            prop_assert!(other.1 < low);
                         }
                     }
-                    let overlaps = |other: &KeyRange| other.low <= key_range.high && key_range.low <= other.high;
+                    let overlaps = |other: &(u64, u64)| other.0 <= high && low <= other.1;
                     prop_assert_eq!(alone[part], !others.iter().any(|(_, other)| overlaps(other)));
                 }
             }

@@ -1,23 +1,22 @@
 //! Plans how the rows of an array are found: which cells are rows as they are stored, and which have to be merged or
-//! gone through one by one.
+//! gone through one by one. Nothing but metadata is read for it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::build::Query;
-use super::overlap::{KeyRange, TileGroup, TilesOfFragment, groups, loosen, tighten};
+use super::box_join::{Boxes, for_each_pair, intersect};
+use super::overlap::{KeyRanges, TileGroup, TilesOfFragment, groups};
+use super::query::{MOST_PAIRS, Query};
 use super::rows::MOST_MERGED;
 use super::selection::Share;
 use super::stream::FragmentSource;
-use super::task::MergeTask;
+use super::task::{MergeKind, MergeTask};
 use crate::error::{Error, Locate, Result};
 use crate::format::scalar::Range as CoordinateRange;
-use crate::threads;
+use crate::storage::together;
 
 /// Cells of one task where cells are gone through one by one.
-const TASK_CELLS: u64 = 1 << 20;
-
-/// Tasks per thread that a merge is cut into, so that all threads end at about the same time.
-const TASKS_PER_THREAD: usize = 4;
+pub const TASK_CELLS: u64 = 1 << 20;
 
 /// What becomes of some cells.
 pub enum Step {
@@ -26,7 +25,34 @@ pub enum Step {
         fragment: usize,
         positions: Range<u64>,
     },
-    Merge(MergeTask),
+    /// Those of one fragment are gone through.
+    Filter(MergeTask),
+    Merge(PlannedMerge),
+}
+
+/// Tiles of fragments whose cells come by turns in the order of the array.
+pub struct PlannedMerge {
+    pub parts: Vec<MergePart>,
+    pub coincidence: Coincidence,
+}
+
+/// The cells that a merge has of one fragment.
+pub struct MergePart {
+    pub fragment: usize,
+    pub positions: Range<u64>,
+    /// Of all tiles of the fragment, of which `positions` are some.
+    pub key_ranges: Arc<KeyRanges>,
+}
+
+/// Which cells of a merge may have the same coordinates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coincidence {
+    /// None of different fragments, and all cells count: every cell is a row.
+    Nowhere,
+    /// Those of these tiles, each given by its part and its place among the tiles of the fragment. All cells count.
+    Among(Vec<(usize, u64)>),
+    /// Any, or some cells do not count.
+    Anywhere,
 }
 
 /// Plans how the rows of an array are found.
@@ -35,11 +61,15 @@ pub struct Planner<'a> {
     pub sources: &'a [FragmentSource<'a>],
 }
 
+/// The tiles of some fragments: for each its number and where the tiles lie in the order.
+type SpansOfFragments = Vec<(usize, Arc<KeyRanges>)>;
+
 impl Planner<'_> {
     /// What to do, in the order of the rows.
     ///
     /// # Errors
-    /// Any damage in the metadata that tell where cells lie.
+    /// Any damage in the metadata that tell where cells lie; [`Error::Unsupported`] for more fragments than can be
+    /// merged.
     pub fn plan(&self) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         let with_cells = (0..self.sources.len()).filter(|&fragment| self.sources[fragment].cells.count() > 0);
@@ -51,7 +81,7 @@ impl Planner<'_> {
             return Ok(steps);
         }
         // Most arrays' fragments are told apart by their non-empty domains.
-        let key_ranges = fragments.iter().map(|&fragment| Ok((fragment, vec![self.span_of_fragment(fragment)?])));
+        let key_ranges = fragments.iter().map(|&fragment| Ok((fragment, self.span_of_fragment(fragment)?)));
         for part in groups(&key_ranges.collect::<Result<Vec<_>>>()?) {
             match part {
                 TileGroup::Alone((fragment, _)) => {
@@ -67,36 +97,36 @@ impl Planner<'_> {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for more fragments than can be merged.
-    pub fn everything_at_once(&self) -> Result<Step> {
+    pub fn everything_at_once(&self) -> Result<MergeTask> {
         let parts = self.sources.iter().filter(|source| source.cells.count() > 0);
-        let parts = parts.map(|source| (source.fragment, 0..source.cells.count())).collect();
-        let task = MergeTask { parts, compares: true, accepts_disorder: true };
-        check_parts(&task)?;
-        Ok(Step::Merge(task))
+        let parts: Vec<_> = parts.map(|source| (source.fragment, 0..source.cells.count())).collect();
+        check_parts(parts.len())?;
+        Ok(MergeTask { parts, kind: MergeKind::AsTheyCome })
     }
 
-    fn span_of_fragment(&self, fragment: usize) -> Result<KeyRange> {
+    fn span_of_fragment(&self, fragment: usize) -> Result<KeyRanges> {
         let outline = self.query.array.outline(fragment)?;
         let ranges = outline.facts.non_empty_domain.as_deref();
         let ranges = ranges.ok_or_else(|| Error::damaged("cells, but no non-empty domain"));
-        ranges.and_then(|ranges| self.key_range(ranges)).in_field("non-empty domain").map_err(|error| {
-            error.in_fragment(self.query.array.fragment_name(fragment)).in_array(self.query.array.path())
-        })
-    }
-
-    /// Where cells in a box lie in the order.
-    fn key_range(&self, ranges: &[CoordinateRange]) -> Result<KeyRange> {
-        let (low, high) = self.query.plan.bounds(ranges)?;
-        Ok(KeyRange { low: low.into(), high: high.into() })
+        let mut span = KeyRanges::new(self.query.plan.words());
+        let bounds = ranges.and_then(|ranges| self.query.plan.bounds(ranges)).in_field("non-empty domain");
+        let (low, high) = bounds.map_err(|error| self.sources[fragment].place(error))?;
+        span.push(&low, &high);
+        Ok(span)
     }
 
     /// Tiles of fragments that overlap as a whole.
     fn add_overlapping(&self, tiles: &[TilesOfFragment], steps: &mut Vec<Step>) -> Result<()> {
-        let mut key_ranges = Vec::new();
-        for (fragment, _) in tiles {
-            key_ranges.push((*fragment, self.spans_of_tiles(*fragment)?));
-        }
-        for part in self.join_versions(groups(&key_ranges), &key_ranges) {
+        let array = &self.query.array;
+        let fragments = tiles.iter().map(|(fragment, _)| *fragment).collect();
+        let spans = together(&*array.context().storage, array.path(), fragments, |fragment| {
+            Ok((fragment, self.spans_of_tiles(fragment)?))
+        });
+        let key_ranges = spans.into_iter().collect::<Result<Vec<_>>>()?;
+        let parts = self.join_versions(groups(&key_ranges), &key_ranges);
+        let key_ranges: SpansOfFragments =
+            key_ranges.into_iter().map(|(fragment, own)| (fragment, Arc::new(own))).collect();
+        for part in parts {
             match part {
                 TileGroup::Alone(tiles) => self.add_alone(tiles, steps)?,
                 TileGroup::Together(tiles) => self.add_merge(&tiles, &key_ranges, steps)?,
@@ -105,39 +135,60 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn spans_of_tiles(&self, fragment: usize) -> Result<Vec<KeyRange>> {
+    fn spans_of_tiles(&self, fragment: usize) -> Result<KeyRanges> {
         let source = &self.sources[fragment];
-        let name = self.query.array.fragment_name(fragment);
         let mbrs = source.mbrs()?;
-        let (mut key_ranges, mut boxes, mut ranges) = (Vec::new(), mbrs.boxes(), Vec::new());
+        let domain = match source.is_strictly_ordered() {
+            true => self.query.array.outline(fragment)?.facts.non_empty_domain.clone(),
+            false => None,
+        };
+        let mut key_ranges = KeyRanges::new(self.query.plan.words());
+        let (mut boxes, mut ranges) = (mbrs.boxes(), Vec::new());
         for tile in source.cells.tiles() {
-            let key_range = boxes.read(tile, &mut ranges).and_then(|()| self.key_range(&ranges));
-            key_ranges.push(key_range.in_field("R-tree").in_fragment(name).in_array(self.query.array.path())?);
+            let read = boxes.read(tile, &mut ranges).and_then(|()| match &domain {
+                Some(domain) if !self.lies_in(&ranges, domain) => {
+                    Err(Error::damaged(format!("the box of tile {tile} leaves the non-empty domain")))
+                }
+                _ => Ok(()),
+            });
+            let bounds = read.and_then(|()| self.query.plan.bounds(&ranges)).in_field("R-tree");
+            let (low, high) = bounds.map_err(|error| source.place(error))?;
+            key_ranges.push(&low, &high);
         }
         if source.is_surely_ordered() {
-            tighten(&mut key_ranges)
+            key_ranges.tighten()
         } else {
-            loosen(&mut key_ranges)
+            key_ranges.loosen()
         }
         Ok(key_ranges)
     }
 
+    /// Whether a box of numbers lies in another.
+    fn lies_in(&self, ranges: &[CoordinateRange], domain: &[CoordinateRange]) -> bool {
+        ranges.iter().zip(domain).zip(&self.query.plan.axes).all(|((range, domain), axis)| {
+            let position = |value| axis.position(value);
+            let is_below = |a: Option<u64>, b: Option<u64>| a.zip(b).is_some_and(|(a, b)| a <= b);
+            axis.is_text()
+                || is_below(position(&domain.low), position(&range.low))
+                    && is_below(position(&range.high), position(&domain.high))
+        })
+    }
+
     /// Joins parts between which a fragment may go on with an older cell of the same coordinates.
-    fn join_versions(&self, parts: Vec<TileGroup>, key_ranges: &[(usize, Vec<KeyRange>)]) -> Vec<TileGroup> {
+    fn join_versions(&self, parts: Vec<TileGroup>, key_ranges: &[(usize, KeyRanges)]) -> Vec<TileGroup> {
+        if !self.sources.iter().any(|source| source.has_versions) {
+            return parts;
+        }
         let mut joined: Vec<TileGroup> = Vec::new();
         for part in parts {
             let touches = |before: &TileGroup| {
                 tiles_of(before).iter().any(|(fragment, places)| {
                     let continues = tiles_of(&part).iter().any(|(other, _)| other == fragment);
-                    let key_ranges =
-                        key_ranges.iter().find(|(number, _)| number == fragment).map(|(_, key_ranges)| key_ranges);
+                    let own = key_ranges.iter().find(|(number, _)| number == fragment).map(|(_, own)| own);
+                    let ends = own.and_then(|own| own.high(places.end.checked_sub(1)?).zip(own.low(places.end)));
                     continues
                         && self.sources[*fragment].has_versions
-                        && key_ranges
-                            .and_then(|key_ranges| {
-                                key_ranges.get(places.end as usize - 1).zip(key_ranges.get(places.end as usize))
-                            })
-                            .is_some_and(|(last, next)| last.high >= next.low)
+                        && ends.is_some_and(|(last_high, next_low)| last_high >= next_low)
                 })
             };
             match joined.last_mut() {
@@ -162,7 +213,7 @@ impl Planner<'_> {
         let source = &self.sources[fragment];
         let cells = source.cells;
         if source.has_versions {
-            let key_ranges = [(fragment, self.spans_of_tiles(fragment)?)];
+            let key_ranges = vec![(fragment, Arc::new(self.spans_of_tiles(fragment)?))];
             return self.add_merge(&[(fragment, places)], &key_ranges, steps);
         }
         if source.filter.keeps_all() && source.selection.is_none() {
@@ -190,102 +241,89 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A merge, cut into several where the order allows it.
-    fn add_merge(
-        &self,
-        tiles: &[TilesOfFragment],
-        key_ranges: &[(usize, Vec<KeyRange>)],
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let whole: Vec<(usize, Range<u64>)> = tiles
-            .iter()
-            .map(|(fragment, places)| {
-                let cells = self.sources[*fragment].cells;
-                (*fragment, cells.positions_of(places.start).start..cells.positions_of(places.end).start)
-            })
-            .collect();
-        let mut rest = MergeTask { parts: whole, compares: true, accepts_disorder: false };
-        let wanted = tasks_of_merge(rest.cells(), threads::decoding());
-        for cut in self.cuts(tiles, key_ranges, &rest, wanted)? {
-            let mut before = MergeTask { parts: Vec::new(), ..rest };
-            for (fragment, positions) in &mut rest.parts {
-                let key_ranges = key_ranges
-                    .iter()
-                    .find(|(number, _)| number == fragment)
-                    .map(|(_, key_ranges)| key_ranges.as_slice());
-                let at = self.find(*fragment, positions.clone(), key_ranges.unwrap_or(&[]), &cut)?;
-                before.parts.push((*fragment, positions.start..at));
-                positions.start = at;
-            }
-            add_task(steps, before)?;
+    fn add_merge(&self, tiles: &[TilesOfFragment], key_ranges: &SpansOfFragments, steps: &mut Vec<Step>) -> Result<()> {
+        check_parts(tiles.len())?;
+        let mut parts = Vec::with_capacity(tiles.len());
+        for (fragment, places) in tiles {
+            // Both are in the order of the fragments in most cases, and else there are few.
+            let own = key_ranges.iter().find(|(number, _)| number == fragment);
+            let (_, own) = own.ok_or_else(|| Error::internal("a fragment without key ranges"))?;
+            let cells = self.sources[*fragment].cells;
+            let positions = cells.positions_of(places.start).start..cells.positions_of(places.end).start;
+            parts.push(MergePart { fragment: *fragment, positions, key_ranges: own.clone() });
         }
-        add_task(steps, rest)
+        let coincidence = self.coincidence(&parts)?;
+        steps.push(Step::Merge(PlannedMerge { parts, coincidence }));
+        Ok(())
     }
 
-    /// Keys at which to cut a merge into about so many.
-    fn cuts(
+    /// Which cells of a merge may have the same coordinates, as far as the boxes of fragments and tiles tell.
+    fn coincidence(&self, parts: &[MergePart]) -> Result<Coincidence> {
+        let mut boxes = Boxes::new(self.query.joined_dimensions().count());
+        for part in parts {
+            let source = &self.sources[part.fragment];
+            let all_count = source.filter.keeps_all() && source.selection.is_none() && !source.has_versions;
+            let own = self.query.box_of_fragment(part.fragment)?;
+            let Some(own) = own.filter(|_| all_count && source.is_strictly_ordered()) else {
+                return Ok(Coincidence::Anywhere);
+            };
+            boxes.push(own.into_iter());
+        }
+        let (mut budget, mut pairs) = (MOST_PAIRS, Vec::new());
+        if !for_each_pair(&boxes, &mut budget, |a, b| pairs.push((a, b))) {
+            return Ok(Coincidence::Anywhere);
+        }
+        let mut tiles = Vec::new();
+        for pair in pairs {
+            if !self.add_meeting_tiles(parts, &boxes, pair, &mut budget, &mut tiles)? {
+                return Ok(Coincidence::Anywhere);
+            }
+        }
+        tiles.sort_unstable();
+        tiles.dedup();
+        Ok(if tiles.is_empty() { Coincidence::Nowhere } else { Coincidence::Among(tiles) })
+    }
+
+    /// Adds the tiles of two parts whose boxes intersect; `false` where finding them takes more than `budget`.
+    fn add_meeting_tiles(
         &self,
-        tiles: &[TilesOfFragment],
-        key_ranges: &[(usize, Vec<KeyRange>)],
-        task: &MergeTask,
-        wanted: usize,
-    ) -> Result<Vec<Vec<u64>>> {
-        if wanted < 2 {
-            return Ok(Vec::new());
-        }
-        let mut keys: Vec<Vec<u64>> = Vec::new();
-        for (fragment, places) in tiles {
-            let Some((_, key_ranges)) = key_ranges.iter().find(|(number, _)| number == fragment) else { continue };
-            let key_ranges = key_ranges.get(places.start as usize..places.end as usize).unwrap_or(&[]);
-            keys.extend(key_ranges.iter().map(|key_range| key_range.low.to_vec()));
-        }
-        keys.sort_unstable();
-        keys.dedup();
-        if keys.len() < 8 * wanted {
-            // Few large tiles, or boxes that tell nothing: look into them.
-            keys.clear();
-            let step = task.cells() / (4 * wanted as u64);
-            for (fragment, positions) in &task.parts {
-                for position in positions.clone().step_by(step.max(1) as usize) {
-                    keys.push(self.sources[*fragment].key_at(position)?);
+        parts: &[MergePart],
+        of_parts: &Boxes,
+        pair: (usize, usize),
+        budget: &mut u64,
+        tiles: &mut Vec<(usize, u64)>,
+    ) -> Result<bool> {
+        let mut boxes = Boxes::new(self.query.joined_dimensions().count());
+        let mut places = Vec::new();
+        for (number, other) in [pair, (pair.1, pair.0)] {
+            let (part, other_box) = (&parts[number], of_parts.ends(other));
+            let source = &self.sources[part.fragment];
+            let Some(left) = budget.checked_sub(part.key_ranges.count()) else { return Ok(false) };
+            *budget = left;
+            let mbrs = source.mbrs()?;
+            let (mut stored, mut ranges) = (mbrs.boxes(), Vec::new());
+            for (place, tile) in source.cells.tiles().enumerate() {
+                stored.read(tile, &mut ranges).map_err(|error| source.place(error))?;
+                let own = self.query.joined_dimensions().map(|dimension| {
+                    let (axis, range) = (self.query.plan.axes.get(dimension)?, ranges.get(dimension)?);
+                    axis.position(&range.low).zip(axis.position(&range.high))
+                });
+                let own: Option<Vec<(u64, u64)>> = own.collect();
+                let own = own.ok_or_else(|| {
+                    source.place(Error::damaged(format!("the box of tile {tile} leaves the domain")).in_field("R-tree"))
+                })?;
+                if intersect(&own, other_box) {
+                    boxes.push(own.into_iter());
+                    places.push((number, place as u64));
                 }
             }
         }
-        keys.sort_unstable();
-        keys.dedup();
-        let mut cuts: Vec<Vec<u64>> =
-            (1..wanted).map(|number| self.query.plan.decisive(&keys[number * keys.len() / wanted]).to_vec()).collect();
-        cuts.dedup();
-        Ok(cuts)
-    }
-
-    /// The first position whose cell does not come before `cut`.
-    fn find(&self, fragment: usize, positions: Range<u64>, key_ranges: &[KeyRange], cut: &[u64]) -> Result<u64> {
-        let source = &self.sources[fragment];
-        let (mut low, mut high) = (positions.start, positions.end);
-        // Tiles that end before the cut, and those that begin at or after it.
-        let first = key_ranges.partition_point(|key_range| &key_range.high[..cut.len()] < cut) as u64;
-        let last = key_ranges.partition_point(|key_range| &key_range.low[..cut.len()] < cut) as u64;
-        low = low.max(source.cells.positions_of(first).start).min(high);
-        high = high.min(source.cells.positions_of(last).start).max(low);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if &source.key_at(middle)?[..cut.len()] < cut {
-                low = middle + 1;
-            } else {
-                high = middle;
+        Ok(for_each_pair(&boxes, budget, |a, b| {
+            let (a, b) = (places[a], places[b]);
+            if a.0 != b.0 {
+                tiles.extend([a, b]);
             }
-        }
-        Ok(low)
-    }
-}
-
-/// Into how many tasks a merge is cut: where there are more than threads, so many that none works on alone at the end.
-fn tasks_of_merge(cells: u64, threads: usize) -> usize {
-    let most = TASKS_PER_THREAD * threads;
-    match usize::try_from(cells / TASK_CELLS).map_or(most, |tasks| tasks.min(most)) {
-        few if few <= threads => few,
-        more => more.next_multiple_of(threads),
+        }))
     }
 }
 
@@ -308,8 +346,7 @@ fn add_slab(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
 }
 
 fn add_filter(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
-    if let Some(Step::Merge(task)) = steps.last_mut()
-        && !task.compares
+    if let Some(Step::Filter(task)) = steps.last_mut()
         && task.cells() < TASK_CELLS
         && let [(last, before)] = &mut task.parts[..]
         && *last == fragment
@@ -318,40 +355,12 @@ fn add_filter(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
         before.end = positions.end;
         return;
     }
-    steps.push(Step::Merge(MergeTask { parts: vec![(fragment, positions)], compares: false, accepts_disorder: false }));
+    steps.push(Step::Filter(MergeTask { parts: vec![(fragment, positions)], kind: MergeKind::Filter }));
 }
 
-fn add_task(steps: &mut Vec<Step>, mut task: MergeTask) -> Result<()> {
-    task.parts.retain(|(_, positions)| !positions.is_empty());
-    check_parts(&task)?;
-    if !task.parts.is_empty() {
-        steps.push(Step::Merge(task));
+fn check_parts(count: usize) -> Result<()> {
+    if count > MOST_MERGED {
+        return Err(Error::unsupported(format!("{count} overlapping fragments")));
     }
     Ok(())
-}
-
-fn check_parts(task: &MergeTask) -> Result<()> {
-    if task.parts.len() > MOST_MERGED {
-        return Err(Error::unsupported(format!("{} overlapping fragments", task.parts.len())));
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_thread_works_on_alone() {
-        for (cells, threads, tasks) in [
-            (0, 3, 0),
-            (3 * TASK_CELLS, 3, 3),
-            (4 * TASK_CELLS, 3, 6),
-            (5 * TASK_CELLS, 9, 5),
-            (100 * TASK_CELLS, 3, 12),
-            (u64::MAX, 1, 4),
-        ] {
-            assert_eq!(tasks_of_merge(cells, threads), tasks, "{cells} cells, {threads} threads");
-        }
-    }
 }

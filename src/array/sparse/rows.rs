@@ -28,14 +28,6 @@ const NOT_LISTED: u16 = u16::MAX;
 /// Bytes of a part in a stored block: its number in the segment, its position and its cells.
 const STORED_PART: usize = 16;
 
-/// All rows of a view.
-pub struct RowMap {
-    segments: Vec<Segment>,
-    /// The first row of each segment, and the end.
-    starts: Vec<u64>,
-    store: Arc<Store>,
-}
-
 /// Rows that belong together in the map.
 pub enum Segment {
     /// Consecutive cells of one fragment.
@@ -147,76 +139,28 @@ pub fn code(part: usize, is_row: bool) -> u16 {
     (part as u16) << 1 | u16::from(!is_row)
 }
 
-impl RowMap {
-    pub fn new(segments: Vec<Segment>, store: Arc<Store>) -> Self {
-        let mut starts = vec![0];
-        let mut rows = 0;
-        for segment in &segments {
-            rows += segment.rows();
-            starts.push(rows);
-        }
-        RowMap { segments, starts, store }
-    }
-
-    /// How many rows there are.
-    pub fn count(&self) -> u64 {
-        self.starts.last().copied().unwrap_or(0)
-    }
-
-    pub fn segments(&self) -> &[Segment] {
-        &self.segments
-    }
-
-    /// Bytes of memory that this takes, about.
-    pub fn memory(&self) -> usize {
-        self.store.sizes().0 + self.segments.len() * (size_of::<Segment>() + size_of::<u64>())
-    }
-
-    /// The rows of a segment.
-    pub fn rows_of(&self, segment: usize) -> Range<u64> {
-        self.starts[segment]..self.starts[segment + 1]
-    }
-
-    /// The segment that holds a row.
-    pub fn segment_of(&self, row: u64) -> usize {
-        self.starts.partition_point(|start| *start <= row).saturating_sub(1)
-    }
-
-    /// Visits `count` rows from row `first`, in order, in pieces of one segment and block.
+impl Segment {
+    /// Visits some of its rows, counted in the segment, in order, in pieces of one block.
     ///
     /// # Errors
-    /// Those of `visit`; [`Error::Internal`] for rows past the end, [`Error::Io`] from the temporary file.
-    pub fn for_each(&self, first: u64, count: u64, mut visit: impl FnMut(Rows<'_>) -> Result<()>) -> Result<()> {
-        let end = first.checked_add(count).filter(|end| *end <= self.count());
-        let end = end.ok_or_else(|| Error::internal(format!("rows past the {} there are", self.count())))?;
-        let mut buffers = Buffers::default();
-        let mut row = first;
-        let mut segment = self.segment_of(first);
-        while row < end {
-            cancellation::check()?;
-            let rows = self.rows_of(segment);
-            if rows.end <= row {
-                segment += 1;
-                continue;
+    /// Those of `visit`; [`Error::Io`] from the temporary file.
+    pub fn for_each(
+        &self,
+        rows: Range<u64>,
+        store: &Store,
+        buffers: &mut RowBuffers,
+        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Segment::CellSlab { fragment, position, .. } => {
+                let (position, rows) = (position + rows.start, rows.end - rows.start);
+                visit(Rows::CellSlab { fragment: *fragment, position, rows })
             }
-            let (from, to) = (row - rows.start, end.min(rows.end) - rows.start);
-            match &self.segments[segment] {
-                Segment::CellSlab { fragment, position, .. } => {
-                    visit(Rows::CellSlab { fragment: *fragment, position: position + from, rows: to - from })?;
-                }
-                Segment::Interleaved(interleaved) => {
-                    interleaved.for_each(from..to, &self.store, &mut buffers, &mut visit)?
-                }
-                Segment::Scattered(list) => list.for_each(from..to, &self.store, &mut buffers, &mut visit)?,
-            }
-            row = rows.start + to;
-            segment += 1;
+            Segment::Interleaved(interleaved) => interleaved.for_each(rows, store, buffers, visit),
+            Segment::Scattered(list) => list.for_each(rows, store, buffers, visit),
         }
-        Ok(())
     }
-}
 
-impl Segment {
     /// The first row of each of its blocks, counted in the segment; of a cell slab there are none.
     pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         match self {
@@ -235,8 +179,9 @@ impl Segment {
     }
 }
 
+/// Memory that reading rows takes and can be used again.
 #[derive(Default)]
-struct Buffers {
+pub struct RowBuffers {
     stored: Vec<u8>,
     interleaved: InterleavedRows,
     addresses: Vec<Address>,
@@ -247,7 +192,7 @@ impl InterleavedSegment {
         &self,
         rows: Range<u64>,
         store: &Store,
-        buffers: &mut Buffers,
+        buffers: &mut RowBuffers,
         visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut number = self.blocks.partition_point(|block| block.first_row <= rows.start).saturating_sub(1);
@@ -331,7 +276,7 @@ impl ScatteredSegment {
         &self,
         rows: Range<u64>,
         store: &Store,
-        buffers: &mut Buffers,
+        buffers: &mut RowBuffers,
         visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut row = rows.start;
@@ -487,6 +432,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::array::sparse::row_map::RowMap;
 
     /// The cells of rows, one by one.
     fn cells(rows: &Rows<'_>) -> Vec<(u32, u64)> {
@@ -551,21 +497,22 @@ mod tests {
             let scattered = ScatteredSegment { rows: scattered.len() as u64, blocks: blocks.collect() };
             let slab = Segment::CellSlab { fragment: 9, position: 5, rows: 3 };
             let map = RowMap::new(vec![slab, Segment::Interleaved(interleaved), Segment::Scattered(scattered)], store);
-            prop_assert_eq!(map.count(), expected.len() as u64);
-            for (first, count) in asked.into_iter().chain([(0, map.count())]) {
-                let first = first % map.count();
-                let count = count.min(map.count() - first);
+            let count = map.count().unwrap();
+            prop_assert_eq!(count, expected.len() as u64);
+            for (first, wanted) in asked.into_iter().chain([(0, count)]) {
+                let first = first % count;
+                let wanted = wanted.min(count - first);
                 let mut seen = Vec::new();
-                map.for_each(first, count, |rows| {
+                map.for_each(first, wanted, |rows| {
                     let cells = cells(&rows);
                     assert_eq!(cells.len() as u64, rows.count());
                     seen.extend(cells);
                     Ok(())
                 })
                 .unwrap();
-                prop_assert_eq!(&seen[..], &expected[first as usize..][..count as usize]);
+                prop_assert_eq!(&seen[..], &expected[first as usize..][..wanted as usize]);
             }
-            prop_assert!(map.for_each(map.count(), 1, |_| Ok(())).is_err());
+            prop_assert!(map.for_each(count, 1, |_| Ok(())).is_err());
         }
     }
 }

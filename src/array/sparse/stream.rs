@@ -214,6 +214,16 @@ impl<'a> Stream<'a> {
 }
 
 impl FragmentSource<'_> {
+    /// Says that an error is about this fragment.
+    pub fn place(&self, error: Error) -> Error {
+        error.in_fragment(self.array.fragment_name(self.fragment)).in_array(self.array.path())
+    }
+
+    /// Whether the order of the cells is proven damage where it is not that of `plan`: see [`Stream::disorder`].
+    pub fn is_strictly_ordered(&self) -> bool {
+        self.plan.is_exact() && self.version() >= ORDERED_SINCE
+    }
+
     /// Whether the order of the cells can be relied upon before they have been looked at.
     pub fn is_surely_ordered(&self) -> bool {
         writers_agree(self.plan, self.version())

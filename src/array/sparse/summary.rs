@@ -80,11 +80,11 @@ impl SparseView {
     /// Any damage in what decides which cells are rows.
     pub fn last_tile_start(&self, rows: Range<u64>) -> Result<Option<u64>> {
         let map = self.map()?;
-        let mut end = rows.end.min(map.count());
+        let mut end = rows.end.min(map.count()?);
         while end > rows.start {
-            let segment = map.segment_of(end - 1);
-            let own = map.rows_of(segment);
-            let Some(Segment::CellSlab { fragment, position, .. }) = map.segments().get(segment) else {
+            let segment = map.segment_of(end - 1)?;
+            let own = map.rows_of(segment)?;
+            let Some(Segment::CellSlab { fragment, position, .. }) = map.slab(segment) else {
                 return Ok(Some(end - 1));
             };
             let cells = &self.query().cells[*fragment as usize];

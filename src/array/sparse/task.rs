@@ -3,12 +3,15 @@
 use std::ops::Range;
 
 use super::distinct::distinct_rows;
+use super::every::EveryCell;
+use super::key::KeyPlan;
 use super::merge::{CellStream, merge};
 use super::newest::Newest;
+use super::query::Query;
 use super::rows::{InterleavedWriter, Segment};
 use super::store::Store;
 use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Memory that the batches of one merge take together, about, where there are not very many of them.
 const BATCH_MEMORY: u64 = 16 << 20;
@@ -28,10 +31,20 @@ const LEAST_OF_MANY: u64 = 16;
 pub struct MergeTask {
     /// Numbers of the fragments, and positions.
     pub parts: Vec<(usize, Range<u64>)>,
-    /// Whether cells are compared. Without, there is one part and every cell stands for itself.
-    pub compares: bool,
-    /// Whether cells are merged as they come, though not all are in the order of the array.
-    pub accepts_disorder: bool,
+    pub kind: MergeKind,
+}
+
+/// How cells become rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeKind {
+    /// Cells are not compared. There is one part, and every cell that counts is a row.
+    Filter,
+    /// Of the cells with the same coordinates the newest is a row, if it counts.
+    Newest,
+    /// The same, of cells that are merged as they come, though not all are in the order of the array.
+    AsTheyCome,
+    /// No two fragments have cells with the same coordinates and every cell counts: the first so many cells are rows.
+    Every { rows: u64 },
 }
 
 /// Why a merge came to no end.
@@ -41,6 +54,14 @@ pub enum Halt {
     Disorder(String),
     /// Cells of the same place in that order, but of different coordinates, are in no order of their own.
     Ties,
+    /// There are as many rows as were wanted.
+    Enough,
+    /// The cell of an input, at this position of its fragment, has the coordinates of another fragment's cell, though
+    /// boxes of tiles say that there are none.
+    Repetition {
+        input: usize,
+        position: u64,
+    },
 }
 
 /// What a merge gives, if it comes to an end.
@@ -59,39 +80,85 @@ impl MergeTask {
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Merges, telling `progress` about cells gone through.
+    /// Merges, telling `progress` about cells gone through. Rows are kept in `store`. Of each part the position behind
+    /// its last row is returned with them where that is asked for by [`MergeKind::Every`].
     ///
     /// # Errors
     /// Any damage in the cells.
-    pub fn run(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
-        if !self.compares {
-            return self.filter(sources, store, progress);
-        }
-        if !self.accepts_disorder {
-            match self.merge_in_order(sources, store, progress) {
-                Err(Halt::Ties) => {}
-                done => return done,
+    pub fn run(
+        &self,
+        query: &Query,
+        store: &Store,
+        progress: impl Fn(u64) + Copy,
+    ) -> Merged<(Segment, Option<Vec<u64>>)> {
+        let sources: Vec<FragmentSource<'_>> =
+            self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
+        let segment = match self.kind {
+            MergeKind::Filter => self.filter(&sources, store, progress)?,
+            MergeKind::Every { rows } => {
+                let (segment, ends) = self.merge_every(&query.plan, &sources, rows, store, progress)?;
+                return Ok((segment, Some(ends)));
             }
-        }
-        let fragments: Vec<usize> = self.parts.iter().map(|(number, _)| *number).collect();
-        let streams = self.streams(sources, true, progress);
-        let budget = sources.first().map_or(0, |source| source.array.context().budget());
-        Ok(Segment::Scattered(distinct_rows(sources, &fragments, streams, budget, store)?))
+            MergeKind::Newest => match self.merge_in_order(&query.plan, &sources, store, progress) {
+                Err(Halt::Ties) => self.merge_as_they_come(query, &sources, store, progress)?,
+                done => done?,
+            },
+            MergeKind::AsTheyCome => self.merge_as_they_come(query, &sources, store, progress)?,
+        };
+        Ok((segment, None))
+    }
+
+    fn merge_as_they_come(
+        &self,
+        query: &Query,
+        sources: &[FragmentSource<'_>],
+        store: &Store,
+        progress: impl Fn(u64) + Copy,
+    ) -> Merged<Segment> {
+        let streams = self.streams(&query.plan, sources, true, progress);
+        Ok(Segment::Scattered(distinct_rows(&query.plan, sources, streams, query.budget(), store)?))
     }
 
     fn merge_in_order(
         &self,
+        plan: &KeyPlan,
         sources: &[FragmentSource<'_>],
         store: &Store,
         progress: impl Fn(u64) + Copy,
     ) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
-        if let Some(source) = sources.first() {
-            let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
-            merge(source.plan, self.streams(sources, false, progress), &mut newest)?;
-            newest.finish()?;
-        }
+        let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
+        merge(plan, self.streams(plan, sources, false, progress), &mut newest)?;
+        newest.finish()?;
         Ok(Segment::Interleaved(writer.finish()?))
+    }
+
+    fn merge_every(
+        &self,
+        plan: &KeyPlan,
+        sources: &[FragmentSource<'_>],
+        rows: u64,
+        store: &Store,
+        progress: impl Fn(u64) + Copy,
+    ) -> Merged<(Segment, Vec<u64>)> {
+        let mut writer = InterleavedWriter::new(store, &self.starts());
+        let mut every = EveryCell::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start), rows);
+        match merge(plan, self.streams(plan, sources, false, progress), &mut every) {
+            Ok(()) | Err(Halt::Enough) => {}
+            Err(Halt::Repetition { input, position }) => {
+                let Some(source) = sources.get(input) else { return Err(Error::internal("no such input").into()) };
+                let place = source.cells.at(position, 1).map_or((0, 0), |cell| (cell.tile, cell.first));
+                let reason = format!(
+                    "tile {}, cell {}: coordinates of another fragment's cell, though the boxes of their tiles lie apart",
+                    place.0, place.1
+                );
+                return Err(source.place(Error::damaged(reason)).into());
+            }
+            Err(Halt::Ties) => return Err(Error::damaged("coordinates out of order").into()),
+            Err(halt) => return Err(halt),
+        }
+        let ends = every.finish()?;
+        Ok((Segment::Interleaved(writer.finish()?), ends))
     }
 
     fn starts(&self) -> Vec<(u32, u64)> {
@@ -100,16 +167,16 @@ impl MergeTask {
 
     fn streams<'a, P: Fn(u64) + Copy>(
         &self,
+        plan: &KeyPlan,
         sources: &'a [FragmentSource<'_>],
         accepts_disorder: bool,
         progress: P,
     ) -> Vec<FragmentStream<'a, P>> {
-        let Some(plan) = sources.first().map(|source| source.plan) else { return Vec::new() };
         let cell_memory = 8 * (plan.words() as u64 + 2) + if plan.is_exact() { 0 } else { 64 };
         let budget = sources.first().map_or(0, |source| source.array.context().budget() as u64);
         let batch_cells = batch_cells(self.parts.len() as u64, cell_memory, budget);
-        let streams = self.parts.iter().map(|(number, positions)| FragmentStream {
-            stream: Stream::new(&sources[*number], positions.clone(), batch_cells, true),
+        let streams = self.parts.iter().zip(sources).map(|((_, positions), source)| FragmentStream {
+            stream: Stream::new(source, positions.clone(), batch_cells, true),
             accepts_disorder,
             progress,
         });
@@ -120,8 +187,8 @@ impl MergeTask {
     fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64)) -> Merged<Segment> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
         let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
-        for (part, (number, positions)) in self.parts.iter().enumerate() {
-            let mut stream = Stream::new(&sources[*number], positions.clone(), BATCH_CELLS.end, false);
+        for (part, ((_, positions), source)) in self.parts.iter().zip(sources).enumerate() {
+            let mut stream = Stream::new(source, positions.clone(), BATCH_CELLS.end, false);
             while stream.read(&mut batch, &mut buffers)? {
                 for cell in 0..batch.count {
                     writer.push(part, batch.visibility.is_present(cell) && batch.visibility.is_shown(cell))?;
@@ -193,7 +260,7 @@ mod tests {
 
     #[test]
     fn claimed_cells_are_counted_as_far_as_numbers_go() {
-        let task = MergeTask { parts: vec![(0, 0..u64::MAX), (1, 0..9)], compares: true, accepts_disorder: false };
+        let task = MergeTask { parts: vec![(0, 0..u64::MAX), (1, 0..9)], kind: MergeKind::Newest };
         assert_eq!(task.cells(), u64::MAX);
     }
 }

@@ -1,12 +1,13 @@
 //! A variable-size column of a sparse array: the values of all rows end to end, and where each row starts.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::cells::TileCells;
 use super::files::VarFile;
 use super::gather::GatherList;
-use super::rows::{RowMap, Segment};
+use super::row_map::RowMap;
+use super::rows::Segment;
 use super::var_files::{Value, VarField, VarFiles, too_long};
 use super::view::SparseView;
 use crate::array::context::IndexKey;
@@ -31,13 +32,19 @@ pub struct VarColumn {
     open: OpenFiles<Arc<VarFile>>,
 }
 
-/// Where the values of rows start, now and then. Memory: 16 bytes for each block of rows that are not consecutive in
-/// their fragment.
+/// Where the values of rows start, now and then, as far as it was found out. Memory: 16 bytes for each block of rows that
+/// are not consecutive in their fragment.
 struct Index {
-    /// Bytes before each segment of the map of rows, and all.
-    segments: Vec<u64>,
-    /// For each segment its blocks; none for a slab.
-    blocks: Vec<Vec<BlockStart>>,
+    segments: Vec<Once<SegmentIndex>>,
+    /// Bytes before each segment of the map of rows, as far as that is known, and at last all.
+    starts: RwLock<Vec<u64>>,
+}
+
+/// Where the values of a segment's rows start.
+struct SegmentIndex {
+    bytes: u64,
+    /// None for a slab.
+    blocks: Vec<BlockStart>,
 }
 
 /// Row and byte at which a block starts, counted in its segment.
@@ -100,7 +107,7 @@ impl VarColumn {
     /// # Errors
     /// Any damage in those.
     pub fn byte_count(&self) -> Result<u64> {
-        Ok(self.index()?.bytes())
+        self.start_of_segment(self.view.map()?.segment_count())
     }
 
     /// Reads where the values of rows from row `first` start; the last entry may be the end of the last row.
@@ -109,24 +116,35 @@ impl VarColumn {
     /// Any damage in what is needed for these rows.
     pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
         let mut out = out.into();
-        let (map, index) = (self.view.map()?, self.index()?);
-        let past = || Error::internal(format!("rows past the {} there are", map.count()));
-        let last = first.checked_add(out.len()).filter(|last| *last <= map.count() + 1).ok_or_else(past)?;
-        if last > map.count()
-            && let Some([.., end]) = out.wanted()
-        {
-            *end = index.bytes();
-        }
+        let map = self.view.map()?;
+        let past = || Error::internal("rows past the last one");
+        let last = first.checked_add(out.len()).ok_or_else(past)?;
         let files = self.files();
-        self.for_each_segment(map, first..last.min(map.count()), |number, rows| {
-            let own = map.rows_of(number);
-            let into = out.part(rows.start - first..rows.end - first);
-            let base = index.segments[number];
-            match slab_of(map, number) {
-                Some(slab) => self.slab_offsets(slab, rows.start - own.start, base, into, &files),
-                None => self.block_offsets(number, rows.start - own.start, base, into, &files),
+        let (mut number, mut row) = (map.segment_of(first)?, first);
+        while row < last {
+            if number == map.segment_count() {
+                // Behind the last row.
+                if row + 1 < last || row > map.count()? {
+                    return Err(past());
+                }
+                let end = self.byte_count()?;
+                out.part(row - first..last - first).wanted().into_iter().flatten().for_each(|offset| *offset = end);
+                break;
             }
-        })
+            let own = map.rows_of(number)?;
+            let rows = row..own.end.min(last);
+            if !rows.is_empty() {
+                let into = out.part(rows.start - first..rows.end - first);
+                let base = self.start_of_segment(number)?;
+                match slab_of(map, number) {
+                    Some(slab) => self.slab_offsets(slab, rows.start - own.start, base, into, &files)?,
+                    None => self.block_offsets(number, rows.start - own.start, base, into, &files)?,
+                }
+                row = rows.end;
+            }
+            number += 1;
+        }
+        Ok(())
     }
 
     /// Reads the values' bytes from byte `start`.
@@ -151,7 +169,9 @@ impl VarColumn {
     /// # Errors
     /// Any damage in what tells.
     pub fn row_at(&self, byte: u64) -> Result<u64> {
-        let (mut low, mut high) = (0, self.row_count()?);
+        let map = self.view.map()?;
+        let last = self.segment_of_byte(byte)?.min(map.segment_count().saturating_sub(1));
+        let (mut low, mut high) = (0, if map.segment_count() > 0 { map.rows_of(last)?.end } else { 0 });
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let mut start = [0];
@@ -170,30 +190,66 @@ impl VarColumn {
     }
 
     fn index(&self) -> Result<&Index> {
-        self.index.get_or_make(|| self.build_index())
+        self.index.get_or_make(|| {
+            let mut segments = Vec::new();
+            segments.resize_with(self.view.map()?.segment_count(), Once::new);
+            Ok(Index { segments, starts: RwLock::new(vec![0]) })
+        })
     }
 
-    fn build_index(&self) -> Result<Index> {
-        let map = self.view.map()?;
-        let mut index = Index { segments: vec![0], blocks: Vec::new() };
-        for (number, segment) in map.segments().iter().enumerate() {
-            let mut blocks = Vec::new();
-            let bytes = match slab_of(map, number) {
-                Some(slab) => self.tile_starts(slab)?.last().copied().unwrap_or(0),
-                None => {
-                    let rows: Vec<u64> = segment.block_starts().collect();
-                    let mut byte = 0u64;
-                    for (row, size) in rows.iter().zip(self.block_sizes(map.rows_of(number), &rows)?) {
-                        blocks.push(BlockStart { row: *row, byte });
-                        byte = byte.checked_add(size).ok_or_else(too_long)?;
-                    }
-                    byte
-                }
-            };
-            index.segments.push(index.bytes().checked_add(bytes).ok_or_else(too_long)?);
-            index.blocks.push(blocks);
+    fn segment_index(&self, number: usize) -> Result<&SegmentIndex> {
+        let own = self.index()?.segments.get(number).ok_or_else(|| Error::internal("no such segment"))?;
+        own.get_or_make(|| {
+            let map = self.view.map()?;
+            if let Some(slab) = slab_of(map, number) {
+                let bytes = self.tile_starts(slab)?.last().copied().unwrap_or(0);
+                return Ok(SegmentIndex { bytes, blocks: Vec::new() });
+            }
+            let rows: Vec<u64> = map.segment(number)?.block_starts().collect();
+            let (mut byte, mut blocks) = (0u64, Vec::with_capacity(rows.len()));
+            for (row, size) in rows.iter().zip(self.block_sizes(map.rows_of(number)?, &rows)?) {
+                blocks.push(BlockStart { row: *row, byte });
+                byte = byte.checked_add(size).ok_or_else(too_long)?;
+            }
+            Ok(SegmentIndex { bytes: byte, blocks })
+        })
+    }
+
+    /// Bytes before a segment, or of all.
+    fn start_of_segment(&self, number: usize) -> Result<u64> {
+        let index = self.index()?;
+        let known = || index.starts.read().unwrap_or_else(PoisonError::into_inner);
+        let missing = {
+            let known = known();
+            if let Some(start) = known.get(number) {
+                return Ok(*start);
+            }
+            known.len() - 1..number
+        };
+        // Nobody waits for the lock while offsets are read.
+        for_all(missing.len(), |at| self.segment_index(missing.start + at).map(drop))?;
+        let mut starts = index.starts.write().unwrap_or_else(PoisonError::into_inner);
+        while starts.len() <= number {
+            let bytes = self.segment_index(starts.len() - 1)?.bytes;
+            let start = starts.last().copied().unwrap_or(0);
+            starts.push(start.checked_add(bytes).ok_or_else(too_long)?);
         }
-        Ok(index)
+        starts.get(number).copied().ok_or_else(|| Error::internal("no such segment"))
+    }
+
+    /// The last segment that starts at a byte or before it; the number of segments where all end there or before.
+    fn segment_of_byte(&self, byte: u64) -> Result<usize> {
+        let index = self.index()?;
+        loop {
+            let known = {
+                let starts = index.starts.read().unwrap_or_else(PoisonError::into_inner);
+                if starts.len() > index.segments.len() || starts.last().is_some_and(|start| *start > byte) {
+                    return Ok(starts.partition_point(|start| *start <= byte).saturating_sub(1));
+                }
+                starts.len()
+            };
+            self.start_of_segment(known)?;
+        }
     }
 
     /// Bytes of the values of each of the blocks that start at these rows of a segment.
@@ -216,27 +272,6 @@ impl VarColumn {
         Ok(groups?.concat())
     }
 
-    /// Visits the parts of some rows that lie in each segment.
-    fn for_each_segment(
-        &self,
-        map: &RowMap,
-        rows: Range<u64>,
-        mut visit: impl FnMut(usize, Range<u64>) -> Result<()>,
-    ) -> Result<()> {
-        let mut number = map.segment_of(rows.start);
-        let mut row = rows.start;
-        while row < rows.end {
-            let own = map.rows_of(number);
-            let end = own.end.min(rows.end);
-            if end > row {
-                visit(number, row..end)?;
-                row = end;
-            }
-            number += 1;
-        }
-        Ok(())
-    }
-
     /// Visits the parts of some bytes that lie in each segment: its number, at which of its bytes the part starts, and
     /// where the part is among all.
     fn for_each_segment_of_bytes(
@@ -245,13 +280,15 @@ impl VarColumn {
         length: u64,
         mut visit: impl FnMut(usize, u64, Range<u64>) -> Result<()>,
     ) -> Result<()> {
-        let index = self.index()?;
-        let end = start.checked_add(length).filter(|end| *end <= index.bytes());
-        let end = end.ok_or_else(|| Error::internal("values past the end of the column"))?;
-        let mut number = index.segments.partition_point(|before| *before <= start).saturating_sub(1);
+        let past = || Error::internal("values past the end of the column");
+        let end = start.checked_add(length).ok_or_else(past)?;
+        let mut number = self.segment_of_byte(start)?;
         let mut at = start;
         while at < end {
-            let (before, after) = (index.segments[number], index.segments[number + 1]);
+            if number >= self.index()?.segments.len() {
+                return Err(past());
+            }
+            let (before, after) = (self.start_of_segment(number)?, self.start_of_segment(number + 1)?);
             let to = end.min(after);
             if to > at {
                 visit(number, at - before, at - start..to - start)?;
@@ -292,8 +329,8 @@ impl VarColumn {
         mut out: Output<'_, u64>,
         files: &VarFiles<'a>,
     ) -> Result<()> {
-        let rows = self.view.map()?.rows_of(segment);
-        let blocks = &self.index()?.blocks[segment];
+        let rows = self.view.map()?.rows_of(segment)?;
+        let blocks = &self.segment_index(segment)?.blocks;
         let block = blocks.partition_point(|block| block.row <= first).saturating_sub(1);
         let block = blocks.get(block).copied().unwrap_or_default();
         let (mut byte, mut row) = (base + block.byte, block.row);
@@ -313,7 +350,7 @@ impl VarColumn {
 
     /// Reads from byte `start` of a segment.
     fn read_blocks<'a>(&'a self, segment: usize, start: u64, mut out: Output<'_>, files: &VarFiles<'a>) -> Result<()> {
-        let blocks = &self.index()?.blocks[segment];
+        let blocks = &self.segment_index(segment)?.blocks;
         let first = blocks.partition_point(|block| block.byte <= start).saturating_sub(1);
         let from = blocks.get(first).copied().unwrap_or_default();
         let rows = self.rows_of_bytes(segment, start..start + out.len())?;
@@ -359,8 +396,8 @@ impl VarColumn {
 
     /// The rows of the blocks of a segment that hold some of its bytes.
     fn rows_of_bytes(&self, segment: usize, bytes: Range<u64>) -> Result<Range<u64>> {
-        let rows = self.view.map()?.rows_of(segment);
-        let blocks = &self.index()?.blocks[segment];
+        let rows = self.view.map()?.rows_of(segment)?;
+        let blocks = &self.segment_index(segment)?.blocks;
         let first = blocks.partition_point(|block| block.byte <= bytes.start).saturating_sub(1);
         let last = blocks.partition_point(|block| block.byte < bytes.end);
         let from = blocks.get(first).copied().unwrap_or_default().row;
@@ -468,16 +505,10 @@ impl VarColumn {
 }
 
 fn slab_of(map: &RowMap, segment: usize) -> Option<SlabSegment> {
-    match map.segments().get(segment)? {
+    match map.slab(segment)? {
         Segment::CellSlab { fragment, position, rows } => {
             Some(SlabSegment { segment, fragment: *fragment, position: *position, rows: *rows })
         }
         _ => None,
-    }
-}
-
-impl Index {
-    fn bytes(&self) -> u64 {
-        self.segments.last().copied().unwrap_or(0)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::build::Query;
 use super::cells::FragmentCells;
 use super::files::VarFile;
 use super::gather::{CellSlab, DROPPED, GatherList};
+use super::query::Query;
 use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
 use crate::array::value_plan::{ValueCopy, ValuePlan};

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::build::Query;
+use super::build::build;
 use super::cells::FragmentCells;
 use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
-use super::rows::RowMap;
+use super::query::{Query, RowCount};
+use super::row_map::RowMap;
 use super::selection::{CoordinateRange, Selection, Share};
 use super::sort::sort_rows;
 use crate::array::Array;
@@ -19,11 +20,14 @@ use crate::threads::cancellation;
 /// coordinate, or where duplicates are allowed, fragment by fragment, oldest first, as stored. That is the order of
 /// libtiledb's unordered read.
 ///
-/// Nothing but footers is read where they tell all. Else what is needed is found out once, when it is first wanted:
-/// the R-trees of fragments whose non-empty domains overlap, the coordinates of tiles whose boxes overlap, and of
-/// fragments that have deletes or lie across an end of the window, what decides about each cell.
+/// Nothing but footers is read where they tell all. Else what is needed is found out when it is first wanted: the
+/// R-trees of fragments whose non-empty domains overlap, and for about a million rows at a time the coordinates of tiles
+/// whose cells come by turns, and of fragments that have deletes or lie across an end of the window, what decides about
+/// each cell.
 pub struct SparseView {
     query: Arc<Query>,
+    /// The number of rows as far as footers tell it.
+    told: Once<RowCount>,
     /// The view whose rows these are in another order.
     stored: Option<Arc<SparseView>>,
     map: Once<Arc<RowMap>>,
@@ -53,7 +57,7 @@ impl SparseView {
     }
 
     fn of(query: Query) -> Self {
-        SparseView { query: Arc::new(query), stored: None, map: Once::new() }
+        SparseView { query: Arc::new(query), told: Once::new(), stored: None, map: Once::new() }
     }
 
     pub fn array(&self) -> &Arc<Array> {
@@ -65,9 +69,25 @@ impl SparseView {
     /// # Errors
     /// Any damage in what decides which cells are rows.
     pub fn row_count(&self) -> Result<u64> {
-        match &self.stored {
-            Some(stored) => stored.row_count(),
-            None => Ok(self.map()?.count()),
+        match (self.known_row_count()?, &self.stored) {
+            (RowCount::Exactly(rows), _) => Ok(rows),
+            (RowCount::AtMost(_), Some(stored)) => stored.row_count(),
+            (RowCount::AtMost(_), None) => self.map()?.count(),
+        }
+    }
+
+    /// How many rows there are, as far as that is known without reading a cell: from footers, or since the rows were
+    /// counted.
+    ///
+    /// # Errors
+    /// Any damage in the footers.
+    pub fn known_row_count(&self) -> Result<RowCount> {
+        if let Some(stored) = &self.stored {
+            return stored.known_row_count();
+        }
+        match self.map.get().and_then(|map| map.known_count()) {
+            Some(rows) => Ok(RowCount::Exactly(rows)),
+            None => self.told.get_or_make(|| self.query.count_by_footers()).copied(),
         }
     }
 
@@ -98,7 +118,7 @@ impl SparseView {
     /// coordinates stay in the order they had.
     pub fn by_row_order(self: &Arc<Self>) -> Self {
         let stored = self.stored.clone().unwrap_or_else(|| self.clone());
-        SparseView { query: self.query.clone(), stored: Some(stored), map: Once::new() }
+        SparseView { query: self.query.clone(), told: Once::new(), stored: Some(stored), map: Once::new() }
     }
 
     /// Whether the rows as they are stored are surely sorted by coordinates, the last dimension being the most
@@ -114,6 +134,18 @@ impl SparseView {
         stored + map + self.query.cells.len() * size_of::<FragmentCells>()
     }
 
+    fn build_map(&self) -> Result<RowMap> {
+        let map = build(&self.query)?;
+        let told = self.told.get_or_make(|| self.query.count_by_footers())?;
+        match (told.exact(), map.known_count()) {
+            (Some(told), Some(found)) if told != found => {
+                let reason = format!("{found} rows where the footers of its fragments leave room for {told}");
+                Err(Error::damaged(reason).in_array(self.query.array.path()))
+            }
+            _ => Ok(map),
+        }
+    }
+
     pub(super) fn query(&self) -> &Arc<Query> {
         &self.query
     }
@@ -121,7 +153,7 @@ impl SparseView {
     /// Which cell each row is.
     pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
         self.map.get_or_make(|| match &self.stored {
-            None => self.query.build().map(Arc::new),
+            None => self.build_map().map(Arc::new),
             Some(stored) if self.query.is_row_major() => stored.map().cloned(),
             Some(stored) => sort_rows(stored).map(Arc::new),
         })

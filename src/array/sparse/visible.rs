@@ -80,6 +80,18 @@ impl<'a> CellFilter<'a> {
         Ok(CellFilter { array, times, is_partial, deletion_times, conditions })
     }
 
+    /// Whether footers and times tell that every cell of a visible fragment is present and shown.
+    ///
+    /// # Errors
+    /// Any damage in the footer.
+    pub fn surely_keeps_all(array: &Array, fragment: usize, deletes: &[Delete]) -> Result<bool> {
+        let (facts, number) = (&array.outline(fragment)?.facts, array.number(fragment));
+        let entry = array.folder().fragment(number).ok_or_else(|| Error::damaged("no such fragment"))?;
+        let is_partial = facts.has_timestamps && !array.window().contains(&entry.times);
+        let is_deleted_from = deletes.iter().any(|delete| delete.time >= entry.times.t1);
+        Ok(!is_partial && !facts.has_delete_metadata && !is_deleted_from)
+    }
+
     /// Whether every cell is present and shown.
     pub fn keeps_all(&self) -> bool {
         !self.is_partial && self.deletion_times.is_none() && self.conditions.is_empty()
