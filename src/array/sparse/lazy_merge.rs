@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lru::LruCache;
 
-use super::plan::{Coincidence, MergePart, PlannedMerge, TASK_CELLS};
+use super::plan::{Coincidence, MergePart, PlannedMerge};
 use super::query::Query;
 use super::rank::{self, SortedLists};
 use super::row_map::SegmentSource;
@@ -42,7 +42,7 @@ pub struct LazyMerge {
 }
 
 enum Cut {
-    /// Into segments of [`TASK_CELLS`] rows, of which the last may be shorter. Every cell is a row.
+    /// Into segments of [`Query::segment_rows`], of which the last may be shorter. Every cell is a row.
     ByRows { rows: u64 },
     /// At keys, or beginnings of keys, which ascend.
     ByKeys { keys: Vec<Vec<u64>>, crossed: Crossed },
@@ -84,7 +84,7 @@ impl LazyMerge {
     /// How many segments there are.
     pub fn segment_count(&self) -> usize {
         match &self.cut {
-            Cut::ByRows { rows } => usize::try_from(rows.div_ceil(TASK_CELLS)).unwrap_or(usize::MAX),
+            Cut::ByRows { rows } => usize::try_from(rows.div_ceil(self.query.segment_rows)).unwrap_or(usize::MAX),
             Cut::ByKeys { keys, .. } => keys.len() + 1,
         }
     }
@@ -124,7 +124,7 @@ impl LazyMerge {
     /// Rows before a segment that is cut by rows.
     fn rows_before(&self, number: usize) -> u64 {
         let Cut::ByRows { rows } = self.cut else { return 0 };
-        (number as u64).saturating_mul(TASK_CELLS).min(rows)
+        (number as u64).saturating_mul(self.query.segment_rows).min(rows)
     }
 
     /// Where a segment begins in each part, and the one before ends.
@@ -168,9 +168,10 @@ impl LazyMerge {
         Ok(place)
     }
 
-    /// Keys at which to cut the merge into segments of about [`TASK_CELLS`].
+    /// Keys at which to cut the merge into segments of about [`Query::segment_rows`] cells.
     fn keys_to_cut_at(&self, cells: u64) -> Result<Vec<Vec<u64>>> {
-        let wanted = usize::try_from(segments_of_merge(cells, threads::decoding())).unwrap_or(usize::MAX);
+        let wanted = usize::try_from(segments_of_merge(cells / self.query.segment_rows, threads::decoding()))
+            .unwrap_or(usize::MAX);
         if wanted < 2 {
             return Ok(Vec::new());
         }
@@ -318,14 +319,11 @@ impl Halt {
     }
 }
 
-/// Into how many segments a merge is cut: where there are more than threads, so many that none works on alone at the end
-/// when all are wanted.
-fn segments_of_merge(cells: u64, threads: usize) -> u64 {
+/// Into how many segments a merge is cut that has cells for `wanted`: where there are more than threads, so many that none
+/// works on alone at the end when all are made.
+fn segments_of_merge(wanted: u64, threads: usize) -> u64 {
     let threads = threads.max(1) as u64;
-    match cells / TASK_CELLS {
-        few if few <= threads => few,
-        more => more.next_multiple_of(threads),
-    }
+    if wanted <= threads { wanted } else { wanted.checked_next_multiple_of(threads).unwrap_or(wanted) }
 }
 
 #[cfg(test)]
@@ -334,15 +332,16 @@ mod tests {
 
     #[test]
     fn no_thread_works_on_alone() {
-        for (cells, threads, segments) in [
+        for (wanted, threads, segments) in [
             (0, 3, 0),
-            (3 * TASK_CELLS, 3, 3),
-            (4 * TASK_CELLS, 3, 6),
-            (5 * TASK_CELLS, 9, 5),
-            (100 * TASK_CELLS, 3, 102),
-            (u64::MAX, 1, u64::MAX / TASK_CELLS),
+            (3, 3, 3),
+            (4, 3, 6),
+            (5, 9, 5),
+            (100, 3, 102),
+            (u64::MAX, 1, u64::MAX),
+            (u64::MAX, 2, u64::MAX),
         ] {
-            assert_eq!(segments_of_merge(cells, threads), segments, "{cells} cells, {threads} threads");
+            assert_eq!(segments_of_merge(wanted, threads), segments, "{wanted} segments, {threads} threads");
         }
     }
 }

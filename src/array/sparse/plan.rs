@@ -15,9 +15,6 @@ use crate::error::{Error, Locate, Result};
 use crate::format::scalar::Range as CoordinateRange;
 use crate::storage::together;
 
-/// Cells of one task where cells are gone through one by one.
-pub const TASK_CELLS: u64 = 1 << 20;
-
 /// What becomes of some cells.
 pub enum Step {
     /// All are rows.
@@ -235,10 +232,23 @@ impl Planner<'_> {
             match share {
                 Share::None => {}
                 Share::All if source.filter.keeps_all() => add_slab(steps, fragment, positions),
-                _ => add_filter(steps, fragment, positions),
+                _ => self.add_filter(steps, fragment, positions),
             }
         }
         Ok(())
+    }
+
+    fn add_filter(&self, steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
+        if let Some(Step::Filter(task)) = steps.last_mut()
+            && task.cells() < self.query.segment_rows
+            && let [(last, before)] = &mut task.parts[..]
+            && *last == fragment
+            && before.end == positions.start
+        {
+            before.end = positions.end;
+            return;
+        }
+        steps.push(Step::Filter(MergeTask { parts: vec![(fragment, positions)], kind: MergeKind::Filter }));
     }
 
     fn add_merge(&self, tiles: &[TilesOfFragment], key_ranges: &SpansOfFragments, steps: &mut Vec<Step>) -> Result<()> {
@@ -343,19 +353,6 @@ fn add_slab(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
         }
         _ => steps.push(Step::CellSlab { fragment, positions }),
     }
-}
-
-fn add_filter(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
-    if let Some(Step::Filter(task)) = steps.last_mut()
-        && task.cells() < TASK_CELLS
-        && let [(last, before)] = &mut task.parts[..]
-        && *last == fragment
-        && before.end == positions.start
-    {
-        before.end = positions.end;
-        return;
-    }
-    steps.push(Step::Filter(MergeTask { parts: vec![(fragment, positions)], kind: MergeKind::Filter }));
 }
 
 fn check_parts(count: usize) -> Result<()> {

@@ -16,6 +16,9 @@ use crate::error::{Error, Locate, Result};
 /// Pairs of boxes that are compared to find out whether fragments have coordinates in common.
 pub const MOST_PAIRS: u64 = 1 << 24;
 
+/// Rows that are found at a time: enough that beginning anew in each fragment is little work beside it.
+pub const SEGMENT_ROWS: u64 = 1 << 20;
+
 /// What rows come from.
 pub struct Query {
     pub array: Arc<Array>,
@@ -24,6 +27,8 @@ pub struct Query {
     pub selection: Option<Selection>,
     /// By fragment, as visible in the array: the cells of all tiles that can have rows.
     pub cells: Vec<FragmentCells>,
+    /// About so many rows that take reading are found at a time, at least 1.
+    pub segment_rows: u64,
 }
 
 /// A number of rows, as far as it is known.

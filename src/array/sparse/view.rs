@@ -6,7 +6,7 @@ use super::build::build;
 use super::cells::FragmentCells;
 use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
-use super::query::{Query, RowCount};
+use super::query::{Query, RowCount, SEGMENT_ROWS};
 use super::row_map::RowMap;
 use super::selection::{CoordinateRange, Selection, Share};
 use super::sort::sort_rows;
@@ -39,6 +39,14 @@ impl SparseView {
     /// # Errors
     /// Any damage in those; [`Error::Unsupported`] for update commits and dense fragments.
     pub fn new(array: Arc<Array>) -> Result<Self> {
+        Self::with_segments(array, SEGMENT_ROWS)
+    }
+
+    /// As [`SparseView::new`]; rows that take reading are found about `segment_rows` at a time, at least 1.
+    ///
+    /// # Errors
+    /// As [`SparseView::new`].
+    pub fn with_segments(array: Arc<Array>, segment_rows: u64) -> Result<Self> {
         let schema = array.schema();
         let plan = KeyPlan::new(schema, CellOrder::Global).in_array(array.path())?;
         array.read_outlines();
@@ -53,7 +61,8 @@ impl SparseView {
             cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
         }
         let deletes = visible_deletes(&array)?;
-        Ok(Self::of(Query { array, plan, deletes, selection: None, cells }))
+        let segment_rows = segment_rows.max(1);
+        Ok(Self::of(Query { array, plan, deletes, selection: None, cells, segment_rows }))
     }
 
     fn of(query: Query) -> Self {
@@ -110,6 +119,7 @@ impl SparseView {
             deletes: self.query.deletes.clone(),
             selection: Some(selection),
             cells,
+            segment_rows: self.query.segment_rows,
         });
         Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
     }
