@@ -11,8 +11,9 @@ use clap::Args;
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output, printable};
+use tilefs::array::sparse::RowCount;
 use tilefs::threads;
-use tilefs::tree::group_outline::shape_text;
+use tilefs::tree::texts::{dense_text, sparse_text};
 use tilefs::tree::{self, Folder, Node};
 
 const EXAMPLES: &str = "\
@@ -174,7 +175,14 @@ fn shape(folder: &dyn Folder) -> String {
     };
     match (value("object").as_deref(), value("array_type"), value("members")) {
         (Some("array"), Some(kind), _) => {
-            format!("  {}", shape_text(&kind, &value("shape").unwrap_or_default()))
+            let rows = |name: &str| value(name).and_then(|rows| rows.parse().ok());
+            let text = match (kind.as_str(), value("shape")) {
+                ("sparse", _) => {
+                    rows("shape").map(RowCount::Exactly).or(rows("rows_at_most").map(RowCount::AtMost)).map(sparse_text)
+                }
+                (_, shape) => shape.map(|shape| dense_text(shape.split(','))),
+            };
+            format!("  {}", text.unwrap_or(kind))
         }
         (Some("group"), _, Some(members)) => format!("  group of {members}"),
         _ => String::new(),

@@ -60,6 +60,12 @@ pub trait Forward: Send {
     fn next(&mut self, out: &mut Vec<u8>) -> Result<bool>;
 }
 
+impl<F: Forward + ?Sized> Forward for Box<F> {
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        (**self).next(out)
+    }
+}
+
 /// About a MiB around a byte of a content of so many bytes.
 pub(crate) fn unknown_band(length: u64, offset: u64) -> Range<u64> {
     let start = offset - offset % BAND;

@@ -24,7 +24,7 @@ use super::rasters;
 use super::slice::SliceFolder;
 use super::sparse::SparseSubarray;
 use super::subarray::Subarray;
-use super::texts::CoveredBox;
+use super::texts::{CoveredBox, dense_text, sparse_text};
 use super::xattrs;
 use crate::array::dense::Selection;
 use crate::array::{Array, Group};
@@ -159,14 +159,17 @@ fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBoun
     })
 }
 
-/// Cells along each axis of a dense array as the options show it, or the number of rows of a sparse one.
+/// The kind of an array and its size: `dense 100 x 200` as the options show it, `sparse 2638 rows`. No cell is read.
 ///
 /// # Errors
-/// As [`array_folder`], and as [`Subarray::shape`].
-pub fn shape(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<u64>> {
+/// As [`array_folder`]; any damage in footers.
+pub fn size_text(array: &Arc<Array>, options: &OpenOptions) -> Result<String> {
     match array.schema().array_type {
-        ArrayType::Dense => Ok(DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape()),
-        ArrayType::Sparse => SparseSubarray::new(array.clone(), false).shape(),
+        ArrayType::Dense => {
+            let shape = DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape();
+            Ok(dense_text(shape.iter()))
+        }
+        ArrayType::Sparse => Ok(sparse_text(SparseSubarray::new(array.clone(), false).row_count()?)),
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::lazy::{FixedFolder, LazyFile};
+use super::listing::Listing;
 use super::node::{Folder, Node};
+use super::parts::PartsFolder;
 use super::texts::{FileFacts, Files, Format};
 
 /// A folder in the making.
@@ -13,6 +15,7 @@ pub struct FolderBuilder {
     modified: SystemTime,
     /// Of the folder within that of the description, with a slash behind it; empty for that itself.
     prefix: String,
+    /// Whether `ls` shows the folder.
     listed: bool,
     facts: Vec<FileFacts>,
     /// Files that one may look for in vain, and why they are not there.
@@ -40,16 +43,32 @@ impl FolderBuilder {
 
     /// Adds a file that `ls` shows. `field` is the attribute or dimension it is of, as the user named it.
     pub fn add(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
-        let name = name.into();
-        self.note(&name, format, field, &file, true);
-        self.folder.add_file(name, file);
+        self.add_with(name, format, field, file, Listing::Always);
     }
 
     /// Adds a file that is found by its name alone.
     pub fn add_unlisted(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
+        self.add_with(name, format, field, file, Listing::Never);
+    }
+
+    /// Adds a file that `ls` shows or not.
+    pub fn add_with(
+        &mut self,
+        name: impl Into<String>,
+        format: Format,
+        field: Option<&str>,
+        file: LazyFile,
+        listing: Listing,
+    ) {
         let name = name.into();
-        self.note(&name, format, field, &file, false);
-        self.folder.add_unlisted(name, Node::File(Arc::new(file)));
+        self.facts.push(FileFacts {
+            path: format!("{}{name}", self.prefix),
+            format,
+            field: field.map(str::to_owned),
+            bytes: file.known_length(),
+            listing: if self.listed { listing.clone() } else { Listing::Never },
+        });
+        self.folder.add_with(name, Node::File(Arc::new(file)), listing);
     }
 
     /// Says why there is no file of this name.
@@ -83,19 +102,16 @@ impl FolderBuilder {
             format,
             field: None,
             bytes: None,
-            listed: false,
+            listing: Listing::Never,
         });
         self.folder.add_unlisted(name, Node::Folder(folder));
     }
 
-    fn note(&mut self, name: &str, format: Format, field: Option<&str>, file: &LazyFile, listed: bool) {
-        self.facts.push(FileFacts {
-            path: format!("{}{name}", self.prefix),
-            format,
-            field: field.map(str::to_owned),
-            bytes: file.known_length(),
-            listed: self.listed && listed,
-        });
+    /// Adds a folder of the parts of a table, which `ls` shows where there are several and not very many. They are no
+    /// files of the list: all of them are there once more, in one.
+    pub fn add_parts(&mut self, name: &str, parts: PartsFolder) {
+        let listing = parts.listing();
+        self.folder.add_with(name, Node::Folder(Arc::new(parts)), listing);
     }
 
     /// The list of the files so far.

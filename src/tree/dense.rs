@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::grammar::{self, By, DimensionBounds};
 use super::options::Extent;
-use super::subarray::{FieldId, Subarray};
+use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
 use super::texts::CoveredBox;
 use crate::array::dense::{
     AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
     grid::{Grid, PositionBox},
 };
+use crate::array::sparse::RowCount;
 use crate::array::{Array, FieldFile};
 use crate::error::{Error, Locate, Result};
 use crate::export::Content;
@@ -134,6 +135,16 @@ impl DenseSubarray {
         }
     }
 
+    /// The rows along the only axis, and how many of them make a part: whole tiles where all cells are shown.
+    fn rows_of_parts(&self) -> Result<(u64, u64)> {
+        let (shape, extents) = (self.selection.shape(), self.extents().unwrap_or_default());
+        let ([rows], [extent]) = (shape.as_slice(), extents.as_slice()) else {
+            return Err(Error::internal("rows of an array of several axes"));
+        };
+        let extent = (*extent).max(1);
+        Ok((*rows, (MOST_PART_ROWS / extent).max(1).saturating_mul(extent)))
+    }
+
     fn column(&self, attribute: usize, file: FieldFile, fill: Vec<u8>) -> Result<Arc<dyn Content>> {
         let column = DenseColumn::new(self.dense.view()?, self.selection.clone(), attribute, file, fill)?;
         Ok(Arc::new(RawFile(column)))
@@ -173,6 +184,10 @@ impl Subarray for DenseSubarray {
         let (least, greatest) = ends.fold((i128::MAX, i128::MIN), |(least, most), end| (least.min(end), most.max(end)));
         // Where there are none, any will do.
         Ok(Some(if least > greatest { (low, low) } else { (low + least, low + greatest) }))
+    }
+
+    fn row_count(&self) -> Result<RowCount> {
+        Ok(RowCount::Exactly(self.selection.shape().iter().copied().fold(1, u64::saturating_mul)))
     }
 
     fn known_shape(&self) -> Option<Vec<u64>> {
@@ -266,6 +281,18 @@ impl Subarray for DenseSubarray {
 
     fn part(&self, cells: &IndexBox) -> Result<Arc<dyn Subarray>> {
         Ok(Arc::new(DenseSubarray::new(self.dense.clone(), self.selection.part(cells)?)))
+    }
+
+    fn part_starts(&self) -> Result<Vec<u64>> {
+        let (rows, step) = self.rows_of_parts()?;
+        Ok((0..rows.div_ceil(step)).map(|number| number * step).collect())
+    }
+
+    fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>> {
+        let (rows, step) = self.rows_of_parts()?;
+        let first = (number as u64).checked_mul(step).filter(|first| *first < rows);
+        let first = first.ok_or_else(|| Error::internal("no such part"))?;
+        self.part(&IndexBox { first: vec![first], count: vec![step.min(rows - first)] })
     }
 
     fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {

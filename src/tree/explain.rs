@@ -16,6 +16,7 @@ use super::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
     schema_text,
 };
+use crate::array::sparse::RowCount;
 use crate::array::{Array, undecodable_fields};
 use crate::error::{Error, Result};
 use crate::format::scalar::Range;
@@ -120,12 +121,14 @@ impl Explanations {
                 covers: self.covers,
             },
             None => {
-                let rows = self.fields.subarray.shape().map(|shape| shape.first().copied());
+                let rows = findings.known(self.fields.subarray.row_count().map(Some));
+                // How many there are may be known the next time.
+                findings.last &= !matches!(rows, Some(RowCount::AtMost(_)));
                 let non_empty = match self.kind {
                     FieldFolderKind::Slice(_) => Ok(None),
                     FieldFolderKind::Whole | FieldFolderKind::Within(_) => non_empty_domain(array),
                 };
-                CellsSummary::Sparse { rows: findings.known(rows), non_empty: findings.known(non_empty) }
+                CellsSummary::Sparse { rows, non_empty: findings.known(non_empty) }
             }
         };
         let written = findings.known(self.written()).map(|(description, lasts)| {

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use super::builder::FolderBuilder;
 use super::lazy::LazyFile;
+use super::listing::{Listing, Sizing};
 use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
@@ -97,6 +98,26 @@ impl FieldFolder {
         }
     }
 
+    /// Whether `ls` shows a file whose size takes this to know.
+    pub fn listing(&self, sizing: Sizing) -> Listing {
+        if !self.has_one_axis() {
+            return Listing::Always;
+        }
+        let subarray = self.subarray.clone();
+        Listing::If(Arc::new(move || {
+            // What is damaged is told by the file.
+            subarray.row_count().map_or(true, |rows| sizing.is_listed(rows.most(), rows.exact().is_some()))
+        }))
+    }
+
+    /// As [`FieldFolder::listing`], for a file whose size depends on the values of fields of variable size, if there are
+    /// any.
+    pub fn listing_of_all(&self) -> Listing {
+        let is_variable = |id: FieldId| self.describe(id).values_per_cell.is_none();
+        let has_variable = self.attributes().chain(self.dimensions()).any(is_variable);
+        self.listing(if has_variable { Sizing::ByCells } else { Sizing::ByCount })
+    }
+
     /// The field's own name.
     pub fn user_name(&self, id: FieldId) -> Cow<'_, str> {
         match id {
@@ -133,21 +154,24 @@ impl FieldFolder {
         let this = self.clone();
         let values = LazyFile::new(self.modified, move || subarray.values(id))
             .described_by(move || xattrs::of_values(&this, id));
-        builder.add(format!("{stem}.{extension}"), format, name, with_cells(values, cells, field.cell_size()));
+        let listing = self.listing(Sizing::ByCount);
+        let values = with_cells(values, cells, field.cell_size());
+        builder.add_with(format!("{stem}.{extension}"), format, name, values, listing.clone());
         if field.values_per_cell.is_none() {
             let subarray = self.subarray.clone();
             let this = self.clone();
             let offsets = LazyFile::new(self.modified, move || subarray.offsets(id));
             let offsets = offsets.described_by(move || xattrs::of_offsets(&this, id));
             let offsets = with_cells(offsets, cells.map(|cells| cells + 1), Some(8));
-            builder.add(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets);
+            builder.add_with(format!("{stem}.offsets.u64"), Format::Offsets, name, offsets, listing.clone());
         }
         if field.nullable {
             let subarray = self.subarray.clone();
             let this = self.clone();
             let validity = LazyFile::new(self.modified, move || subarray.validity(id));
             let validity = validity.described_by(move || xattrs::of_validity(&this, id));
-            builder.add(format!("{stem}.valid.u8"), Format::Validity, name, with_cells(validity, cells, Some(1)));
+            let validity = with_cells(validity, cells, Some(1));
+            builder.add_with(format!("{stem}.valid.u8"), Format::Validity, name, validity, listing);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::builder::FolderBuilder;
 use super::enums;
 use super::fields::FieldFolder;
 use super::lazy::LazyFile;
+use super::listing::Sizing;
 use super::rasters::{self, Rasters};
 use super::subarray::{FieldId, column};
 use super::tables;
@@ -36,7 +37,7 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: 
         }
         let this = fields.clone();
         let file = LazyFile::new(fields.modified, move || netcdf_content(&this));
-        netcdf.add("array.nc", Format::NetCdf, None, file);
+        netcdf.add_with("array.nc", Format::NetCdf, None, file, fields.listing_of_all());
     });
     builder.add_folder("arrow", false, |folder| tables::add_arrow(folder, fields));
     builder.add_folder("parquet", false, |folder| tables::add_parquet(folder, fields));
@@ -55,7 +56,8 @@ pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId)
         let this = fields.clone();
         let make = move || text::lines(&column_of(&this, id)?).map_err(unrepresentable);
         let name = format!("{}.txt", fields.names.of_field(id));
-        builder.add(name, Format::Lines, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
+        let file = LazyFile::new(fields.modified, make);
+        builder.add_with(name, Format::Lines, Some(&fields.user_name(id)), file, fields.listing(Sizing::ByCount));
     }
 }
 
@@ -66,7 +68,8 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         Ok(()) => {
             let this = fields.clone();
             let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
-            builder.add(name, Format::Npy, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
+            let file = LazyFile::new(fields.modified, make);
+            builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::ByCount));
         }
     }
     // Whether each cell has a value, also of those whose values NumPy cannot hold.
@@ -74,7 +77,8 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         let this = fields.clone();
         let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
         let name = format!("{}.valid.npy", fields.names.of_field(id));
-        builder.add(name, Format::Npy, Some(&fields.user_name(id)), LazyFile::new(fields.modified, make));
+        let file = LazyFile::new(fields.modified, make);
+        builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::ByCount));
     }
 }
 
@@ -96,11 +100,8 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     let name = format!("{}.txt", fields.names.of_field(id));
     let (owner, file) = (fields.user_name(id), LazyFile::new(fields.modified, make));
     let user_name = Some(&*owner);
-    match in_lines {
-        true if tables::is_unlisted(fields) => builder.add_unlisted(name, Format::Lines, user_name, file),
-        true => builder.add(name, Format::Lines, user_name, file),
-        false => builder.add(name, Format::Grid, user_name, file),
-    }
+    let (format, sizing) = if in_lines { (Format::Lines, Sizing::ByCells) } else { (Format::Grid, Sizing::ByCount) };
+    builder.add_with(name, format, user_name, file, fields.listing(sizing));
 }
 
 /// The raw file in column-major order and its NumPy form.

@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 
-use super::array::shape;
+use super::array::size_text;
 use super::group_texts::{NEITHER, NamedMembers};
 use super::names::escape;
 use super::open::open_folder;
@@ -118,23 +118,11 @@ impl<E> Outline<'_, E> {
 fn array(group: &Group, path: &StoreKey, options: &OpenOptions) -> Result<String> {
     let array = open_folder(group.context().clone(), path, group.window())?;
     let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
-    let lengths: Vec<String> = shape(&array, options)?.iter().map(u64::to_string).collect();
-    let kind = if array.schema().is_sparse() { "sparse" } else { "dense" };
-    Ok(format!("{}{soma}", shape_text(kind, &lengths.join(","))))
+    Ok(format!("{}{soma}", size_text(&array, options)?))
 }
 
 /// `  SOMADataFrame`, or nothing.
 fn soma_type(metadata: &Metadata) -> String {
     let stored = metadata.get(SOMA_TYPE).and_then(|value| text::decode(value.datatype, value.bytes()?));
     stored.map(|name| format!("  {name}")).unwrap_or_default()
-}
-
-/// The kind of an array and its shape, whose lengths are separated by commas: `dense 100 x 200`, `sparse 2638 rows`.
-pub fn shape_text(kind: &str, lengths: &str) -> String {
-    match (kind, lengths) {
-        (kind, "") => kind.to_owned(),
-        ("sparse", "1") => "sparse 1 row".to_owned(),
-        ("sparse", rows) => format!("sparse {rows} rows"),
-        (kind, lengths) => format!("{kind} {}", lengths.replace(',', " x ")),
-    }
 }

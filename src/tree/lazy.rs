@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use super::listing::Listing;
 use super::node::{Entry, File, Folder, NODE, Node};
 use super::xattrs::ExtendedAttributes;
 use crate::error::Result;
@@ -139,7 +140,7 @@ impl File for LazyFile {
 pub struct FixedFolder {
     modified: SystemTime,
     nodes: HashMap<String, Node>,
-    listing: Vec<Entry>,
+    listing: Vec<(Entry, Listing)>,
     describe: Option<Describe>,
     memory: usize,
     holds: Option<Box<dyn Fn() -> usize + Send + Sync>>,
@@ -152,21 +153,25 @@ impl FixedFolder {
 
     /// Adds a node that `ls` shows. A name that is there already keeps its first node.
     pub fn add(&mut self, name: impl Into<String>, node: Node) {
-        let name = name.into();
-        if self.nodes.contains_key(&name) {
-            return;
-        }
-        self.listing.push(Entry { name: name.clone(), kind: node.kind() });
-        self.add_unlisted(name, node);
+        self.add_with(name, node, Listing::Always);
     }
 
     /// Adds a node that is found by its name alone.
     pub fn add_unlisted(&mut self, name: impl Into<String>, node: Node) {
-        let memory = node.memory();
-        self.nodes.entry(name.into()).or_insert_with(|| {
-            self.memory += memory;
-            node
-        });
+        self.add_with(name, node, Listing::Never);
+    }
+
+    /// Adds a node that `ls` shows or not. A name that is there already keeps its first node.
+    pub fn add_with(&mut self, name: impl Into<String>, node: Node, listing: Listing) {
+        let name = name.into();
+        if self.nodes.contains_key(&name) {
+            return;
+        }
+        self.memory += node.memory();
+        if !matches!(listing, Listing::Never) {
+            self.listing.push((Entry { name: name.clone(), kind: node.kind() }, listing));
+        }
+        self.nodes.insert(name, node);
     }
 
     pub fn add_file(&mut self, name: impl Into<String>, file: LazyFile) {
@@ -198,7 +203,7 @@ impl Folder for FixedFolder {
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        Ok(self.listing.clone())
+        Ok(self.listing.iter().filter(|(_, listing)| listing.is_listed()).map(|(entry, _)| entry.clone()).collect())
     }
 
     fn modified(&self) -> SystemTime {

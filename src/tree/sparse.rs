@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::grammar::bounds::integer_ends;
 use super::grammar::{self, By, DimensionBounds};
-use super::subarray::{FieldId, Subarray};
+use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
 use crate::array::Array;
-use crate::array::sparse::{CoordinateRange, FieldOfRows, FixedColumn, RowSummary, SparseView, VarColumn};
+use crate::array::sparse::{CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, VarColumn};
 use crate::error::{Error, Result};
 use crate::export::Content;
 use crate::export::column::{Summaries, Summary};
@@ -119,6 +119,10 @@ impl Subarray for SparseSubarray {
         Ok(found.or(Some(domain)))
     }
 
+    fn row_count(&self) -> Result<RowCount> {
+        self.view()?.known_row_count()
+    }
+
     fn known_shape(&self) -> Option<Vec<u64>> {
         None
     }
@@ -160,6 +164,19 @@ impl Subarray for SparseSubarray {
             return Err(Error::internal("coordinates are never null"));
         };
         Ok(Arc::new(RawFile(CountedColumn::new(FixedColumn::of_validity(self.view()?, number)?)?)))
+    }
+
+    fn part_starts(&self) -> Result<Vec<u64>> {
+        Ok(self.view()?.parts(MOST_PART_ROWS)?.iter().map(|part| part.before).collect())
+    }
+
+    fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>> {
+        let view = self.view()?;
+        let part = view.parts(MOST_PART_ROWS)?.get(number).ok_or_else(|| Error::internal("no such part"))?;
+        let part = view.part(part)?;
+        let this = Self::of(self.array.clone(), None, self.by_row);
+        this.view.get_or_init(|| Arc::new(part));
+        Ok(Arc::new(this))
     }
 
     fn select(&self, selection: &str, by: By) -> grammar::error::Result<Arc<dyn Subarray>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::grammar::{self, By};
 use crate::array::Array;
 use crate::array::dense::{IndexBox, Selection};
+use crate::array::sparse::RowCount;
 use crate::error::{Error, Result};
 use crate::export::boxes::Boxes;
 use crate::export::column::Summaries;
@@ -54,6 +55,9 @@ fn values_per_cell(count: CellValNum) -> Option<u32> {
     }
 }
 
+/// Rows of a part of a table.
+pub const MOST_PART_ROWS: u64 = 1 << 20;
+
 /// The cells that the files of one folder show. Making contents reads metadata, no cells, unless a length
 /// depends on them.
 pub trait Subarray: Send + Sync {
@@ -71,6 +75,12 @@ pub trait Subarray: Send + Sync {
     /// # Errors
     /// When a footer that is needed for it cannot be read.
     fn bounds(&self, dimension: usize) -> Result<Option<(i128, i128)>>;
+
+    /// The number of cells that are shown, as far as that is known without reading any.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    fn row_count(&self) -> Result<RowCount>;
 
     /// The shape where nothing has to be read for it.
     fn known_shape(&self) -> Option<Vec<u64>>;
@@ -149,6 +159,19 @@ pub trait Subarray: Send + Sync {
     fn part(&self, _cells: &IndexBox) -> Result<Arc<dyn Subarray>> {
         Err(Error::internal("a sparse array has rows and no boxes"))
     }
+
+    /// Where the rows can be cut into parts that are read without finding the rows of the others: for each part as many
+    /// rows as the parts before it can have. A part has [`MOST_PART_ROWS`] rows at most, unless one tile has more.
+    ///
+    /// # Errors
+    /// When metadata that is needed cannot be read; for arrays of several axes.
+    fn part_starts(&self) -> Result<Vec<u64>>;
+
+    /// The rows of the part of this number.
+    ///
+    /// # Errors
+    /// As [`Subarray::part_starts`].
+    fn part_of_rows(&self, number: usize) -> Result<Arc<dyn Subarray>>;
 
     /// The cells of the whole array that a selection names, in their place.
     ///

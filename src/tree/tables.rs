@@ -8,58 +8,83 @@ use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
 use super::formats::{column_of, labelled_column_of, unrepresentable};
 use super::lazy::LazyFile;
+use super::listing::Sizing;
 use super::matrix::matrix_domain;
+use super::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use super::subarray::FieldId;
 use super::texts::Format;
 use super::xattrs;
 use crate::error::Result;
-use crate::export::Column;
 use crate::export::arrow::arrow;
 use crate::export::parquet::{self, parquet};
 use crate::export::text::matrix_market;
 use crate::export::text::{self, Style, Table};
-
-/// More cells than this are not measured because somebody lists a folder.
-const MOST_LISTED: u64 = 1 << 24;
-
-/// Whether a text whose size takes a pass over all cells is better left out of listings, as `ls -l` asks for the size of
-/// whatever they show: where a dense array has very many cells, of which most may never have been written.
-pub fn is_unlisted(fields: &FieldFolder) -> bool {
-    let cells = fields.subarray.known_shape().and_then(|shape| shape.first().copied());
-    !fields.schema().is_sparse() && cells.is_some_and(|cells| cells > MOST_LISTED)
-}
+use crate::export::{Column, Forward};
 
 /// Adds the tables that are text, tab-separated and for those who ask comma-separated, and the matrices.
 pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if !fields.has_one_axis() {
         return;
     }
-    let file = |style: Style| {
-        let (this, from_front, described) = (fields.clone(), fields.clone(), fields.clone());
-        let make = move || Ok(Arc::new(text_table(&this, style)?.measure()?) as _);
-        LazyFile::new(fields.modified, make)
-            .with_forward(move || Ok(text_table(&from_front, style)?.forward()))
-            .described_by(move || xattrs::of_table(&described))
-    };
-    if is_unlisted(fields) {
-        builder.add_unlisted("cells.tsv", Format::Tsv, None, file(Style::Tsv));
-    } else {
-        builder.add("cells.tsv", Format::Tsv, None, file(Style::Tsv));
+    let listing = fields.listing(Sizing::ByCells);
+    builder.add_with("cells.tsv", Format::Tsv, None, text_file(fields, Style::Tsv, Header::Shown), listing);
+    builder.add_unlisted("cells.csv", Format::Csv, None, text_file(fields, Style::Csv, Header::Shown));
+    for (name, header) in [(PARTS, Header::Shown), (PARTS_WITHOUT_HEADER, Header::Hidden)] {
+        let formats: [(&'static str, Style); 2] = [("tsv", Style::Tsv), ("csv", Style::Csv)];
+        let formats = formats.map(|(ending, style)| -> (_, Box<MakeFile>) {
+            (ending, Box::new(move |part| text_file(part, style, header)))
+        });
+        builder.add_parts(name, PartsFolder::new(fields.clone(), formats.into()));
     }
-    builder.add_unlisted("cells.csv", Format::Csv, None, file(Style::Csv));
     if fields.schema().is_sparse() {
         fields.attributes().for_each(|id| add_matrix_market(builder, fields, id));
     }
 }
 
+/// The folder of parts that can be put together: no part begins with a row of names.
+const PARTS_WITHOUT_HEADER: &str = "parts-without-header";
+
+/// Whether a table as text begins with a row of names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Header {
+    Shown,
+    Hidden,
+}
+
+fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
+    let (this, from_front, described) = (fields.clone(), fields.clone(), fields.clone());
+    let make = move || Ok(Arc::new(text_table(&this, style, header)?.measure()?) as _);
+    LazyFile::new(fields.modified, make)
+        .with_forward(move || forward(&from_front, style, header))
+        .described_by(move || xattrs::of_table(&described))
+}
+
+/// A table from its front on. Where rows would have to be counted before the first one can be shown it goes part by part.
+fn forward(fields: &FieldFolder, style: Style, header: Header) -> Result<Box<dyn Forward>> {
+    if fields.subarray.row_count()?.exact().is_some() {
+        return Ok(Box::new(text_table(fields, style, header)?.forward()));
+    }
+    let of_part = fields.clone();
+    let make = move |subarray, is_first| -> Result<Box<dyn Forward>> {
+        let header = if is_first { header } else { Header::Hidden };
+        Ok(Box::new(text_table(&FieldFolder { subarray, ..of_part.clone() }, style, header)?.forward()))
+    };
+    Ok(Box::new(PartByPart::new(fields.subarray.clone(), make)?))
+}
+
 /// Adds the table as an Arrow file.
 pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if fields.has_one_axis() {
-        let (this, described) = (fields.clone(), fields.clone());
-        let make = move || Ok(arrow(&columns(&this)?).map_err(unrepresentable)?.content);
-        let file = LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described));
-        builder.add("cells.arrow", Format::Arrow, None, file);
+        builder.add_with("cells.arrow", Format::Arrow, None, arrow_file(fields), fields.listing_of_all());
+        let make: Box<MakeFile> = Box::new(arrow_file);
+        builder.add_parts(PARTS, PartsFolder::new(fields.clone(), vec![("arrow", make)]));
     }
+}
+
+fn arrow_file(fields: &FieldFolder) -> LazyFile {
+    let (this, described) = (fields.clone(), fields.clone());
+    let make = move || Ok(arrow(&columns(&this)?).map_err(unrepresentable)?.content);
+    LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }
 
 /// Adds the table as a Parquet file.
@@ -78,6 +103,12 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
             builder.leave_out("cells.parquet", format!("its column {name} is missing: {reason}"));
         }
     }
+    builder.add_with("cells.parquet", Format::Parquet, None, parquet_file(fields), fields.listing_of_all());
+    let make: Box<MakeFile> = Box::new(parquet_file);
+    builder.add_parts(PARTS, PartsFolder::new(fields.clone(), vec![("parquet", make)]));
+}
+
+fn parquet_file(fields: &FieldFolder) -> LazyFile {
     let (this, described) = (fields.clone(), fields.clone());
     let make = move || {
         let mut columns = columns(&this)?;
@@ -87,12 +118,16 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
         let tiles = this.subarray.tile_rows()?;
         Ok(parquet(&columns, tiles.as_deref()).map_err(unrepresentable)?.content)
     };
-    let file = LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described));
-    builder.add("cells.parquet", Format::Parquet, None, file);
+    LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }
 
-fn text_table(fields: &FieldFolder, style: Style) -> Result<Arc<Table>> {
-    Ok(text::table(&columns(fields)?, style).map_err(unrepresentable)?.table)
+fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<Table>> {
+    let columns = columns(fields)?;
+    let made = match header {
+        Header::Shown => text::table(&columns, style),
+        Header::Hidden => text::table_without_header(&columns, style),
+    };
+    Ok(made.map_err(unrepresentable)?.table)
 }
 
 /// All columns: the coordinates and the attributes with their labels, under the names that they have in the array. One

@@ -10,6 +10,7 @@
 //! | all of these and those below | `shape`, `order` (`C`: the last axis fastest; `rows`: sparse), `dims`, `origin` (the first coordinate along each dimension; dense), `format_version`, `timestamp` |
 //! | offsets and validity | `name`, `kind` (offsets, validity), `type`, `dtype` |
 //! | tables | `kind` (table), `attributes`; `shape` is the number of rows |
+//! | where the rows of a sparse array are not counted yet | `rows_at_most` instead of `shape` |
 //! | an array's folder | `object`, `array_type`, `shape`, `dims`, `attributes`, `origin`, `tile_order`, `cell_order`, `format_version`, `timestamp`, `path` |
 //! | a group's folder | `object`, `members`, `timestamp`, `path` |
 
@@ -23,6 +24,7 @@ use super::names::dimension_name;
 use super::subarray::FieldId;
 use super::texts::{AxisSummary, pipeline_text};
 use super::time::extended;
+use crate::array::sparse::RowCount;
 use crate::array::{Array, Group};
 use crate::export::{Field, npy, number};
 use crate::format::datatype::Datatype;
@@ -96,12 +98,6 @@ pub fn of_table(fields: &FieldFolder) -> ExtendedAttributes {
     out.add("kind", "table");
     out.add("attributes", list(fields.schema().attributes.iter().map(|attribute| attribute.name.as_str().into())));
     out.add_place(fields, None);
-    // Whoever asks this of a table has found its size, for which all rows were counted.
-    if fields.subarray.known_shape().is_none()
-        && let Ok(shape) = fields.subarray.shape()
-    {
-        out.add("shape", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
-    }
     out.attributes
 }
 
@@ -148,20 +144,23 @@ impl AttributesBuilder {
         self.attributes.push((format!("user.tiledb.{name}"), value.into().into_bytes()));
     }
 
-    /// Which cells these are. The rows of a sparse array are counted for this.
+    /// Which cells these are.
     fn add_place(&mut self, fields: &FieldFolder, id: Option<FieldId>) {
         let schema = fields.schema();
         let axes = match (id, fields.subarray.selection()) {
             (Some(FieldId::Dimension(axis)), Some(_)) => axis..axis + 1,
             _ => 0..schema.dimensions.len(),
         };
-        // What keeps them from being counted is told by the files.
-        let shape = fields.subarray.shape().ok().map(|shape| match fields.subarray.selection() {
-            Some(_) => shape.get(axes.clone()).unwrap_or_default().to_vec(),
-            None => shape,
-        });
-        if let Some(shape) = shape {
-            self.add("shape", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
+        match (fields.subarray.selection(), fields.subarray.row_count()) {
+            (Some(selection), _) => {
+                let lengths = selection.shape();
+                let lengths = lengths.get(axes.clone()).unwrap_or_default();
+                self.add("shape", lengths.iter().map(u64::to_string).collect::<Vec<_>>().join(","));
+            }
+            (None, Ok(RowCount::Exactly(rows))) => self.add("shape", rows.to_string()),
+            (None, Ok(RowCount::AtMost(most))) => self.add("rows_at_most", most.to_string()),
+            // What keeps them from being counted is told by the files.
+            (None, Err(_)) => {}
         }
         self.add("order", if schema.is_sparse() { "rows" } else { "C" });
         let dimensions = schema.dimensions.get(axes.clone()).unwrap_or_default();

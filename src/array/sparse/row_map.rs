@@ -150,6 +150,15 @@ impl RowMap {
         self.start_of(self.segments.len())
     }
 
+    pub fn segments(&self) -> &[Arc<LazySegment>] {
+        &self.segments
+    }
+
+    /// Where made segments are kept.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
     pub fn segment_count(&self) -> usize {
         self.segments.len()
     }

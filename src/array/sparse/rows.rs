@@ -57,8 +57,23 @@ struct InterleavedBlock {
 /// A list of cells.
 pub struct ScatteredSegment {
     /// Of [`SCATTERED_ROWS`] addresses each, the last of fewer.
-    pub blocks: Vec<Blob>,
+    pub blocks: Arc<[Blob]>,
+    /// The number of the block that the first row is at the beginning of.
+    pub first_block: u64,
     pub rows: u64,
+}
+
+impl ScatteredSegment {
+    /// The rows of a list of blocks.
+    pub fn new(blocks: Vec<Blob>, rows: u64) -> Self {
+        ScatteredSegment { blocks: blocks.into(), first_block: 0, rows }
+    }
+
+    /// Some of these rows, from the beginning of a block on; fewer where there are not so many.
+    pub fn part(&self, block: u64, rows: u64) -> Self {
+        let left = self.rows.saturating_sub(block.saturating_mul(SCATTERED_ROWS));
+        ScatteredSegment { blocks: self.blocks.clone(), first_block: self.first_block + block, rows: rows.min(left) }
+    }
 }
 
 /// Rows of a block of scattered ones.
@@ -282,7 +297,7 @@ impl ScatteredSegment {
         let mut row = rows.start;
         while row < rows.end {
             let number = row / SCATTERED_ROWS;
-            let blob = self.blocks.get(number as usize).ok_or_else(broken)?;
+            let blob = self.blocks.get((self.first_block + number) as usize).ok_or_else(broken)?;
             let (addresses, _) = store.get(blob, &mut buffers.stored)?.as_chunks();
             let first = row - number * SCATTERED_ROWS;
             let to = (rows.end - number * SCATTERED_ROWS).min(SCATTERED_ROWS);
@@ -494,7 +509,7 @@ mod tests {
                 let bytes = rows.iter().flat_map(|cell| Address::new(cell.0, cell.1).unwrap().to_bits().to_le_bytes());
                 store.put(bytes.collect()).unwrap()
             });
-            let scattered = ScatteredSegment { rows: scattered.len() as u64, blocks: blocks.collect() };
+            let scattered = ScatteredSegment::new(blocks.collect(), scattered.len() as u64);
             let slab = Segment::CellSlab { fragment: 9, position: 5, rows: 3 };
             let map = RowMap::new(vec![slab, Segment::Interleaved(interleaved), Segment::Scattered(scattered)], store);
             let count = map.count().unwrap();

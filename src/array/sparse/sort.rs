@@ -206,6 +206,6 @@ impl<'a> AddressWriter<'a> {
         if !self.block.is_empty() {
             self.blocks.push(self.store.put(self.block)?);
         }
-        Ok(ScatteredSegment { blocks: self.blocks, rows: self.rows })
+        Ok(ScatteredSegment::new(self.blocks, self.rows))
     }
 }

@@ -29,6 +29,8 @@ pub struct VarColumn {
     /// Of the indexes that are kept: for every slab of whole tiles the bytes before each.
     number: u64,
     index: Once<Index>,
+    /// Of all values.
+    bytes: Once<u64>,
     open: OpenFiles<Arc<VarFile>>,
 }
 
@@ -90,7 +92,7 @@ impl VarColumn {
 
     fn new(view: Arc<SparseView>, field: VarField) -> Self {
         let number = view.array().context().indexes.new_owner();
-        VarColumn { view, field, number, index: Once::new(), open: OpenFiles::new() }
+        VarColumn { view, field, number, index: Once::new(), bytes: Once::new(), open: OpenFiles::new() }
     }
 
     /// How many rows there are.
@@ -101,13 +103,17 @@ impl VarColumn {
         self.view.row_count()
     }
 
-    /// Bytes of all values. Told from the metadata of tiles where all their cells are rows; else the offsets of
-    /// the other cells are read, once.
+    /// Bytes of all values. Told from the metadata of tiles where all cells are rows; else the offsets of the cells of
+    /// the other tiles are read, once.
     ///
     /// # Errors
     /// Any damage in those.
     pub fn byte_count(&self) -> Result<u64> {
-        self.start_of_segment(self.view.map()?.segment_count())
+        let bytes = self.bytes.get_or_make(|| match self.view.shows_every_cell()? {
+            true => self.files().byte_count(),
+            false => self.start_of_segment(self.view.map()?.segment_count()),
+        });
+        bytes.copied()
     }
 
     /// Reads where the values of rows from row `first` start; the last entry may be the end of the last row.
@@ -232,7 +238,12 @@ impl VarColumn {
         while starts.len() <= number {
             let bytes = self.segment_index(starts.len() - 1)?.bytes;
             let start = starts.last().copied().unwrap_or(0);
-            starts.push(start.checked_add(bytes).ok_or_else(too_long)?);
+            let end = start.checked_add(bytes).ok_or_else(too_long)?;
+            if let Some(told) = self.bytes.get().filter(|told| **told != end && starts.len() == index.segments.len()) {
+                let reason = format!("{end} bytes of values where the metadata of tiles say {told}");
+                return Err(Error::damaged(reason).in_array(self.view.array().path()));
+            }
+            starts.push(end);
         }
         starts.get(number).copied().ok_or_else(|| Error::internal("no such segment"))
     }

@@ -10,6 +10,7 @@ use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::error::{Error, Locate, Result};
+use crate::storage::together;
 
 /// Which column.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +53,29 @@ impl<'a> VarFiles<'a> {
             VarField::Attribute(attribute) => VarFile::of_attribute(array, number, attribute),
         };
         self.place(fragment, self.open.get_or_open(number, || open().map(Arc::new)))
+    }
+
+    /// Bytes of the values of all cells, as the metadata of tiles say.
+    ///
+    /// # Errors
+    /// Any damage in those.
+    pub fn byte_count(&self) -> Result<u64> {
+        let array = &self.query.array;
+        let fragments: Vec<u32> = (0..self.query.cells.len() as u32).collect();
+        let counted = together(&*array.context().storage, array.path(), fragments, |fragment| {
+            let (cells, mut bytes) = (self.cells(fragment), 0u64);
+            if cells.count() == 0 {
+                return Ok(0);
+            }
+            let file = self.get(fragment)?;
+            let read = cells.for_each_tile(0, cells.count(), |_, tile| {
+                bytes = bytes.checked_add(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)?;
+                Ok(())
+            });
+            self.place(fragment, read)?;
+            Ok(bytes)
+        });
+        counted.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?).ok_or_else(too_long))
     }
 
     /// Says where an error was.

@@ -6,6 +6,7 @@ use super::build::build;
 use super::cells::FragmentCells;
 use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
+use super::parts::{self, MapPart};
 use super::query::{Query, RowCount, SEGMENT_ROWS};
 use super::row_map::RowMap;
 use super::selection::{CoordinateRange, Selection, Share};
@@ -31,6 +32,7 @@ pub struct SparseView {
     /// The view whose rows these are in another order.
     stored: Option<Arc<SparseView>>,
     map: Once<Arc<RowMap>>,
+    parts: Once<Vec<MapPart>>,
 }
 
 impl SparseView {
@@ -66,7 +68,11 @@ impl SparseView {
     }
 
     fn of(query: Query) -> Self {
-        SparseView { query: Arc::new(query), told: Once::new(), stored: None, map: Once::new() }
+        Self::with(Arc::new(query), None)
+    }
+
+    fn with(query: Arc<Query>, stored: Option<Arc<SparseView>>) -> Self {
+        SparseView { query, told: Once::new(), stored, map: Once::new(), parts: Once::new() }
     }
 
     pub fn array(&self) -> &Arc<Array> {
@@ -100,6 +106,14 @@ impl SparseView {
         }
     }
 
+    /// Whether footers tell that every cell of every fragment is a row.
+    pub(super) fn shows_every_cell(&self) -> Result<bool> {
+        match &self.stored {
+            Some(stored) => stored.shows_every_cell(),
+            None => Ok(self.told.get_or_make(|| self.query.count_by_footers())?.exact().is_some()),
+        }
+    }
+
     /// The rows whose coordinates lie within some ranges, in the same order: for each dimension a list of ranges, or
     /// `None` for all of it. Fragments and tiles that can have none are told by their boxes.
     ///
@@ -128,7 +142,30 @@ impl SparseView {
     /// coordinates stay in the order they had.
     pub fn by_row_order(self: &Arc<Self>) -> Self {
         let stored = self.stored.clone().unwrap_or_else(|| self.clone());
-        SparseView { query: self.query.clone(), told: Once::new(), stored: Some(stored), map: Once::new() }
+        Self::with(self.query.clone(), Some(stored))
+    }
+
+    /// The rows in parts of at most `most` rows, or of one tile where that has more: for each as many rows as the parts
+    /// before and the part itself can have. No cell is read, except where cells may be out of order. It is the first call
+    /// that decides about `most`.
+    ///
+    /// # Errors
+    /// Any damage in the metadata that tell where cells lie.
+    pub fn parts(&self, most: u64) -> Result<&[MapPart]> {
+        let parts = self.parts.get_or_make(|| Ok(parts::cut(self.map()?, &self.query.cells, most.max(1))))?;
+        Ok(parts)
+    }
+
+    /// The rows of one of the [`SparseView::parts`], as a view of their own.
+    ///
+    /// # Errors
+    /// As [`SparseView::parts`].
+    pub fn part(&self, part: &MapPart) -> Result<Self> {
+        let view = Self::with(self.query.clone(), None);
+        let map = parts::part_of(self.map()?, part);
+        view.told.get_or_make(|| Ok(RowCount::AtMost(part.most_rows)))?;
+        view.map.get_or_make(|| Ok(Arc::new(map)))?;
+        Ok(view)
     }
 
     /// Whether the rows as they are stored are surely sorted by coordinates, the last dimension being the most

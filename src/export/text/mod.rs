@@ -90,6 +90,15 @@ pub struct Tabulated {
 /// and a time that is none has no character at all, where an empty text is `""`. Blobs are hexadecimal. Several numbers
 /// a cell are separated by spaces, and none at all are `""`.
 pub fn table(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
+    tabulated(columns, style, true)
+}
+
+/// As [`table`], without the row of names.
+pub fn table_without_header(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
+    tabulated(columns, style, false)
+}
+
+fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult<Tabulated> {
     let rows = columns.first().map_or(0, Column::cells);
     let (mut header, mut texts, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for column in columns {
@@ -120,6 +129,9 @@ pub fn table(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
     match header.last_mut() {
         Some(last) => *last = b'\n',
         None => return Err(Unrepresentable::new("no column can be text")),
+    }
+    if !has_header {
+        header.clear();
     }
     Ok(Tabulated { table: Arc::new(Table::new(header, texts, rows, style.separator())), left_out })
 }

@@ -139,7 +139,7 @@ impl<'d, 'a> FileFinder<'d, 'a> {
     }
 
     fn table(&self) -> Option<Command> {
-        if let Some(file) = self.any(Format::Tsv).filter(|file| file.listed) {
+        if let Some(file) = self.any(Format::Tsv).filter(|file| file.is_listed()) {
             return Some(Command::new("The first rows as a table", format!("head -3 {}", path_word(&self.path(file)))));
         }
         let (attribute, file) = self.find(Format::Grid, |_| true)?;

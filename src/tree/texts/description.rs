@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use crate::array::TimeWindow;
 use crate::array::dense::AxisSelection;
+use crate::array::sparse::RowCount;
 use crate::export::{Labels, Metadatum};
 use crate::format::datatype::Kind;
 use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::{ArraySchema, Dimension};
+use crate::tree::listing::Listing;
 use crate::tree::soma::Element;
 
 /// An array, or a slice of one, as its folder shows it.
@@ -62,7 +64,7 @@ pub enum CellsSummary {
     },
     Sparse {
         /// `None` where they could not be counted.
-        rows: Option<u64>,
+        rows: Option<RowCount>,
         /// The smallest box that holds all cells, where that is known.
         non_empty: Option<Vec<Range>>,
     },
@@ -89,7 +91,7 @@ pub struct AxisSummary {
 }
 
 /// One file, or several of one name in as many slices.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct FileFacts {
     /// From the folder of the description.
     pub path: String,
@@ -99,7 +101,13 @@ pub struct FileFacts {
     /// `None` where that would have to be counted.
     pub bytes: Option<u64>,
     /// Whether `ls` shows it.
-    pub listed: bool,
+    pub listing: Listing,
+}
+
+impl FileFacts {
+    pub fn is_listed(&self) -> bool {
+        self.listing.is_listed()
+    }
 }
 
 /// The files of a folder, which are found by their field at once: there may be many of many.
@@ -230,11 +238,11 @@ impl Description<'_> {
         }
     }
 
-    /// Cells along each axis, or the number of rows; `None` where rows could not be counted.
+    /// Cells along each axis, or the number of rows; `None` where it is not known.
     pub fn shape(&self) -> Option<Vec<u64>> {
         match &self.cells {
             CellsSummary::Dense { axes, .. } => Some(axes.iter().map(|axis| axis.length).collect()),
-            CellsSummary::Sparse { rows, .. } => rows.map(|rows| vec![rows]),
+            CellsSummary::Sparse { rows, .. } => rows.and_then(RowCount::exact).map(|rows| vec![rows]),
         }
     }
 

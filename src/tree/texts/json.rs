@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
 use super::filters::pipeline_json;
 use super::value::{scalar_json, values_json, with_large_integers_as_text};
+use crate::array::sparse::RowCount;
 use crate::export::Labels;
 use crate::format::datatype::Datatype;
 use crate::format::scalar::{Range, Scalar};
@@ -56,7 +57,11 @@ fn object(description: &Description<'_>) -> Value {
             put("covers", covers_name(*covers).into());
             put("file_order", "row-major".into());
         }
-        CellsSummary::Sparse { non_empty, .. } => {
+        CellsSummary::Sparse { rows, non_empty } => {
+            put("rows", rows.and_then(RowCount::exact).into());
+            if let Some(RowCount::AtMost(most)) = rows {
+                put("rows_at_most", (*most).into());
+            }
             put("file_order", "one row a cell, the same order in every file".into());
             if let Some(ranges) = non_empty {
                 let ranges = ranges.iter().zip(&schema.dimensions);
@@ -233,7 +238,7 @@ fn file(file: &FileFacts) -> Value {
         all.insert("field".to_owned(), field.clone().into());
     }
     all.insert("bytes".to_owned(), file.bytes.into());
-    if !file.listed {
+    if !file.is_listed() {
         all.insert("listed".to_owned(), false.into());
     }
     Value::Object(all)

@@ -9,6 +9,7 @@ mod json;
 mod quoting;
 mod readme;
 mod schema_text;
+mod size;
 #[cfg(test)]
 mod testing;
 mod value;
@@ -20,4 +21,5 @@ pub use json::schema_json;
 pub use quoting::{in_line, shell_word};
 pub use readme::readme;
 pub use schema_text::schema_text;
+pub use size::{dense_text, rows_text, sparse_text};
 pub use value::with_large_integers_as_text;

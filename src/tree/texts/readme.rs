@@ -3,6 +3,7 @@
 use super::commands::{IN_NONEMPTY, called, commands};
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Format};
 use super::quoting::in_line;
+use super::size::rows_text;
 use super::value::datatype_text;
 use crate::format::datatype::Kind;
 use crate::format::scalar::Range;
@@ -37,8 +38,7 @@ fn title(description: &Description<'_>) -> String {
     let names = names.join(", ");
     text += &match &description.cells {
         CellsSummary::Dense { axes, .. } => format!("A dense array of {} cells ({names})", lengths(axes)),
-        CellsSummary::Sparse { rows: Some(1), .. } => format!("A sparse array of 1 row ({names})"),
-        CellsSummary::Sparse { rows: Some(rows), .. } => format!("A sparse array of {rows} rows ({names})"),
+        CellsSummary::Sparse { rows: Some(rows), .. } => format!("A sparse array of {} ({names})", rows_text(*rows)),
         CellsSummary::Sparse { rows: None, .. } => format!("A sparse array ({names})"),
     };
     text += &format!(
@@ -141,7 +141,7 @@ fn fields(description: &Description<'_>) -> String {
 /// The files of a field that are beside this one or hold its coordinates.
 fn paths(description: &Description<'_>, field: &str) -> String {
     let basic = [Format::Raw, Format::Coordinates, Format::Offsets, Format::Lines, Format::Validity];
-    let files = description.files_of(field).filter(|file| file.listed && basic.contains(&file.format));
+    let files = description.files_of(field).filter(|file| file.is_listed() && basic.contains(&file.format));
     files.map(|file| in_line(&file.path)).collect::<Vec<_>>().join("  ")
 }
 
@@ -228,8 +228,8 @@ fn copies(description: &Description<'_>) -> String {
              \x20   cp -r {IN_NONEMPTY}*.* {IN_NONEMPTY}dims DESTINATION\n"
         );
     }
-    let listed = || description.files.iter().filter(|file| file.listed);
-    let holds = |file: &&FileFacts| file.listed && file.format.holds_values();
+    let listed = || description.files.iter().filter(|file| file.is_listed());
+    let holds = |file: &&FileFacts| file.is_listed() && file.format.holds_values();
     // A netCDF file or a table holds all attributes, a raw file one.
     let of_all: Vec<&FileFacts> = description.files.iter().filter(|file| file.field.is_none()).filter(holds).collect();
     let count = |one: &Attribute| description.files_of(&one.name).filter(holds).count() + of_all.len();
@@ -297,6 +297,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::array::sparse::RowCount;
+    use crate::tree::listing::Listing;
     use crate::tree::texts::description::{Files, ImagePart};
     use crate::tree::texts::testing;
 
@@ -394,13 +396,13 @@ data.i64.hdr: ENVI has no dates
         let mut schema = testing::sparse_schema();
         schema.attributes[0].enumeration = Some("kinds".to_owned());
         let mut description = testing::sparse(&schema);
-        description.cells = CellsSummary::Sparse { rows: Some(1234), non_empty: None };
+        description.cells = CellsSummary::Sparse { rows: Some(RowCount::Exactly(1234)), non_empty: None };
         let unlisted = |path: &str, format, field: Option<&str>| FileFacts {
             path: path.to_owned(),
             format,
             field: field.map(str::to_owned),
             bytes: None,
-            listed: false,
+            listing: Listing::Never,
         };
         let more = [
             unlisted("arrow/cells.arrow", Format::Arrow, None),

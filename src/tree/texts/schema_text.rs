@@ -5,6 +5,7 @@ use super::filters::pipeline_text;
 use super::json::layout_name;
 use super::quoting::{in_line, quoted};
 use super::value::{datatype_text, values_text};
+use crate::array::sparse::RowCount;
 use crate::format::datatype::Datatype;
 use crate::format::pipeline::Pipeline;
 use crate::format::schema::{Attribute, CellValNum, Dimension};
@@ -203,8 +204,10 @@ fn array_lines(lines: &mut Lines, description: &Description<'_>) {
         CellsSummary::Sparse { rows, non_empty } => {
             fact("capacity", schema.capacity.to_string());
             fact("allows_duplicates", schema.allows_duplicates.to_string());
-            if let Some(rows) = rows {
-                fact("rows", rows.to_string());
+            match rows {
+                Some(RowCount::Exactly(rows)) => fact("rows", rows.to_string()),
+                Some(RowCount::AtMost(most)) => fact("rows_at_most", most.to_string()),
+                None => {}
             }
             if let Some(ranges) = non_empty {
                 let ranges = ranges.iter().zip(&schema.dimensions);

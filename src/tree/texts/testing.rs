@@ -9,6 +9,7 @@ use crate::format::datatype::Datatype;
 use crate::format::pipeline::{Filter, Pipeline};
 use crate::format::scalar::{Range, Scalar};
 use crate::format::schema::{ArraySchema, CellValNum, fixture};
+use crate::tree::listing::Listing;
 
 /// `y` from -5 to 94 by 10 and `x` from 0 to 49 by 25; `temp`, the anonymous attribute of dates, the nullable text `it's`.
 pub fn dense_schema() -> ArraySchema {
@@ -30,7 +31,7 @@ pub fn dense_schema() -> ArraySchema {
 }
 
 fn file(path: &str, format: Format, field: Option<&str>, bytes: Option<u64>) -> FileFacts {
-    FileFacts { path: path.to_owned(), format, field: field.map(str::to_owned), bytes, listed: true }
+    FileFacts { path: path.to_owned(), format, field: field.map(str::to_owned), bytes, listing: Listing::Always }
 }
 
 fn files<const COUNT: usize>(files: [FileFacts; COUNT]) -> Arc<Files> {
@@ -64,7 +65,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         files: files([
             file("temp.f32", Format::Raw, Some("temp"), Some(20_000)),
             file("temp.f32.hdr", Format::EnviHeader, Some("temp"), Some(300)),
-            FileFacts { listed: false, ..file("temp.vrt", Format::VirtualRaster, Some("temp"), Some(600)) },
+            FileFacts { listing: Listing::Never, ..file("temp.vrt", Format::VirtualRaster, Some("temp"), Some(600)) },
             file("data.i64", Format::Raw, Some(""), Some(40_000)),
             file("it's.bytes", Format::Raw, Some("it's"), None),
             file("it's.offsets.u64", Format::Offsets, Some("it's"), Some(40_008)),

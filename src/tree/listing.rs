@@ -1,0 +1,70 @@
+//! Which files `ls` shows: `ls -l` asks for the size of each, and some sizes take a pass over all cells.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// More rows than this are not gone through because somebody lists a folder.
+const MOST_LISTED: u64 = 1 << 24;
+
+/// Whether `ls` shows a file. Those that it does not show are found by their names.
+#[derive(Clone)]
+pub enum Listing {
+    Always,
+    Never,
+    /// Where this holds at the time of listing.
+    If(Arc<dyn Fn() -> bool + Send + Sync>),
+}
+
+impl Listing {
+    pub fn is_listed(&self) -> bool {
+        match self {
+            Listing::Always => true,
+            Listing::Never => false,
+            Listing::If(holds) => holds(),
+        }
+    }
+}
+
+impl fmt::Debug for Listing {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Listing::Always => "Always",
+            Listing::Never => "Never",
+            Listing::If(_) => "If",
+        })
+    }
+}
+
+/// What the size of a file depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sizing {
+    /// The number of rows, and on what metadata tell.
+    ByCount,
+    /// The value of every cell.
+    ByCells,
+}
+
+impl Sizing {
+    /// Whether a file is listed of which this is known: as many rows as there can be, and whether there are so many.
+    pub fn is_listed(self, most_rows: u64, is_exact: bool) -> bool {
+        most_rows <= MOST_LISTED || (self == Sizing::ByCount && is_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_take_a_long_pass_are_not_listed() {
+        for (sizing, rows, is_exact, is_listed) in [
+            (Sizing::ByCells, MOST_LISTED, false, true),
+            (Sizing::ByCells, MOST_LISTED + 1, true, false),
+            (Sizing::ByCount, MOST_LISTED + 1, true, true),
+            (Sizing::ByCount, MOST_LISTED + 1, false, false),
+            (Sizing::ByCount, MOST_LISTED, false, true),
+        ] {
+            assert_eq!(sizing.is_listed(rows, is_exact), is_listed, "{sizing:?} {rows} {is_exact}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `parts/`: a table as many files, of which each can be read without finding the rows of the others.
+//!
+//! A part is named by the number of its first row, with leading zeros so that names sort as the rows do. Where cells of
+//! several fragments may have the same coordinates, rows are not counted before they are read, and the name says as many
+//! rows as there can be before the part.
+
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use super::fields::FieldFolder;
+use super::lazy::LazyFile;
+use super::listing::{Listing, Sizing};
+use super::node::{Entry, EntryKind, Folder, NODE, Node};
+use super::subarray::{MOST_PART_ROWS, Subarray};
+use crate::error::Result;
+use crate::export::Forward;
+
+/// The name of the folder.
+pub const PARTS: &str = "parts";
+
+/// Digits of a part's name: more than any table has rows.
+const DIGITS: usize = 15;
+
+/// Makes the file of the rows of one part.
+pub type MakeFile = dyn Fn(&FieldFolder) -> LazyFile + Send + Sync;
+
+/// A folder of the parts of a table in one format. Memory: a number for each part, once they were asked for.
+pub struct PartsFolder {
+    fields: FieldFolder,
+    /// The end of the names that are listed, and of others; and what makes their files.
+    formats: Vec<(&'static str, Box<MakeFile>)>,
+    starts: OnceLock<Vec<u64>>,
+}
+
+impl PartsFolder {
+    /// The parts of what `fields` show. Names end with the first of the `formats`; files in others are found by theirs.
+    pub fn new(fields: FieldFolder, formats: Vec<(&'static str, Box<MakeFile>)>) -> Self {
+        PartsFolder { fields, formats, starts: OnceLock::new() }
+    }
+
+    /// Whether `ls` shows the folder: where there are several parts, and few enough to find out the size of each.
+    pub fn listing(&self) -> Listing {
+        let subarray = self.fields.subarray.clone();
+        Listing::If(Arc::new(move || {
+            subarray.row_count().is_ok_and(|rows| {
+                rows.most() > MOST_PART_ROWS && Sizing::ByCells.is_listed(rows.most(), rows.exact().is_some())
+            })
+        }))
+    }
+
+    fn starts(&self) -> Result<&Vec<u64>> {
+        match self.starts.get() {
+            Some(known) => Ok(known),
+            None => {
+                let found = self.fields.subarray.part_starts()?;
+                Ok(self.starts.get_or_init(|| found))
+            }
+        }
+    }
+}
+
+impl Folder for PartsFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        let Some((stem, ending)) = name.split_once('.') else { return Ok(None) };
+        let make = self.formats.iter().find(|(known, _)| *known == ending).map(|(_, make)| make);
+        let (Some(make), Ok(first)) = (make, stem.parse::<u64>()) else { return Ok(None) };
+        match self.starts()?.binary_search(&first) {
+            Ok(number) if name == part_name(first, ending) => {
+                let subarray = self.fields.subarray.part_of_rows(number)?;
+                let file = make(&FieldFolder { subarray, ..self.fields.clone() });
+                Ok(Some(Node::File(Arc::new(file))))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let Some((ending, _)) = self.formats.first() else { return Ok(Vec::new()) };
+        let entry = |first: &u64| Entry { name: part_name(*first, ending), kind: EntryKind::File };
+        Ok(self.starts()?.iter().map(entry).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.fields.modified
+    }
+
+    fn memory(&self) -> usize {
+        NODE + self.starts.get().map_or(0, |starts| starts.capacity() * size_of::<u64>())
+    }
+}
+
+fn part_name(first: u64, ending: &str) -> String {
+    format!("{first:0DIGITS$}.{ending}")
+}
+
+/// Files of all parts one after the other, of which only the one that is being read is made.
+pub struct PartByPart<F> {
+    subarray: Arc<dyn Subarray>,
+    make: F,
+    parts: usize,
+    next: usize,
+    current: Option<Box<dyn Forward>>,
+}
+
+impl<F: Fn(Arc<dyn Subarray>, bool) -> Result<Box<dyn Forward>> + Send> PartByPart<F> {
+    /// `make` makes the file of the rows of a part, and is told whether it is the first. An array without rows is one part.
+    ///
+    /// # Errors
+    /// As [`Subarray::part_starts`].
+    pub fn new(subarray: Arc<dyn Subarray>, make: F) -> Result<Self> {
+        let parts = subarray.part_starts()?.len();
+        Ok(PartByPart { subarray, make, parts, next: 0, current: None })
+    }
+}
+
+impl<F: Fn(Arc<dyn Subarray>, bool) -> Result<Box<dyn Forward>> + Send> Forward for PartByPart<F> {
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        loop {
+            if let Some(current) = &mut self.current
+                && current.next(out)?
+            {
+                return Ok(true);
+            }
+            if self.next >= self.parts.max(1) {
+                return Ok(false);
+            }
+            let part = match self.parts {
+                0 => self.subarray.clone(),
+                _ => self.subarray.part_of_rows(self.next)?,
+            };
+            self.current = Some((self.make)(part, self.next == 0)?);
+            self.next += 1;
+        }
+    }
+}

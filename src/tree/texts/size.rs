@@ -1,0 +1,33 @@
+//! How large an array is, for people.
+
+use crate::array::sparse::RowCount;
+
+/// `1 row`, `20 rows`, `at most 20 rows`.
+pub fn rows_text(rows: RowCount) -> String {
+    let most = if rows.exact().is_some() { "" } else { "at most " };
+    format!("{most}{} {}", rows.most(), if rows.most() == 1 { "row" } else { "rows" })
+}
+
+/// `sparse 2638 rows`
+pub fn sparse_text(rows: RowCount) -> String {
+    format!("sparse {}", rows_text(rows))
+}
+
+/// `dense 100 x 200`, of the lengths along each axis.
+pub fn dense_text(lengths: impl Iterator<Item = impl ToString>) -> String {
+    let lengths: Vec<String> = lengths.map(|length| length.to_string()).collect();
+    format!("dense {}", lengths.join(" x "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_say_what_is_known() {
+        assert_eq!(sparse_text(RowCount::Exactly(2638)), "sparse 2638 rows");
+        assert_eq!(sparse_text(RowCount::Exactly(1)), "sparse 1 row");
+        assert_eq!(sparse_text(RowCount::AtMost(7)), "sparse at most 7 rows");
+        assert_eq!(dense_text([100, 200].into_iter()), "dense 100 x 200");
+    }
+}
