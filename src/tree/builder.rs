@@ -66,7 +66,8 @@ impl FolderBuilder {
             format,
             field: field.map(str::to_owned),
             bytes: file.known_length(),
-            listing: if self.listed { listing.clone() } else { Listing::Never },
+            listing: listing.clone(),
+            is_folder_listed: self.listed,
         });
         self.folder.add_with(name, Node::File(Arc::new(file)), listing);
     }
@@ -103,6 +104,7 @@ impl FolderBuilder {
             field: None,
             bytes: None,
             listing: Listing::Never,
+            is_folder_listed: self.listed,
         });
         self.folder.add_unlisted(name, Node::Folder(folder));
     }

@@ -12,6 +12,7 @@ use super::lazy::LazyFile;
 use super::meta;
 use super::nonempty::NonEmptyFolder;
 use super::rasters::image_part;
+use super::subarray::MOST_PART_ROWS;
 use super::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
     schema_text,
@@ -160,6 +161,8 @@ impl Explanations {
             warnings: findings.shown(),
             has_slices: !matches!(self.kind, FieldFolderKind::Slice(_)),
             has_history: self.kind == FieldFolderKind::Whole,
+            is_long_table: self.fields.has_one_axis()
+                && self.fields.subarray.row_count().is_ok_and(|rows| rows.most() > MOST_PART_ROWS),
         };
         (description, findings.last)
     }

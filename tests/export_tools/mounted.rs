@@ -282,6 +282,11 @@ fn queries_find_the_rows_of_a_full_scan() {
 }
 
 #[test]
+fn parts_are_the_rows_of_the_table() {
+    made_and_checked("numpy, tiledb, duckdb, polars", "parts_files.py");
+}
+
+#[test]
 fn queries_read_the_row_groups_that_they_need() {
     made_and_checked("numpy, tiledb, duckdb, pyarrow.parquet", "parquet_bytes.py");
 }

@@ -26,9 +26,12 @@ pub fn commands(description: &Description<'_>) -> Vec<Command> {
         commands.extend(finder.first_values());
         commands.extend(finder.one_cell());
         commands.extend(finder.lines());
-        commands.extend(finder.table());
-        commands.extend(finder.arrow());
-        commands.extend(finder.parquet());
+        commands.extend(finder.parts());
+        if !description.is_long_table {
+            commands.extend(finder.table());
+            commands.extend(finder.arrow());
+            commands.extend(finder.parquet());
+        }
         commands.extend(finder.matrix());
         commands.extend(finder.labels());
         commands.extend(finder.sum());
@@ -89,14 +92,45 @@ impl<'d, 'a> FileFinder<'d, 'a> {
         let attributes = || self.description.schema.attributes.iter().filter(|one| fits(one));
         let values = attributes().filter(|one| one.enumeration.is_none());
         values.chain(attributes()).find_map(|attribute| {
-            let file = self.description.files_of(&attribute.name).find(|file| file.format == format);
+            let mut files = self.description.files_of(&attribute.name);
+            let file = files.find(|file| file.format == format && !file.is_slow());
             file.map(|file| (attribute, file))
         })
     }
 
     /// The first file of this format, of whatever it is.
     fn any(&self, format: Format) -> Option<&'d FileFacts> {
-        self.description.files.iter().find(|file| file.format == format)
+        self.description.files.iter().find(|file| file.format == format && !file.is_slow())
+    }
+
+    /// What the parts of a long table are good for.
+    fn parts(&self) -> Vec<Command> {
+        if !self.description.is_long_table {
+            return Vec::new();
+        }
+        let path = |path: &str| format!("{}{path}", self.folder);
+        let count = "awk 'END {print NR}'";
+        let each = "awk 'FNR > 1 {n++} END {print n}'";
+        let query = format!("SELECT count(*) FROM read_parquet('{}')", path("parquet/parts/*.parquet"));
+        let program = format!("import duckdb; print(duckdb.sql({}))", literal(&query));
+        vec![
+            Command::new(
+                "The first rows as a table; all other parts are as quick to read",
+                format!("head -3 {}", path("text/parts/000000000000000.tsv")),
+            ),
+            Command::new(
+                "All rows as one stream, without the names of columns",
+                format!("cat {} | {count}", path("text/parts-without-header/*.tsv")),
+            ),
+            Command::new(
+                "The parts side by side, four at a time",
+                format!("printf '%s\\0' {} | xargs -0 -n 1 -P 4 {each}", path("text/parts/*.tsv")),
+            ),
+            Command::new(
+                "A query of all parts, which reads the columns and rows that it needs",
+                format!("python3 -c {}", shell_word(&program)),
+            ),
+        ]
     }
 
     fn first_values(&self) -> Option<Command> {

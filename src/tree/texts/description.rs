@@ -43,6 +43,8 @@ pub struct Description<'a> {
     pub has_slices: bool,
     /// Whether there is `.history/`.
     pub has_history: bool,
+    /// Whether the table is so long that its `parts/` serve readers better.
+    pub is_long_table: bool,
 }
 
 /// The rows and columns of an array's raster, without the padding of its last tiles.
@@ -100,13 +102,21 @@ pub struct FileFacts {
     pub field: Option<String>,
     /// `None` where that would have to be counted.
     pub bytes: Option<u64>,
-    /// Whether `ls` shows it.
+    /// Whether `ls` shows it in its folder.
     pub listing: Listing,
+    /// Whether `ls` shows its folder.
+    pub is_folder_listed: bool,
 }
 
 impl FileFacts {
+    /// Whether `ls` shows it.
     pub fn is_listed(&self) -> bool {
-        self.listing.is_listed()
+        self.is_folder_listed && self.listing.is_listed()
+    }
+
+    /// Whether opening it may take a pass over very many cells.
+    pub fn is_slow(&self) -> bool {
+        matches!(self.listing, Listing::If(_)) && !self.listing.is_listed()
     }
 }
 

@@ -403,6 +403,7 @@ data.i64.hdr: ENVI has no dates
             field: field.map(str::to_owned),
             bytes: None,
             listing: Listing::Never,
+            is_folder_listed: true,
         };
         let more = [
             unlisted("arrow/cells.arrow", Format::Arrow, None),

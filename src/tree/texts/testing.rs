@@ -31,7 +31,14 @@ pub fn dense_schema() -> ArraySchema {
 }
 
 fn file(path: &str, format: Format, field: Option<&str>, bytes: Option<u64>) -> FileFacts {
-    FileFacts { path: path.to_owned(), format, field: field.map(str::to_owned), bytes, listing: Listing::Always }
+    FileFacts {
+        path: path.to_owned(),
+        format,
+        field: field.map(str::to_owned),
+        bytes,
+        listing: Listing::Always,
+        is_folder_listed: true,
+    }
 }
 
 fn files<const COUNT: usize>(files: [FileFacts; COUNT]) -> Arc<Files> {
@@ -87,6 +94,7 @@ pub fn dense(schema: &ArraySchema) -> Description<'_> {
         warnings: Vec::new(),
         has_slices: true,
         has_history: true,
+        is_long_table: false,
     }
 }
 
@@ -129,5 +137,6 @@ pub fn sparse(schema: &ArraySchema) -> Description<'_> {
         warnings: vec!["the attribute c is stored with a filter that is not supported: WEBP".to_owned()],
         has_slices: true,
         has_history: false,
+        is_long_table: false,
     }
 }
