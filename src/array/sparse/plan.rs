@@ -1,13 +1,13 @@
 //! Plans how the rows of an array are found: which cells are rows as they are stored, and which have to be merged or
 //! gone through one by one. Nothing but metadata is read for it.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::box_join::{Boxes, for_each_pair, intersect};
 use super::overlap::{KeyRanges, TileGroup, TilesOfFragment, groups};
 use super::query::{MOST_PAIRS, Query};
-use super::rows::MOST_MERGED;
 use super::selection::Share;
 use super::stream::FragmentSource;
 use super::task::{MergeKind, MergeTask};
@@ -58,15 +58,14 @@ pub struct Planner<'a> {
     pub sources: &'a [FragmentSource<'a>],
 }
 
-/// The tiles of some fragments: for each its number and where the tiles lie in the order.
-type SpansOfFragments = Vec<(usize, Arc<KeyRanges>)>;
+/// By fragment, where its tiles lie in the order.
+type SpansOfFragments = HashMap<usize, Arc<KeyRanges>>;
 
 impl Planner<'_> {
     /// What to do, in the order of the rows.
     ///
     /// # Errors
-    /// Any damage in the metadata that tell where cells lie; [`Error::Unsupported`] for more fragments than can be
-    /// merged.
+    /// Any damage in the metadata that tell where cells lie.
     pub fn plan(&self) -> Result<Vec<Step>> {
         let mut steps = Vec::new();
         let with_cells = (0..self.sources.len()).filter(|&fragment| self.sources[fragment].cells.count() > 0);
@@ -91,14 +90,10 @@ impl Planner<'_> {
     }
 
     /// To merge all cells there are at once, each fragment's as they come: what libtiledb does whatever the order.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for more fragments than can be merged.
-    pub fn everything_at_once(&self) -> Result<MergeTask> {
+    pub fn everything_at_once(&self) -> MergeTask {
         let parts = self.sources.iter().filter(|source| source.cells.count() > 0);
-        let parts: Vec<_> = parts.map(|source| (source.fragment, 0..source.cells.count())).collect();
-        check_parts(parts.len())?;
-        Ok(MergeTask { parts, kind: MergeKind::AsTheyCome })
+        let parts = parts.map(|source| (source.fragment, 0..source.cells.count())).collect();
+        MergeTask { parts, kind: MergeKind::AsTheyCome }
     }
 
     fn span_of_fragment(&self, fragment: usize) -> Result<KeyRanges> {
@@ -210,7 +205,7 @@ impl Planner<'_> {
         let source = &self.sources[fragment];
         let cells = source.cells;
         if source.has_versions {
-            let key_ranges = vec![(fragment, Arc::new(self.spans_of_tiles(fragment)?))];
+            let key_ranges = HashMap::from([(fragment, Arc::new(self.spans_of_tiles(fragment)?))]);
             return self.add_merge(&[(fragment, places)], &key_ranges, steps);
         }
         if source.filter.keeps_all() && source.selection.is_none() {
@@ -252,12 +247,9 @@ impl Planner<'_> {
     }
 
     fn add_merge(&self, tiles: &[TilesOfFragment], key_ranges: &SpansOfFragments, steps: &mut Vec<Step>) -> Result<()> {
-        check_parts(tiles.len())?;
         let mut parts = Vec::with_capacity(tiles.len());
         for (fragment, places) in tiles {
-            // Both are in the order of the fragments in most cases, and else there are few.
-            let own = key_ranges.iter().find(|(number, _)| number == fragment);
-            let (_, own) = own.ok_or_else(|| Error::internal("a fragment without key ranges"))?;
+            let own = key_ranges.get(fragment).ok_or_else(|| Error::internal("a fragment without key ranges"))?;
             let cells = self.sources[*fragment].cells;
             let positions = cells.positions_of(places.start).start..cells.positions_of(places.end).start;
             parts.push(MergePart { fragment: *fragment, positions, key_ranges: own.clone() });
@@ -353,11 +345,4 @@ fn add_slab(steps: &mut Vec<Step>, fragment: usize, positions: Range<u64>) {
         }
         _ => steps.push(Step::CellSlab { fragment, positions }),
     }
-}
-
-fn check_parts(count: usize) -> Result<()> {
-    if count > MOST_MERGED {
-        return Err(Error::unsupported(format!("{count} overlapping fragments")));
-    }
-    Ok(())
 }

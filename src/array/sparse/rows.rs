@@ -16,9 +16,6 @@ use crate::threads::cancellation;
 const LEAST_CODES: usize = 16384;
 const CODES_PER_FRAGMENT: usize = 16;
 
-/// Fragments that one stretch of blocks can choose from.
-pub const MOST_MERGED: usize = u32::MAX as usize;
-
 /// Parts that one block can choose from: a code has so many values for them.
 const MOST_PARTS: usize = 1 << 15;
 
