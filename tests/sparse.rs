@@ -14,7 +14,7 @@ use support::columns::{Column, canonical_sparse, compare_rows, compare_values, d
 use support::corpora::corpus;
 use support::disputed::Disputed;
 use support::manifest::{Expected, Object, Read, load};
-use tilefs::array::sparse::{CoordinateRange, FixedColumn, SparseView, VarColumn};
+use tilefs::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
 use tilefs::array::verify::{Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs::error::{Error, Result};
@@ -81,6 +81,42 @@ fn values_that_bitsort_lost_are_refused() {
     assert!(!errors.is_empty() && errors.iter().all(|error| refused(error, "several chunks")), "{errors:?}");
     let view = SparseView::new(bitsort("lost_chunks")).and_then(|view| columns_of(&Arc::new(view)));
     assert!(view.is_err_and(|error| refused(&error, "several chunks")));
+}
+
+/// Fragments of `bands_row` have rows of their own, whose cells come by turns in the order of the array.
+#[test]
+fn rows_are_counted_without_their_coordinates() {
+    let fixture = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse").join(name);
+    let open = |path: &Path| {
+        let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, None));
+        let folder = Arc::new(ArrayFolder::open(context, &path.into()).unwrap());
+        SparseView::new(Arc::new(Array::open(folder, TimeWindow::ALL).unwrap())).unwrap()
+    };
+    threads::start_team(threads::usual());
+    for (name, told, counted) in [
+        ("bands_row", RowCount::Exactly(90), Some(90)),
+        ("bands_col", RowCount::Exactly(90), Some(90)),
+        // Some boxes meet: the cells have to be read.
+        ("bands_some_meet", RowCount::AtMost(120), None),
+        ("overlap", RowCount::AtMost(90), None),
+        ("dups", RowCount::Exactly(50), Some(50)),
+    ] {
+        let copy = tempfile::tempdir().unwrap();
+        let copied = std::process::Command::new("cp").arg("-r").arg(fixture(name)).arg(copy.path()).status();
+        assert!(copied.is_ok_and(|status| status.success()));
+        let path = copy.path().join(name);
+        let whole = open(&path);
+        assert_eq!(whole.known_row_count().unwrap(), told, "{name}");
+        let rows = whole.row_count().unwrap();
+        assert_eq!(whole.known_row_count().unwrap(), RowCount::Exactly(rows), "{name}");
+        for fragment in fs::read_dir(path.join("__fragments")).unwrap() {
+            for file in ["d0.tdb", "d1.tdb"] {
+                fs::write(fragment.as_ref().unwrap().path().join(file), b"").unwrap();
+            }
+        }
+        assert_eq!(open(&path).row_count().ok(), counted, "{name}");
+        assert!(open(&path).known_row_count().unwrap() == told, "{name}");
+    }
 }
 
 fn bitsort(name: &str) -> Arc<Array> {

@@ -86,17 +86,19 @@ def check(folder, name):
     assert sum(map(int, counted.split())) == rows
     assert shell(f"head -1 {folder}/text/parts/{before[1]:015}.csv").rstrip() == ",".join([*dims, *(c for c in ("v", "s") if c in cells)])
     glob_of_parquet = f"{folder}/parquet/parts/*.parquet"
-    assert duckdb.sql(f"SELECT count(*), sum(v) FROM read_parquet('{glob_of_parquet}')").fetchone() == (rows, total)
+    assert duckdb.sql(f"SELECT count(*), sum(v) FROM read_parquet('{glob_of_parquet}')").fetchall() == [(rows, total)]
     assert polars.scan_parquet(glob_of_parquet).select(polars.len(), polars.sum("v")).collect().row(0) == (rows, total)
     value = int(cells["v"][rows * 2 // 3])
-    assert duckdb.sql(f"SELECT count(*) FROM read_parquet('{glob_of_parquet}') WHERE v = {value}").fetchone()[0] == int((cells["v"] == value).sum())
-    arrow = [polars.read_ipc(part, memory_map=False)["v"] for part in sorted(glob.glob(f"{folder}/arrow/parts/*.arrow"))]
+    assert duckdb.sql(f"SELECT count(*) FROM read_parquet('{glob_of_parquet}') WHERE v = {value}").fetchall()[0][0] == int((cells["v"] == value).sum())
+    arrow = [polars.read_ipc(part)["v"] for part in sorted(glob.glob(f"{folder}/arrow/parts/*.arrow"))]
     assert (np.concatenate(arrow) == polars.read_parquet(glob_of_parquet)["v"].to_numpy()).all()
     for wrong in ("000000000000001.tsv", "0.tsv", f"{before[1]:015}.txt", "x.tsv", f"{before[1]:016}.tsv"):
         assert not os.path.exists(f"{folder}/text/parts/{wrong}"), wrong
+    # `python3` of the commands is the one that has the packages.
+    path = {**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
     readme = open(f"{folder}/README.txt").read()
     for command in [line.strip() for line in readme.split("\n") if "/parts" in line]:
-        text = subprocess.run(command, shell=True, check=True, capture_output=True, text=True, cwd=folder).stdout
+        text = subprocess.run(command, shell=True, check=True, capture_output=True, text=True, cwd=folder, env=path).stdout
         assert text, command
         if "wc" in command or "NR}" in command or "duckdb" in command:
             assert str(rows) in text, (command, text)
