@@ -342,7 +342,7 @@ impl Server {
     }
 
     /// Gives the handle, and whether the kernel may keep what is read from it.
-    fn open_file(&self, number: INodeNo, flags: OpenFlags) -> std::result::Result<(u64, bool), Failure> {
+    fn open_file(&self, number: INodeNo, flags: OpenFlags) -> std::result::Result<(u64, FopenFlags), Failure> {
         if flags.acc_mode() != OpenAccMode::O_RDONLY || flags.0 & libc::O_TRUNC != 0 {
             return Err(Failure::Errno(Errno::EROFS));
         }
@@ -358,9 +358,14 @@ impl Server {
             // attributes, and opens it then.
             return Err(Failure::Errno(Errno::ESTALE));
         }
-        let may_keep = !self.direct_io && !file.is_live();
+        // Without either flag the kernel drops the pages that it has of an earlier opening, and keeps those that come.
+        let caching = match () {
+            () if self.direct_io || file.is_live() => FopenFlags::FOPEN_DIRECT_IO,
+            () if file.may_change() => FopenFlags::empty(),
+            () => FopenFlags::FOPEN_KEEP_CACHE,
+        };
         let handle = OpenFile { _node: node.clone(), reader: self.read_ahead.open(content) };
-        Ok((self.files.open(Arc::new(handle)), may_keep))
+        Ok((self.files.open(Arc::new(handle)), caching))
     }
 
     /// What there is of a range of an open file.
@@ -486,10 +491,7 @@ impl Filesystem for TreeFilesystem {
         self.answer(request, reply, move |server, reply| {
             let doing = || format!("open of {}", server.path_of(number));
             match server.attempt(doing, || server.open_file(number, flags)) {
-                Ok((handle, may_keep)) => {
-                    let caching = if may_keep { FopenFlags::FOPEN_KEEP_CACHE } else { FopenFlags::FOPEN_DIRECT_IO };
-                    reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH);
-                }
+                Ok((handle, caching)) => reply.opened(FileHandle(handle), caching | FopenFlags::FOPEN_NOFLUSH),
                 Err(errno) => reply.error(errno),
             }
         });

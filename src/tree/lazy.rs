@@ -31,6 +31,8 @@ pub struct LazyFile {
     /// Held while the content is made: others who want it wait, where they would make it once more.
     making: Turn,
     content: OnceLock<Arc<dyn Content>>,
+    /// Whether a content that was made may be another one the next time.
+    is_passing: bool,
     make_forward: Option<MakeForward>,
     /// Where the length is known without the content.
     length: Option<u64>,
@@ -40,7 +42,7 @@ pub struct LazyFile {
 
 impl LazyFile {
     pub fn new(modified: SystemTime, make: impl Fn() -> Result<Arc<dyn Content>> + Send + Sync + 'static) -> Self {
-        Self::of(modified, Box::new(move || Ok(Generated { content: make()?, lasts: true })))
+        Self::of(modified, Box::new(move || Ok(Generated { content: make()?, lasts: true })), false)
     }
 
     /// The same file, which can be read from its front before its content is made.
@@ -49,11 +51,12 @@ impl LazyFile {
         self
     }
 
-    fn of(modified: SystemTime, make: Make) -> Self {
+    fn of(modified: SystemTime, make: Make, is_passing: bool) -> Self {
         LazyFile {
             make,
             making: Turn::new(),
             content: OnceLock::new(),
+            is_passing,
             make_forward: None,
             length: None,
             modified,
@@ -82,7 +85,7 @@ impl LazyFile {
             let (text, lasts) = make()?;
             Ok(Generated { content: Arc::new(text.into_bytes()), lasts })
         };
-        Self::of(modified, Box::new(make))
+        Self::of(modified, Box::new(make), true)
     }
 
     /// The length, where it is known before the content is made.
@@ -117,6 +120,10 @@ impl File for LazyFile {
         // Parts that it was too late for may be left out of it.
         cancellation::check()?;
         Ok(if made.lasts { self.content.get_or_init(|| made.content).clone() } else { made.content })
+    }
+
+    fn may_change(&self) -> bool {
+        self.is_passing
     }
 
     fn forward(&self) -> Result<Option<Box<dyn Forward>>> {

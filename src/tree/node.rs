@@ -148,6 +148,11 @@ pub trait File: Send + Sync {
         false
     }
 
+    /// Whether the bytes may be others the next time it is opened, and of another length.
+    fn may_change(&self) -> bool {
+        false
+    }
+
     /// The same bytes from the first on, where opening takes a pass over all of them; `None` where it does not.
     fn forward(&self) -> Result<Option<Box<dyn Forward>>> {
         Ok(None)
