@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::bitsort::SortedFile;
 use super::context::IndexKey;
+use super::dense::writers::{WRONG_TILES, are_tiles_in_doubt};
 use super::folder::{ArrayFolder, Outline};
 use super::generic::{
     Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
@@ -221,7 +222,7 @@ impl ArrayFolder {
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let number = self.file_number(fragment, slot, FieldFile::Var);
         self.context.indexes.get_or_load(IndexKey::VarSizes(number), || {
-            let tiles = outline.facts.tile_count(&outline.schema)?;
+            let tiles = self.tile_count(fragment, &outline)?;
             let sizes = match &*self.records(fragment)? {
                 Records::Early(early) => {
                     early.field(field).map(|field| field.var_sizes.clone()).unwrap_or_default().into()
@@ -321,6 +322,7 @@ impl ArrayFolder {
     /// # Errors
     /// Any damage in that section.
     pub fn extremes(&self, fragment: usize) -> Result<Option<Vec<sections::Extremes>>> {
+        self.tile_count(fragment, &*self.outline(fragment)?)?;
         let Records::Footer(FragmentFooter { facts, statistics_offset: Some(offset), .. }) =
             &*self.records(fragment)?
         else {
@@ -341,7 +343,7 @@ impl ArrayFolder {
         let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
         let key = IndexKey::TileExtremes(self.file_number(fragment, slot, FieldFile::Data));
         self.context.indexes.get_or_load(key, || {
-            let tiles = outline.facts.tile_count(&outline.schema)?;
+            let tiles = self.tile_count(fragment, &outline)?;
             let records = self.records(fragment)?;
             let Records::Footer(footer) = &*records else { return Ok((None, size_of::<TileBounds>())) };
             let record = record_of(footer, field)?;
@@ -361,6 +363,25 @@ impl ArrayFolder {
                 bounds.as_ref().map_or(size_of::<TileBounds>(), |(least, most)| least.memory() + most.memory());
             Ok((bounds, weight))
         })
+    }
+
+    /// How many tiles every field of a fragment has.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a dense fragment whose writer may have put cells into wrong tiles, [`Error::Damaged`] when
+    /// the count does not fit 64 bits.
+    pub(super) fn tile_count(&self, fragment: usize, outline: &Outline) -> Result<u64> {
+        let facts = &outline.facts;
+        if let (true, Some(ranges)) = (facts.dense, &facts.non_empty_domain)
+            && WRONG_TILES.contains(&facts.version)
+            && are_tiles_in_doubt(&outline.schema.dimensions, ranges)
+            && WRONG_TILES.contains(&self.writer_version(fragment)?)
+        {
+            let what = "a dense write from coordinate 0 on by libtiledb 2.3 to 2.9, which may have left cells out where the \
+                        domain of an INT8 or INT16 dimension begins below 0";
+            return Err(Error::unsupported(what).in_file(FRAGMENT_METADATA));
+        }
+        facts.tile_count(&outline.schema)
     }
 
     /// The number of one file of a fragment in keys; that of its metadata is the first.
@@ -384,7 +405,7 @@ impl ArrayFolder {
     /// The recorded size of a file and the offsets of its tiles, as many as the fragment has tiles.
     fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<FileRecord> {
         let outline = self.outline(fragment)?;
-        let tiles = outline.facts.tile_count(&outline.schema)?;
+        let tiles = self.tile_count(fragment, &outline)?;
         let records = self.records(fragment)?;
         let (size, offsets, section): (u64, TileNumbers, u64) = match &*records {
             Records::Early(early) => {

@@ -209,7 +209,7 @@ impl Verifier<'_> {
         let place = |error: Error| error.in_fragment(array.fragment_name(index)).in_array(array.path());
         let read = || -> Result<Fragment<'a>> {
             let outline = array.folder().outline(number)?;
-            let tiles = outline.facts.tile_count(&outline.schema)?;
+            let tiles = array.folder().tile_count(number, &outline)?;
             if !outline.facts.dense {
                 array.folder().mbrs(number)?;
             }

@@ -11,6 +11,7 @@ pub mod selection;
 mod summary;
 pub mod var;
 pub mod view;
+pub mod writers;
 mod written;
 
 pub use axis::AxisCoordinates;

@@ -1,0 +1,35 @@
+//! Dense arrays in whose tiles releases 2.3 to 2.9 put cells by a rule that fails across zero: what they wrote right is read,
+//! and the rest is an error.
+
+mod support;
+
+use std::path::Path;
+
+use support::shown::file;
+use tilefs::error::Result;
+use tilefs::tree::{self, OpenOptions};
+
+/// The fill value of INT32.
+const FILL: i32 = i32::MIN;
+
+fn read(array: &str) -> Result<Vec<i32>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiles/2.3").join(array);
+    let root = tree::open(&path, &OpenOptions { threads: 1, ..OpenOptions::default() })?;
+    let bytes = file(&*root, "v", ".i32")?;
+    Ok(bytes.chunks_exact(4).map(|four| i32::from_le_bytes(four.try_into().expect("four bytes"))).collect())
+}
+
+/// Every written cell holds its coordinate.
+fn written(domain: std::ops::RangeInclusive<i32>, cells: std::ops::RangeInclusive<i32>) -> Vec<i32> {
+    domain.map(|x| if cells.contains(&x) { x } else { FILL }).collect()
+}
+
+#[test]
+fn cells_that_old_releases_put_into_wrong_tiles_are_refused() {
+    let elsewhere = read("elsewhere").map_err(|error| error.to_string());
+    assert!(elsewhere.as_ref().is_err_and(|error| error.contains("left cells out")), "{elsewhere:?}");
+    let more = read("more_tiles").map_err(|error| error.to_string());
+    assert!(more.as_ref().is_err_and(|error| error.contains("entries for 1 tiles")), "{more:?}");
+    assert_eq!(read("whole").unwrap(), written(-64..=63, 0..=0));
+    assert_eq!(read("unaffected").unwrap(), written(-38..=88, 7..=87));
+}
