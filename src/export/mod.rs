@@ -13,6 +13,7 @@ pub mod envi;
 pub mod extension;
 pub mod georeference;
 pub mod masked;
+pub mod microseconds;
 mod names;
 pub mod netcdf;
 pub mod npy;

@@ -16,6 +16,7 @@ use super::texts::Format;
 use super::xattrs;
 use crate::error::Result;
 use crate::export::arrow::arrow;
+use crate::export::microseconds::{in_microseconds, is_in_nanoseconds};
 use crate::export::parquet::{self, parquet};
 use crate::export::text::matrix_market;
 use crate::export::text::{self, Style, Table};
@@ -87,7 +88,7 @@ fn arrow_file(fields: &FieldFolder) -> LazyFile {
     LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }
 
-/// Adds the table as a Parquet file.
+/// Adds the table as a Parquet file, and where dates are in nanoseconds one in microseconds, which Spark reads.
 pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if !fields.has_one_axis() {
         return;
@@ -103,18 +104,26 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
             builder.leave_out("cells.parquet", format!("its column {name} is missing: {reason}"));
         }
     }
-    builder.add_with("cells.parquet", Format::Parquet, None, parquet_file(fields), fields.listing_of_all());
-    let make: Box<MakeFile> = Box::new(parquet_file);
+    let file = parquet_file(fields, |column| column);
+    builder.add_with("cells.parquet", Format::Parquet, None, file, fields.listing_of_all());
+    if fields.dimensions().chain(fields.attributes()).any(|id| is_in_nanoseconds(&fields.describe(id))) {
+        // Unlisted: who reads all files of the folder as one table wants each row once.
+        let file = parquet_file(fields, in_microseconds);
+        builder.add_unlisted("cells.us.parquet", Format::ParquetMicroseconds, None, file);
+    }
+    let make: Box<MakeFile> = Box::new(|fields: &FieldFolder| parquet_file(fields, |column| column));
     builder.add_parts(PARTS, PartsFolder::new(fields.clone(), vec![("parquet", make)]));
 }
 
-fn parquet_file(fields: &FieldFolder) -> LazyFile {
+/// The table as a Parquet file of what `change` makes of each column.
+fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile {
     let (this, described) = (fields.clone(), fields.clone());
     let make = move || {
         let mut columns = columns(&this)?;
         for (column, id) in columns.iter_mut().zip(this.dimensions().chain(this.attributes())) {
             column.summaries = this.subarray.summaries(id)?;
         }
+        let columns: Vec<Column> = columns.into_iter().map(change).collect();
         let tiles = this.subarray.tile_rows()?;
         Ok(parquet(&columns, tiles.as_deref()).map_err(unrepresentable)?.content)
     };

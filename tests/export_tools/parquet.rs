@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
+use tilefs::export::microseconds::in_microseconds;
 use tilefs::export::parquet::parquet;
 use tilefs::export::{Column, Content, Field, Labels};
 use tilefs::format::datatype::Datatype;
@@ -42,6 +43,18 @@ fn labels(datatype: Datatype, values: Vec<Vec<u8>>) -> Labels {
     Labels { name: "kinds".into(), datatype, ordered: true, values }
 }
 
+/// Lists whose lengths are the row divided by 4's rest, of the numbers from the row on.
+fn lists<const N: usize>(name: &str, datatype: Datatype, of: impl Fn(u64) -> [u8; N]) -> Column {
+    let ends = (0..ROWS).scan(0, |end, row| {
+        *end += row % 4 * N as u64;
+        Some(*end)
+    });
+    let offsets = bytes(std::iter::once(0).chain(ends).map(u64::to_le_bytes));
+    let values = bytes((0..ROWS).flat_map(|row| (row..row + row % 4).map(&of).collect::<Vec<_>>()));
+    let field = Field::new(name, datatype).with_values_per_cell(None);
+    Column::variable(field, vec![ROWS], values, offsets)
+}
+
 /// Columns of every kind, the value of each row told by its number; null in rows whose number divided by 7 leaves 3.
 fn sample(folder: &TempDir) {
     let counts = || bytes((0..ROWS as i64).map(|row| (row - 5).to_le_bytes()));
@@ -72,6 +85,14 @@ fn sample(folder: &TempDir) {
             vec![ROWS],
             bytes((0..2 * ROWS).map(|i| (i as f32).to_le_bytes())),
         ),
+        Column::fixed(
+            Field::new("triple", Datatype::Int16).with_values_per_cell(Some(3)),
+            vec![ROWS],
+            bytes((0..3 * ROWS).map(|i| (i as i16).to_le_bytes())),
+        )
+        .with_validity(valid()),
+        lists("list", Datatype::Float64, |number| (number as f64).to_le_bytes()),
+        lists("maybe_list", Datatype::Int8, |number| [number as u8]).with_validity(valid()),
         labelled(
             "kind",
             (0..ROWS).map(|row| if row % 3 == 2 { 255 } else { (row % 3) as u8 }).collect(),
@@ -111,6 +132,17 @@ fn sample(folder: &TempDir) {
         columns.push(fixed(datatype.name(), datatype, values));
     }
     write(folder.path(), "cells.parquet", &parquet(&columns, None).unwrap().content);
+    for (name, value) in [("whole", 1000), ("finer", 1)] {
+        let dates = bytes((0..ROWS as i64).map(|row| if row == 9 { i64::MIN } else { (row - 5) * value }.to_le_bytes()));
+        let columns = [fixed("count", Datatype::Int64, counts()), fixed("time", Datatype::DateTimeNs, dates)];
+        write(folder.path(), &format!("{name}.parquet"), &parquet(&columns, None).unwrap().content);
+        let columns = columns.map(in_microseconds);
+        let content = parquet(&columns, None).unwrap().content;
+        match value {
+            1 => assert!(content.read_at(0, &mut vec![0; content.len() as usize]).is_err()),
+            _ => write(folder.path(), &format!("{name}.us.parquet"), &content),
+        }
+    }
     let none = Column::fixed(Field::new("a", Datatype::Int8), vec![0], Arc::new(vec![]));
     write(folder.path(), "none.parquet", &parquet(&[none], None).unwrap().content);
 }
@@ -130,6 +162,9 @@ plain = {
     'flag': every(lambda i: i % 3 == 0), 'maybe': null(lambda i: i % 3 == 0),
     'name': every(lambda i: 'ä' * (i % 5)), 'word': null(str), 'blob': every(lambda i: b'b' * (i % 3)),
     'code': null(lambda i: bytes([97 + i % 26]) + b'bc'), 'pair': every(lambda i: [2. * i, 2. * i + 1]),
+    'triple': null(lambda i: [wrap(3 * i + k, 16) for k in range(3)]),
+    'list': every(lambda i: [float(i + k) for k in range(i % 4)]),
+    'maybe_list': null(lambda i: [wrap(i + k, 8) for k in range(i % 4)]),
     'kind': null(lambda i: ['T cell', 'größer', None][i % 3]), 'level': every(lambda i: -(i % 300)),
     'nothing': every(lambda i: None), 'DATETIME_PS': every(lambda i: None if i == 9 else i - 5),
     'TIME_AS': every(lambda i: i - 5),
@@ -176,6 +211,8 @@ frame = pandas.read_parquet('cells.parquet', columns=['nullable', 'kind', 'name'
 assert list(frame['kind'].cat.categories) == ['T cell', 'größer'] and frame['kind'].cat.ordered
 assert frame['nullable'].isna().sum() == sum(value is None for value in plain['nullable'])
 assert pyarrow.parquet.read_table('none.parquet').num_rows == 0
+fine, coarse = (pyarrow.parquet.read_table(f'whole{unit}.parquet')['time'] for unit in ('', '.us'))
+assert str(coarse.type) == 'timestamp[us]' and coarse.cast(fine.type).equals(fine) and coarse.null_count == 1
 "#;
     python(folder.path(), "pyarrow, pyarrow.parquet, pandas", &format!("{EXPECTED}{script}"));
 }
@@ -251,6 +288,17 @@ for vectorized in 'true', 'false':
         wanted = [None if np.isnat(value) else number for value, number in zip(values, numbers)]
         assert [row[column] for row in got] == wanted, (vectorized, name)
 assert spark.read.parquet('none.parquet').count() == 0
+# As Spark is by default it refuses nanoseconds, and reads the file in microseconds.
+spark.conf.unset('spark.sql.legacy.parquet.nanosAsLong')
+try:
+    spark.read.parquet('whole.parquet')
+    raise SystemExit('Spark reads nanoseconds: the file in microseconds is no longer needed')
+except Exception as error:
+    assert 'NANOS' in str(error), error
+micros = "timestampdiff(MICROSECOND, timestamp_ntz'1970-01-01 00:00:00', time)"
+got = spark.read.parquet('whole.us.parquet').selectExpr('count', micros).where('count < 500').collect()
+assert [tuple(row) for row in got] == [(i - 5, None if i == 9 else i - 5) for i in range(505)]
+assert spark.read.parquet('whole.us.parquet').where('time is null').count() == 1
 spark.stop()
 "#;
     python(folder.path(), "pyspark", &format!("{EXPECTED}{script}"));

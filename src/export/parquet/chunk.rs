@@ -4,14 +4,18 @@
 //! the values is as long as if there were none by padding behind the levels that say which they are. Readers take as many
 //! levels as there are rows, and begin with the values where the levels' stored length ends. So the place of everything
 //! is known without reading a cell.
+//!
+//! Lists that can be null, or have a length each, have as many levels as they have values, and one for each list without
+//! any. Their chunk has room for as many as there can be, and the lists are counted to know where in it the page begins.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::lists::{CountedLists, Lengths, Lists, most_levels_length};
 use super::metadata::{Chunk, Encoding, data_page, dictionary_page};
 use super::thrift::varint;
 use super::types::{Layout, ParquetColumn};
-use super::values::{Compacted, LengthsAndBytes, Present};
+use super::values::{self, Compacted, LengthsAndBytes, Present};
 use crate::error::{Error, Locate, Result};
 use crate::export::bits::Bits;
 use crate::export::compose::{Concat, Repeat, Slice};
@@ -53,9 +57,13 @@ impl ParquetColumn {
     }
 
     /// Bytes of the page with the values, without its header, of so many rows of which those of variable length take so
-    /// many bytes; `None` where that is more than a page may have.
-    fn page_length(&self, rows: u64, bytes: u64) -> Option<u64> {
-        let levels = if self.present.is_some() { LENGTH.checked_add(packed_length(rows, 1)?)? } else { 0 };
+    /// many bytes; `None` where that is more than a page may have. Of varying lists it needs what was counted.
+    fn page_length(&self, rows: u64, bytes: u64, lists: Option<&CountedLists>) -> Option<u64> {
+        let levels = match (self.layout, &self.present) {
+            (Layout::VaryingList { .. }, _) => lists?.length(),
+            (_, Some(_)) => LENGTH.checked_add(packed_length(rows, 1)?)?,
+            (_, None) => 0,
+        };
         let values = match self.layout {
             Layout::Values(size) => rows.checked_mul(size)?,
             Layout::Bits => rows.div_ceil(8),
@@ -65,8 +73,21 @@ impl ParquetColumn {
                 let elements = rows.checked_mul(values)?;
                 list_levels_length(elements).checked_add(elements.checked_mul(size)?)?
             }
+            Layout::VaryingList { size } => lists?.values.checked_mul(size)?,
         };
         levels.checked_add(values).filter(|&length| length <= MOST_BYTES)
+    }
+
+    /// Counts the lists of a chunk; `None` of other columns, and of lists that are all alike.
+    fn lists(&self, rows: &Range<u64>) -> Result<Option<CountedLists>> {
+        let Layout::VaryingList { .. } = self.layout else { return Ok(None) };
+        let value_size = self.datatype.size() as u64;
+        let lengths = match &self.offsets {
+            Some(offsets) => Lengths::Offsets(offsets.clone()),
+            None => Lengths::Same(self.size / value_size),
+        };
+        let lists = Lists { rows: rows.clone(), value_size, lengths, present: self.present.clone() };
+        lists.count().in_field(&self.field.name).map(Some)
     }
 
     /// The page with the labels, if there is one, with its header.
@@ -81,35 +102,55 @@ impl ParquetColumn {
     pub fn room(&self, rows: u64) -> Option<u64> {
         let dictionary: u64 = self.dictionary_page().iter().flatten().map(|part| part.len()).sum();
         let header = data_page(i32::MAX, i32::MAX, self.encoding()).len() as u64;
-        Some(dictionary + header + self.page_length(rows, 0)?)
+        let page = match self.layout {
+            Layout::VaryingList { .. } => {
+                let bytes = if self.offsets.is_some() { 0 } else { rows.checked_mul(self.size)? };
+                most_levels_length(rows)?.checked_add(self.room_of_bytes(bytes)?)
+            }
+            _ => self.page_length(rows, 0, None),
+        };
+        dictionary.checked_add(header)?.checked_add(page?)
     }
 
-    /// How many values a chunk of so many rows has.
-    fn value_count(&self, rows: u64) -> Option<u64> {
+    /// Bytes of the room for so many bytes of values that have a length each.
+    pub fn room_of_bytes(&self, bytes: u64) -> Option<u64> {
+        match self.layout {
+            // And less than a byte for the levels of a value.
+            Layout::VaryingList { size } => (bytes / self.datatype.size() as u64).checked_mul(size + 1),
+            _ => Some(bytes),
+        }
+    }
+
+    /// How many values a chunk of so many rows has, nulls and lists without any included.
+    fn value_count(&self, rows: u64, lists: Option<&CountedLists>) -> Option<u64> {
         match self.layout {
             Layout::List { values, .. } => rows.checked_mul(values),
+            Layout::VaryingList { .. } => lists.map(CountedLists::levels),
             _ => Some(rows),
         }
         .filter(|&values| values <= MOST_BYTES)
     }
 
-    fn data_header(&self, of: &ChunkRows) -> Result<(u64, Vec<u8>)> {
+    /// The lengths of the page and its values, and its header.
+    fn data_header(&self, of: &ChunkRows, lists: Option<&CountedLists>) -> Result<(u64, u64, Vec<u8>)> {
         let too_long = || Error::unsupported("a column of a row group over 2^31 bytes").in_field(&self.field.name);
-        let length = self.page_length(of.count(), of.bytes.end - of.bytes.start).ok_or_else(too_long)?;
-        let values = self.value_count(of.count()).ok_or_else(too_long)?;
-        Ok((length, data_page(length as i32, values as i32, self.encoding())))
+        let length = self.page_length(of.count(), of.bytes.end - of.bytes.start, lists).ok_or_else(too_long)?;
+        let values = self.value_count(of.count(), lists).ok_or_else(too_long)?;
+        Ok((length, values, data_page(length as i32, values as i32, self.encoding())))
     }
 
-    /// What the footer says of a chunk whose room ends at `end`. All but the statistics.
+    /// What the footer says of a chunk whose room ends at `end`. All but the statistics. Counts varying lists.
     ///
     /// # Errors
-    /// When it is too long for a page.
+    /// When it is too long for a page, or lists cannot be counted.
     pub fn chunk(&self, of: &ChunkRows, end: u64) -> Result<Chunk> {
-        let (length, header) = self.data_header(of)?;
-        let data = end - length - header.len() as u64;
+        let lists = self.lists(&of.rows)?;
+        let (length, values, header) = self.data_header(of, lists.as_ref())?;
+        let data = end.checked_sub(length + header.len() as u64);
+        let data = data.ok_or_else(|| Error::internal("a chunk larger than its room"))?;
         let dictionary = self.dictionary_page().map(|parts| parts.iter().map(|part| part.len()).sum::<u64>());
         Ok(Chunk {
-            values: self.value_count(of.count()).unwrap_or(0),
+            values,
             dictionary: dictionary.map(|length| data - length),
             data,
             bytes: end - data + dictionary.unwrap_or(0),
@@ -117,12 +158,13 @@ impl ParquetColumn {
         })
     }
 
-    /// The bytes of a chunk's room, which is so long; counts nulls, where there can be any.
+    /// The bytes of a chunk's room, which is so long; counts nulls, where there can be any, and varying lists.
     ///
     /// # Errors
     /// When it is too long for a page, or what says where values are cannot be read.
     pub fn content(&self, of: &ChunkRows, room: u64) -> Result<Concat> {
-        let (length, header) = self.data_header(of)?;
+        let lists = self.lists(&of.rows)?;
+        let (length, _, header) = self.data_header(of, lists.as_ref())?;
         let mut parts: Vec<Arc<dyn Content>> = Vec::new();
         let dictionary = self.dictionary_page().unwrap_or_default();
         let dictionary_length: u64 = dictionary.iter().map(|part| part.len()).sum();
@@ -136,7 +178,12 @@ impl ParquetColumn {
             .map(|present| -> Arc<dyn Content> { Arc::new(Slice::new(present.clone(), of.rows.start, of.count())) });
         let present = marks.map(Present::count).transpose().in_field(&self.field.name)?;
         let values = self.values(of, present.clone())?;
-        if let Some(present) = present {
+        if let Some(lists) = lists {
+            if lists.length() + values.len() != length {
+                return Err(Error::damaged("lists that do not agree with their values").in_field(&self.field.name));
+            }
+            parts.push(Arc::new(lists.content()));
+        } else if let Some(present) = present {
             let levels = packed_head(of.count());
             let bits: Arc<dyn Content> = Arc::new(Bits::new(present.marks().clone()));
             let packed = levels.len() as u64 + of.count().div_ceil(8);
@@ -151,20 +198,34 @@ impl ParquetColumn {
         Ok(Concat::new(parts))
     }
 
+    /// The values of a chunk that are there, as the column has them, and those of variable length as the page has them.
+    fn values_there(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
+        let rows = of.rows.clone();
+        let (values, bytes) = (self.values.clone(), of.bytes.clone());
+        Ok(match (&self.offsets, self.layout, present) {
+            (Some(_), Layout::VaryingList { .. }, None) => {
+                Arc::new(Slice::new(values, bytes.start, bytes.end - bytes.start))
+            }
+            (Some(offsets), layout, present) => {
+                let prefix = if layout == Layout::Bytes { values::LENGTH } else { 0 };
+                let made = LengthsAndBytes::new(values, offsets.clone(), rows, bytes, prefix, present);
+                Arc::new(made.in_field(&self.field.name)?)
+            }
+            (None, Layout::Bytes, _) => return Err(Error::internal("values of variable length without offsets")),
+            (None, _, present) => {
+                let part: Arc<dyn Content> =
+                    Arc::new(Slice::new(values, rows.start * self.size, of.count() * self.size));
+                match present {
+                    Some(present) => Arc::new(Compacted::new(part, self.size, present)),
+                    None => part,
+                }
+            }
+        })
+    }
+
     /// The values of a chunk that are there, as its page has them.
     fn values(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
-        if let Layout::Bytes = self.layout {
-            let offsets = self.offsets.clone();
-            let offsets = offsets.ok_or_else(|| Error::internal("values of variable length without offsets"))?;
-            let values = LengthsAndBytes::new(self.values.clone(), offsets, of.rows.clone(), of.bytes.clone(), present);
-            return Ok(Arc::new(values.in_field(&self.field.name)?));
-        }
-        let rows: Arc<dyn Content> =
-            Arc::new(Slice::new(self.values.clone(), of.rows.start * self.size, of.count() * self.size));
-        let there: Arc<dyn Content> = match present {
-            Some(present) => Arc::new(Compacted::new(rows, self.size, present)),
-            None => rows,
-        };
+        let there = self.values_there(of, present)?;
         let values = match self.conversion {
             Some(convert) => convert(there),
             None => there,
@@ -180,13 +241,13 @@ impl ParquetColumn {
             Layout::List { values: of_cell, .. } => {
                 Arc::new(Concat::new(vec![Arc::new(list_levels(of.count(), of_cell)), values]))
             }
-            Layout::Values(_) | Layout::Bytes => values,
+            Layout::Values(_) | Layout::Bytes | Layout::VaryingList { .. } => values,
         })
     }
 }
 
 /// Before numbers end to end: how many there are, in groups of eight.
-fn packed_head(values: u64) -> Vec<u8> {
+pub fn packed_head(values: u64) -> Vec<u8> {
     let mut head = Vec::new();
     varint(&mut head, values.div_ceil(8) << 1 | 1);
     head

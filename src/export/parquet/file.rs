@@ -7,7 +7,7 @@ use super::chunk::ChunkRows;
 use super::groups::RowGroups;
 use super::metadata::{Chunk, MAGIC, SchemaColumn, Statistics, footer, row_group};
 use super::statistics::{MOST_STATISTIC, statistics};
-use super::types::{Layout, ParquetColumn};
+use super::types::ParquetColumn;
 use crate::array::Once;
 use crate::error::{Error, Locate, Result};
 use crate::export::arrow;
@@ -61,8 +61,9 @@ impl File {
                 end = end.checked_add(room).ok_or_else(too_long)?;
             }
         }
-        for column in columns.iter().filter(|column| column.layout == Layout::Bytes) {
-            end = end.checked_add(column.values.len()).ok_or_else(too_long)?;
+        for column in columns.iter().filter(|column| column.offsets.is_some()) {
+            let room = column.room_of_bytes(column.values.len()).ok_or_else(too_long)?;
+            end = end.checked_add(room).ok_or_else(too_long)?;
         }
         let mut file = File {
             columns,
@@ -87,7 +88,7 @@ impl File {
             name: &column.field.name,
             leaf: &column.leaf,
             is_optional: column.present.is_some(),
-            is_list: matches!(column.layout, Layout::List { .. }),
+            is_list: column.layout.is_list(),
             encodings: column.encodings(),
         });
         columns.collect()
@@ -131,7 +132,7 @@ impl File {
             for (number, room) in self.rooms.iter().enumerate() {
                 let (group, column) = (number / self.columns.len(), number % self.columns.len());
                 let values = bytes[column].get(group..group + 2).map_or(0, |ends| ends[1] - ends[0]);
-                place += room + values;
+                place += room + self.columns[column].room_of_bytes(values).unwrap_or(0);
                 starts.push(place);
             }
             Ok(Places { starts, bytes })
@@ -140,14 +141,17 @@ impl File {
 
     /// Where the bytes of each group's rows begin in a column of variable length.
     fn byte_starts(&self, column: &ParquetColumn) -> Result<Vec<u64>> {
-        let Some(offsets) = column.offsets.as_ref().filter(|_| column.layout == Layout::Bytes) else {
+        let Some(offsets) = &column.offsets else {
             return Ok(Vec::new());
         };
         let mut starts = Vec::new();
         for row in self.groups.iter().map(|rows| rows.start).chain([self.groups.total()]) {
             starts.push(read_offset(offsets, row)?);
         }
-        let agrees = starts.first() == Some(&0) && starts.is_sorted() && starts.last() == Some(&column.values.len());
+        let agrees = starts.first() == Some(&0)
+            && starts.is_sorted()
+            && starts.last() == Some(&column.values.len())
+            && starts.iter().all(|start| start.is_multiple_of(column.size.max(1)));
         // Of no rows there are no groups.
         if agrees { Ok(starts) } else { Err(Error::damaged("offsets of values that do not begin at 0, or fall")) }
     }

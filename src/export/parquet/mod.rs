@@ -11,7 +11,7 @@
 //! | dates and times that are finer | `INT64`, the count |
 //! | text of variable length | `STRING`; `CHAR` and blobs `BYTE_ARRAY` |
 //! | text and blobs of fixed length | `FIXED_LEN_BYTE_ARRAY` |
-//! | so many numbers a cell | `LIST`; dates, times and booleans are the numbers that are stored |
+//! | several numbers a cell | `LIST`; dates, times and booleans are the numbers that are stored |
 //! | enumerations | the labels, as indices into a dictionary; a code without label is null, and the log says so |
 //!
 //! Labels that are not all text are binary. A cell of a text that is not UTF-8 cannot be read: its row is in the error.
@@ -22,6 +22,7 @@
 mod chunk;
 mod file;
 mod groups;
+mod lists;
 mod metadata;
 mod statistics;
 mod thrift;
@@ -44,7 +45,8 @@ pub fn check(field: &Field) -> FormatResult<()> {
 /// The Parquet file of columns with the same number of cells. Row groups begin where `tiles` do, if these are given.
 ///
 /// The size is known without reading a cell. The footer, and with it all places, needs one offset a row group of every
-/// column of variable length, and where a column has nulls a chunk of it needs the validity of its rows.
+/// column of variable length, and where a column has nulls a chunk of it needs the validity of its rows. The footer counts
+/// the lists of columns in which they have a length each or can be null: it reads all their offsets and validity.
 pub fn parquet(columns: &[Column], tiles: Option<&dyn TileRows>) -> FormatResult<Exported> {
     let rows = columns.first().map_or(0, Column::cells);
     let (stored, left_out) = held_columns(columns, "Parquet", ParquetColumn::new)?;

@@ -29,7 +29,7 @@ pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics
         Layout::Values(_) => (stored(column, least, Ordering::Least)?, stored(column, greatest, Ordering::Greatest)?),
         Layout::Bits => (vec![u8::from(*least.first()? != 0)], vec![u8::from(*greatest.first()? != 0)]),
         Layout::Bytes => (least, greatest),
-        Layout::Indices(_) | Layout::List { .. } => return None,
+        Layout::Indices(_) | Layout::List { .. } | Layout::VaryingList { .. } => return None,
     };
     (least.len() <= MOST_STATISTIC && greatest.len() <= MOST_STATISTIC).then_some(Statistics { least, greatest })
 }

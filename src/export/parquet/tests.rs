@@ -20,6 +20,19 @@ fn texts(name: &str, cells: &[Vec<u8>]) -> Column {
     Column::variable(field, vec![cells.len() as u64], Arc::new(cells.concat()), offsets)
 }
 
+/// Lists of none to four 16-bit numbers.
+fn lists(name: &str, rows: usize) -> Column {
+    let field = Field::new(name, Datatype::Int16).with_values_per_cell(None);
+    let lengths: Vec<usize> = (0..rows).map(|row| row * 3 % 5).collect();
+    let ends = lengths.iter().scan(0, |end, length| {
+        *end += 2 * *length as u64;
+        Some(*end)
+    });
+    let offsets = le(std::iter::once(0).chain(ends).map(u64::to_le_bytes));
+    let values = le((0..lengths.iter().sum::<usize>()).map(|i| (i as i16).to_le_bytes()));
+    Column::variable(field, vec![rows as u64], values, offsets)
+}
+
 /// Columns of each layout.
 fn sample(rows: usize) -> Vec<Column> {
     let shape = vec![rows as u64];
@@ -46,6 +59,13 @@ fn sample(rows: usize) -> Vec<Column> {
         ),
         texts("text", &words),
         texts("words", &words).with_validity(marks(4)),
+        lists("lists", rows),
+        lists("nullable lists", rows).with_validity(marks(3)),
+        fixed(
+            Field::new("pairs", Datatype::UInt8).with_values_per_cell(Some(2)),
+            Arc::new((0..2 * rows).map(|i| i as u8).collect::<Vec<u8>>()),
+        )
+        .with_validity(marks(6)),
     ]
 }
 
@@ -96,16 +116,13 @@ fn every_datatype_has_a_type_or_a_reason() {
                 None => Column { field: field.clone(), ..texts("a", &[vec![0; 8], vec![0; 16]]) },
             };
             assert_eq!(check(&field).is_ok(), ParquetColumn::new(&column).is_ok());
-            let is_list_of_any_length = values.is_none() && !(field.is_bytes() && datatype.size() == 1);
-            assert_eq!(check(&field).is_err(), is_list_of_any_length, "{} {values:?}", datatype.name());
-            if check(&field).is_ok() {
+            assert!(check(&field).is_ok(), "{} {values:?}", datatype.name());
+            for column in [column.clone(), column.with_validity(Arc::new(vec![0, 1]))] {
                 let whole = read_all(&parquet(&[column], None).unwrap().content);
                 assert!(whole.starts_with(b"PAR1") && whole.ends_with(b"PAR1"));
             }
         }
     }
-    let null_lists = Field::new("a", Datatype::Int8).with_values_per_cell(Some(2)).with_nullable(true);
-    assert!(check(&null_lists).is_err());
     assert!(check(&Field::new("a", Datatype::Int8).with_values_per_cell(Some(1 << 20))).is_err());
 }
 
@@ -125,6 +142,33 @@ fn the_length_depends_on_no_value() {
     let mut end = [0; 4];
     content.read_at(content.len() - 4, &mut end).unwrap();
     assert_eq!(&end, b"PAR1");
+}
+
+#[test]
+fn the_length_of_lists_depends_on_none_of_them() {
+    let length = |ends: [u64; 4], marks: [u8; 3]| {
+        let field = Field::new("a", Datatype::Int32).with_values_per_cell(None);
+        let offsets = le(ends.map(u64::to_le_bytes));
+        let column = Column::variable(field, vec![3], Arc::new(vec![1; 48]), offsets);
+        let content = parquet(&[column.with_validity(Arc::new(marks.to_vec()))], None).unwrap().content;
+        read_all(&content);
+        content.len()
+    };
+    let lengths = [length([0, 0, 0, 48], [1, 1, 1]), length([0, 4, 40, 48], [0, 0, 0]), length([0, 8, 8, 48], [1, 0, 1])];
+    assert_eq!(lengths[0], lengths[1]);
+    assert_eq!(lengths[0], lengths[2]);
+}
+
+#[test]
+fn offsets_within_a_value_are_errors() {
+    for offsets in [[0u64, 6, 8], [0, 8, 4], [2, 4, 8]] {
+        let field = Field::new("a", Datatype::Int32).with_values_per_cell(None);
+        let column = Column::variable(field, vec![2], Arc::new(vec![0; 8]), le(offsets.map(u64::to_le_bytes)));
+        for column in [column.clone(), column.with_validity(Arc::new(vec![1, 0]))] {
+            let content = parquet(&[column], None).unwrap().content;
+            assert!(content.read_at(0, &mut vec![0; content.len() as usize]).is_err(), "{offsets:?}");
+        }
+    }
 }
 
 #[test]

@@ -51,8 +51,16 @@ pub enum Layout {
     Bytes,
     /// An index of so many bytes a cell into the chunk's dictionary.
     Indices(u64),
-    /// A list of so many values of so many bytes a cell.
+    /// A list of so many values of so many bytes a cell, none of them null.
     List { values: u64, size: u64 },
+    /// A list of values of so many bytes a cell, which can be null or has its own length.
+    VaryingList { size: u64 },
+}
+
+impl Layout {
+    pub fn is_list(self) -> bool {
+        matches!(self, Layout::List { .. } | Layout::VaryingList { .. })
+    }
 }
 
 /// A leaf of the schema.
@@ -73,12 +81,12 @@ pub struct ParquetColumn {
     pub field: ArrowField,
     pub leaf: Leaf,
     pub layout: Layout,
-    /// The values of all rows as the column has them, of `size` bytes each, or all bytes of a [`Layout::Bytes`].
+    /// The values of all rows as the column has them, of `size` bytes each, or all bytes where there are offsets.
     pub values: Arc<dyn Content>,
     pub size: u64,
     /// To be done to those values that are there.
     pub conversion: Option<Conversion>,
-    /// Of [`Layout::Bytes`], as columns have them.
+    /// Of [`Layout::Bytes`] and lists of any length, as columns have them.
     pub offsets: Option<Arc<dyn Content>>,
     /// A byte a cell, 0 where there is no value.
     pub present: Option<Arc<dyn Content>>,
@@ -129,7 +137,7 @@ impl ParquetColumn {
             leaf: stored.leaf,
             layout: stored.layout,
             values,
-            size: field.cell_size().unwrap_or(1),
+            size: field.cell_size().unwrap_or(field.datatype.size() as u64),
             conversion: stored.conversion,
             offsets: column.offsets.clone(),
             present,
@@ -145,7 +153,8 @@ impl ParquetColumn {
             Layout::Values(size) | Layout::Indices(size) => Some(size),
             Layout::Bits => Some(1),
             Layout::List { values, size } => values.checked_mul(size),
-            Layout::Bytes => None,
+            Layout::VaryingList { .. } if self.offsets.is_none() => Some(self.size),
+            Layout::VaryingList { .. } | Layout::Bytes => None,
         }
     }
 }
@@ -174,24 +183,26 @@ impl Stored {
                 Ok(Stored::of_codes(datatype, labels))
             }
             (Some(1), _) => Ok(Stored::of_number(datatype)),
-            (Some(values), _) => {
-                if field.nullable {
-                    return Err(Unrepresentable::new(
-                        "where lists can be null, Parquet has them at places that depend on all nulls before",
-                    ));
-                }
+            (values, _) => {
                 let element = Stored::of_element(datatype);
                 let Layout::Values(size) = element.layout else {
                     return Err(Unrepresentable::new("Parquet has no such lists"));
                 };
-                let length = i32::try_from(values).ok().filter(|&values| values <= MOST_LISTED);
-                let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
-                let arrow = DataType::FixedSizeList(ArrowField::of_items("element", element.arrow), length);
-                Ok(Stored { layout: Layout::List { values: values.into(), size }, arrow, ..element })
+                let items = ArrowField::of_items("element", element.arrow);
+                let (layout, arrow) = match values {
+                    None => (Layout::VaryingList { size }, DataType::LargeList(items)),
+                    Some(values) => {
+                        let length = i32::try_from(values).ok().filter(|&values| values <= MOST_LISTED);
+                        let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
+                        let layout = match field.nullable {
+                            true => Layout::VaryingList { size },
+                            false => Layout::List { values: values.into(), size },
+                        };
+                        (layout, DataType::FixedSizeList(items, length))
+                    }
+                };
+                Ok(Stored { layout, arrow, ..element })
             }
-            (None, _) => Err(Unrepresentable::new(
-                "Parquet counts the empty lists, which takes a pass over all cells; arrow/cells.arrow has them",
-            )),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::export::var::read_offset;
 use crate::read::Output;
 
 /// Rows between two places that are remembered.
-const BLOCK_ROWS: u64 = 1024;
+pub const BLOCK_ROWS: u64 = 1024;
 
 /// So many blocks are read at once.
 const BLOCKS_AT_ONCE: usize = 32;
@@ -158,15 +158,17 @@ fn keep_present_of<const SIZE: usize>(values: &mut [u8], marks: &[u8]) -> usize 
 /// Values of variable length that are read, and written anew between their lengths, at once.
 const TEXT_BATCH: u64 = 256 << 10;
 
-/// Bytes of the length before each value.
-const LENGTH: u64 = 4;
+/// Bytes of the length before each value of a column of texts or bytes.
+pub const LENGTH: u64 = 4;
 
-/// The values of some rows, each behind its length, without nulls.
+/// The values of some rows, each behind its length or, in lists, without it. Nulls are left out.
 pub struct LengthsAndBytes {
     /// Of the whole column.
     values: Arc<dyn Content>,
     offsets: Arc<dyn Content>,
     rows: Range<u64>,
+    /// Bytes of the length before each value, [`LENGTH`] or 0.
+    prefix: u64,
     /// Where the bytes of these rows begin and end.
     bytes: Range<u64>,
     /// Which of these rows have a value, and where in this content the values of each block begin.
@@ -177,7 +179,7 @@ pub struct LengthsAndBytes {
 }
 
 impl LengthsAndBytes {
-    /// The values of `rows`, whose bytes lie at `bytes`.
+    /// The values of `rows`, whose bytes lie at `bytes`, each behind its length in `prefix` bytes: [`LENGTH`], or 0.
     ///
     /// # Errors
     /// When there are nulls and their lengths cannot be read.
@@ -186,14 +188,16 @@ impl LengthsAndBytes {
         offsets: Arc<dyn Content>,
         rows: Range<u64>,
         bytes: Range<u64>,
+        prefix: u64,
         present: Option<Present>,
     ) -> Result<Self> {
         let mut new = LengthsAndBytes {
             values,
             offsets,
-            length: (rows.end - rows.start) * LENGTH + (bytes.end - bytes.start),
+            length: (rows.end - rows.start) * prefix + (bytes.end - bytes.start),
             rows,
             bytes,
+            prefix,
             present: None,
             last: Mutex::default(),
         };
@@ -206,7 +210,7 @@ impl LengthsAndBytes {
                 marks.resize((rows.end - rows.start) as usize, 0);
                 present.marks.read_at(rows.start - new.rows.start, &mut marks)?;
                 let lengths = offsets.windows(2).zip(&marks).filter(|(_, mark)| **mark != 0);
-                start += lengths.map(|(ends, _)| ends[1] - ends[0] + LENGTH).sum::<u64>();
+                start += lengths.map(|(ends, _)| ends[1] - ends[0] + prefix).sum::<u64>();
                 starts.push(start);
             }
             new.length = start;
@@ -242,7 +246,7 @@ impl LengthsAndBytes {
         }
         let row = self.block(block).start;
         let offset = read_offset(&self.offsets, row)?.checked_sub(self.bytes.start);
-        let start = offset.map(|offset| offset.saturating_add(LENGTH * (row - self.rows.start)));
+        let start = offset.map(|offset| offset.saturating_add(self.prefix * (row - self.rows.start)));
         start.filter(|&start| start <= self.length).ok_or_else(|| Error::damaged("offsets of values that fall"))
     }
 
@@ -292,26 +296,26 @@ impl LengthsAndBytes {
                 number += 1;
                 continue;
             }
-            if place + LENGTH + length <= *at {
-                place += LENGTH + length;
+            if place + self.prefix + length <= *at {
+                place += self.prefix + length;
                 number += 1;
                 continue;
             }
             if length > TEXT_BATCH {
                 let prefix = (length as u32).to_le_bytes();
-                let skipped = (*at).saturating_sub(place).min(LENGTH);
-                let (mut now, later) = out.split_at(LENGTH - skipped);
+                let skipped = (*at).saturating_sub(place).min(self.prefix);
+                let (mut now, later) = out.split_at(self.prefix - skipped);
                 if let Some(now) = now.wanted() {
                     now.copy_from_slice(&prefix[skipped as usize..][..now.len()]);
                 }
                 *at += now.len();
-                let (now, later) = later.split_at(place + LENGTH + length - *at);
+                let (now, later) = later.split_at(place + self.prefix + length - *at);
                 let wanted = now.len();
                 if wanted > 0 {
-                    self.values.read(offsets[number] + (*at - place - LENGTH), now)?;
+                    self.values.read(offsets[number] + (*at - place - self.prefix), now)?;
                 }
                 *at += wanted;
-                (out, place, number) = (later, place + LENGTH + length, number + 1);
+                (out, place, number) = (later, place + self.prefix + length, number + 1);
                 continue;
             }
             // Whole values, those of which a part is wanted, and what of nulls lies between.
@@ -319,7 +323,7 @@ impl LengthsAndBytes {
             let (mut batch_end, mut batch_place) = (number, place);
             while batch_end < marks.len() && batch_place < wanted_end && offsets[batch_end + 1] - first <= TEXT_BATCH {
                 if marks[batch_end] != 0 {
-                    batch_place += LENGTH + offsets[batch_end + 1] - offsets[batch_end];
+                    batch_place += self.prefix + offsets[batch_end + 1] - offsets[batch_end];
                 }
                 batch_end += 1;
             }
@@ -339,11 +343,11 @@ impl LengthsAndBytes {
                     if marks[number] != 0 {
                         let value =
                             &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
-                        let Some(room) = out.get_mut(filled..filled + LENGTH as usize + value.len()) else { break };
-                        let (prefix, room) = room.split_at_mut(LENGTH as usize);
-                        prefix.copy_from_slice(&(value.len() as u32).to_le_bytes());
+                        let Some(room) = out.get_mut(filled..filled + self.prefix as usize + value.len()) else { break };
+                        let (prefix, room) = room.split_at_mut(self.prefix as usize);
+                        prefix.copy_from_slice(&(value.len() as u32).to_le_bytes()[..self.prefix as usize]);
                         room.copy_from_slice(value);
-                        filled += LENGTH as usize + value.len();
+                        filled += self.prefix as usize + value.len();
                     }
                     number += 1;
                 }
@@ -357,7 +361,7 @@ impl LengthsAndBytes {
                 }
                 let value = &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
                 let prefix = (value.len() as u32).to_le_bytes();
-                for part in [&prefix[..], value] {
+                for part in [&prefix[..self.prefix as usize], value] {
                     let skipped = (at.saturating_sub(place) as usize).min(part.len());
                     let part_end = place + part.len() as u64;
                     let (mut now, later) = out.split_at((part.len() - skipped) as u64);
@@ -446,19 +450,20 @@ mod tests {
 
     #[test]
     fn texts_stand_behind_their_lengths() {
-        for (count, rows, every) in [(3000, 0..3000, 0), (3000, 1100..2900, 3), (5000, 1..4999, 2), (10, 3..3, 0)] {
+        let parts = [(3000, 0..3000, 0), (3000, 1100..2900, 3), (5000, 1..4999, 2), (10, 3..3, 0), (9000, 0..9000, 1)];
+        for ((count, rows, every), prefix) in parts.into_iter().flat_map(|part| [(part.clone(), LENGTH), (part, 0)]) {
             let (values, offsets, texts) = texts(count);
             let here = &texts[rows.start as usize..rows.end as usize];
             let marks = marks(here.len(), every);
             let present = (every > 0).then(|| Present::count(Arc::new(marks.clone())).unwrap());
             let start: usize = texts[..rows.start as usize].concat().len();
             let bytes = start as u64..(start + here.concat().len()) as u64;
-            let content = LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, present).unwrap();
+            let content = LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, prefix, present).unwrap();
             let expected: Vec<u8> = here
                 .iter()
                 .zip(&marks)
                 .filter(|(_, mark)| **mark != 0)
-                .flat_map(|(text, _)| [&(text.len() as u32).to_le_bytes()[..], text].concat())
+                .flat_map(|(text, _)| [&(text.len() as u32).to_le_bytes()[..prefix as usize], text].concat())
                 .collect();
             assert!(read_all(&content) == expected, "{count} {every}");
             assert_random_access(&content);
@@ -475,7 +480,7 @@ mod tests {
             let (values, offsets, _) = texts(3000);
             let bytes = 0..values.len() as u64;
             let (values, offsets) = (sources.values(Arc::new(values)), sources.index(Arc::new(offsets)));
-            Arc::new(LengthsAndBytes::new(values, offsets, 0..3000, bytes, None).unwrap())
+            Arc::new(LengthsAndBytes::new(values, offsets, 0..3000, bytes, LENGTH, None).unwrap())
         });
     }
 }

@@ -175,6 +175,8 @@ pub enum Format {
     MatrixMarket,
     Arrow,
     Parquet,
+    /// The same table, with microseconds for nanoseconds.
+    ParquetMicroseconds,
     /// The file that says what is in a Zarr group.
     Zarr,
     Tiff,
@@ -210,6 +212,7 @@ impl Format {
             Format::MatrixMarket => "Matrix Market",
             Format::Arrow => "Arrow IPC",
             Format::Parquet => "Parquet",
+            Format::ParquetMicroseconds => "Parquet, microseconds",
             Format::Zarr => "Zarr",
             Format::Tiff => "BigTIFF",
             Format::VirtualRaster => "GDAL virtual raster",
@@ -225,8 +228,8 @@ impl Format {
     pub fn holds_values(self) -> bool {
         use Format::*;
         match self {
-            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Parquet | Zarr
-            | Tiff | Original => true,
+            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Parquet
+            | ParquetMicroseconds | Zarr | Tiff | Original => true,
             Coordinates | Offsets | Validity | EnviHeader | VirtualRaster | Sidecar | Labels | Metadata
             | Explanation => false,
         }

@@ -173,6 +173,7 @@ fn which_file(description: &Description<'_>) -> String {
         (Format::Original, "The file that is stored here, under its own name"),
         (Format::Arrow, "Data frames: pandas, Polars, DuckDB, R"),
         (Format::Parquet, "Tables and queries: DuckDB, Spark, pandas"),
+        (Format::ParquetMicroseconds, "Tables in Spark, which has no nanoseconds"),
         (Format::Tsv, "Tables: cut, sort, awk, sqlite3"),
         (Format::Csv, "Tables: spreadsheets"),
         (Format::MatrixMarket, "Sparse matrices: SciPy, scanpy, R, Julia"),
@@ -190,6 +191,10 @@ fn which_file(description: &Description<'_>) -> String {
         let values = files().find(|file| !file.path.ends_with(".valid.npy"));
         let Some(first) = values.or_else(|| files().next()) else { continue };
         let job = match format {
+            // With dates that Spark does not have.
+            Format::Parquet if shown.files.iter().any(|file| file.format == Format::ParquetMicroseconds) => {
+                "Tables and queries: DuckDB, Polars, pandas"
+            }
             Format::Zarr if description.annotated().is_some() => "Annotated data: anndata, scanpy",
             _ => job,
         };
