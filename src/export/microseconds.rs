@@ -26,11 +26,8 @@ pub fn in_microseconds(column: Column) -> Column {
     if !is_in_nanoseconds(&column.field) {
         return column;
     }
-    let values = Microseconds {
-        of: column.values.clone(),
-        validity: column.validity.clone(),
-        name: column.field.name.clone(),
-    };
+    let values =
+        Microseconds { of: column.values.clone(), validity: column.validity.clone(), name: column.field.name.clone() };
     // Bounds that do not exclude "not a time" say nothing.
     let bounds = column.bounds.filter(|(least, _)| *least > i64::MIN.into());
     let of_microseconds = |bound: i128| bound.div_euclid(NANOSECONDS.into());

@@ -39,6 +39,7 @@ pub mod slice;
 mod soma;
 pub mod sparse;
 pub mod subarray;
+mod table_notes;
 pub mod tables;
 pub mod texts;
 mod tiff;

@@ -12,6 +12,7 @@ use super::listing::Sizing;
 use super::matrix::matrix_domain;
 use super::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use super::subarray::FieldId;
+use super::table_notes::notes;
 use super::texts::Format;
 use super::xattrs;
 use crate::error::Result;
@@ -84,7 +85,10 @@ pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
 
 fn arrow_file(fields: &FieldFolder) -> LazyFile {
     let (this, described) = (fields.clone(), fields.clone());
-    let make = move || Ok(arrow(&columns(&this)?).map_err(unrepresentable)?.content);
+    let make = move || {
+        let columns = columns(&this)?;
+        Ok(arrow(&columns, notes(&this, &columns)).map_err(unrepresentable)?.content)
+    };
     LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }
 
@@ -111,7 +115,7 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
         let file = parquet_file(fields, in_microseconds);
         builder.add_unlisted("cells.us.parquet", Format::ParquetMicroseconds, None, file);
     }
-    let make: Box<MakeFile> = Box::new(|fields: &FieldFolder| parquet_file(fields, |column| column));
+    let make: Box<MakeFile> = Box::new(|part| parquet_file(part, |column| column));
     builder.add_parts(PARTS, PartsFolder::new(fields.clone(), vec![("parquet", make)]));
 }
 
@@ -125,7 +129,7 @@ fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile 
         }
         let columns: Vec<Column> = columns.into_iter().map(change).collect();
         let tiles = this.subarray.tile_rows()?;
-        Ok(parquet(&columns, tiles.as_deref()).map_err(unrepresentable)?.content)
+        Ok(parquet(&columns, tiles.as_deref(), notes(&this, &columns)).map_err(unrepresentable)?.content)
     };
     LazyFile::new(fields.modified, make).described_by(move || xattrs::of_table(&described))
 }

@@ -47,11 +47,13 @@ fn pyarrow_reads_every_kind_of_column() {
         Column::variable(name, vec![rows], Arc::new(text.concat().into_bytes()), offsets),
         Column::fixed(pair, vec![rows], bytes((0..2 * rows).map(|i| (i as f32).to_le_bytes()))),
     ];
-    write(folder.path(), "cells.arrow", &arrow(&columns).unwrap().content);
+    write(folder.path(), "cells.arrow", &arrow(&columns, Vec::new()).unwrap().content);
     write(
         folder.path(),
         "none.arrow",
-        &arrow(&[Column::fixed(Field::new("a", Datatype::Int8), vec![0], Arc::new(vec![]))]).unwrap().content,
+        &arrow(&[Column::fixed(Field::new("a", Datatype::Int8), vec![0], Arc::new(vec![]))], Vec::new())
+            .unwrap()
+            .content,
     );
     python(
         folder.path(),

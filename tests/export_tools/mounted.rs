@@ -277,6 +277,11 @@ fn pyarrow_duckdb_and_polars_read_the_parquet_file() {
 }
 
 #[test]
+fn pandas_reads_the_frames_that_were_stored() {
+    made_and_checked("numpy, pandas, pyarrow, tiledb", "frame_files.py");
+}
+
+#[test]
 fn queries_find_the_rows_of_a_full_scan() {
     made_and_checked("numpy, tiledb, duckdb, polars, pyarrow.parquet", "parquet_predicates.py");
 }

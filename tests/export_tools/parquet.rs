@@ -131,20 +131,21 @@ fn sample(folder: &TempDir) {
         let values = if is_time { counts() } else { datatype_values };
         columns.push(fixed(datatype.name(), datatype, values));
     }
-    write(folder.path(), "cells.parquet", &parquet(&columns, None).unwrap().content);
+    write(folder.path(), "cells.parquet", &parquet(&columns, None, Vec::new()).unwrap().content);
     for (name, value) in [("whole", 1000), ("finer", 1)] {
-        let dates = bytes((0..ROWS as i64).map(|row| if row == 9 { i64::MIN } else { (row - 5) * value }.to_le_bytes()));
+        let dates =
+            bytes((0..ROWS as i64).map(|row| if row == 9 { i64::MIN } else { (row - 5) * value }.to_le_bytes()));
         let columns = [fixed("count", Datatype::Int64, counts()), fixed("time", Datatype::DateTimeNs, dates)];
-        write(folder.path(), &format!("{name}.parquet"), &parquet(&columns, None).unwrap().content);
+        write(folder.path(), &format!("{name}.parquet"), &parquet(&columns, None, Vec::new()).unwrap().content);
         let columns = columns.map(in_microseconds);
-        let content = parquet(&columns, None).unwrap().content;
+        let content = parquet(&columns, None, Vec::new()).unwrap().content;
         match value {
             1 => assert!(content.read_at(0, &mut vec![0; content.len() as usize]).is_err()),
             _ => write(folder.path(), &format!("{name}.us.parquet"), &content),
         }
     }
     let none = Column::fixed(Field::new("a", Datatype::Int8), vec![0], Arc::new(vec![]));
-    write(folder.path(), "none.parquet", &parquet(&[none], None).unwrap().content);
+    write(folder.path(), "none.parquet", &parquet(&[none], None, Vec::new()).unwrap().content);
 }
 
 /// What the columns are, for all readers.

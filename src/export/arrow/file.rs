@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::RecordBatches;
 use super::message::{self, ALIGNMENT, Block, Buffer, Contents, FieldNode, MAGIC};
-use super::schema::{DataType, Field};
+use super::schema::{DataType, Schema};
 use super::types::label_type;
 use crate::array::Once;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ const RECENT_BATCHES: usize = 4;
 
 /// An Arrow IPC file; what needs a look at the columns is made when it is first read.
 pub struct File {
-    schema: Vec<Field>,
+    schema: Schema,
     batches: RecordBatches,
     /// Magic bytes, schema and dictionaries.
     head: Vec<u8>,
@@ -37,8 +37,9 @@ pub struct File {
 
 impl File {
     /// Makes what does not depend on cells.
-    pub fn new(batches: RecordBatches) -> FormatResult<Self> {
-        let schema: Vec<Field> = batches.columns.iter().map(|column| column.field.clone()).collect();
+    pub fn new(batches: RecordBatches, metadata: Vec<(String, String)>) -> FormatResult<Self> {
+        let fields = batches.columns.iter().map(|column| column.field.clone()).collect();
+        let schema = Schema { fields, metadata };
         let mut head = MAGIC.to_vec();
         head.extend(message::schema(&schema, head.len() as u64));
         let mut dictionaries = Vec::new();

@@ -4,7 +4,7 @@
 use flatbuffers::FlatBufferBuilder;
 
 use super::flatbuffer::{Offset, Value, structs, table};
-use super::schema::{self, Field};
+use super::schema::{self, Schema};
 
 /// Messages, bodies and buffers begin at multiples of this.
 pub const ALIGNMENT: u64 = 64;
@@ -58,9 +58,9 @@ pub struct Block {
 }
 
 /// The message of the schema, for the offset `at` in the file.
-pub fn schema(fields: &[Field], at: u64) -> Vec<u8> {
+pub fn schema(schema: &Schema, at: u64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
-    let header = schema::schema(&mut builder, fields);
+    let header = schema::schema(&mut builder, schema);
     finish(builder, Header::Schema, header, 0, at)
 }
 
@@ -80,14 +80,14 @@ pub fn dictionary(number: i64, contents: &Contents, at: u64) -> Vec<u8> {
 }
 
 /// All that follows the batches: the end of the stream, the footer, its length, the magic bytes.
-pub fn tail(fields: &[Field], dictionaries: &[Block], batches: &[Block]) -> Vec<u8> {
+pub fn tail(schema: &Schema, dictionaries: &[Block], batches: &[Block]) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let mut blocks = |blocks: &[Block]| {
         let words = |block: &Block| [block.offset as i64, block.message_length.into(), block.body_length as i64];
         structs(&mut builder, &blocks.iter().map(words).collect::<Vec<_>>())
     };
     let (dictionaries, batches) = (blocks(dictionaries), blocks(batches));
-    let schema = schema::schema(&mut builder, fields);
+    let schema = schema::schema(&mut builder, schema);
     let footer = table(
         &mut builder,
         &[(1, Value::At(schema)), (2, Value::At(dictionaries)), (3, Value::At(batches)), (0, VERSION_5)],

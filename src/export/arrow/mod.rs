@@ -31,7 +31,7 @@ use std::sync::Arc;
 use super::column::{Column, Exported, Field, FormatResult, held_columns};
 use batch::RecordBatches;
 use file::File;
-use schema::Field as ArrowField;
+use schema::{Field as ArrowField, Schema};
 use types::ArrowColumn;
 
 /// Whether an Arrow file can hold a field, and if not why.
@@ -40,19 +40,19 @@ pub fn check(field: &Field) -> FormatResult<()> {
 }
 
 /// The message that tells readers of an Arrow stream a schema.
-pub(super) fn schema_message(fields: &[ArrowField]) -> Vec<u8> {
-    message::schema(fields, 0)
+pub(super) fn schema_message(fields: Vec<ArrowField>, metadata: Vec<(String, String)>) -> Vec<u8> {
+    message::schema(&Schema { fields, metadata }, 0)
 }
 
-/// The Arrow IPC file of columns with the same number of cells.
+/// The Arrow IPC file of columns with the same number of cells. `metadata` is said of the whole table, by key.
 ///
 /// The size is known without reading a cell. The metadata of a batch needs its number of nulls, for which
 /// the batch's validity is read, and the places of batches need one offset each of every variable-length
 /// column.
-pub fn arrow(columns: &[Column]) -> FormatResult<Exported> {
+pub fn arrow(columns: &[Column], metadata: Vec<(String, String)>) -> FormatResult<Exported> {
     let rows = columns.first().map_or(0, Column::cells);
     let (stored, left_out) = held_columns(columns, "Arrow", ArrowColumn::new)?;
-    let file = File::new(RecordBatches::new(stored, rows))?;
+    let file = File::new(RecordBatches::new(stored, rows), metadata)?;
     Ok(Exported { content: Arc::new(file), left_out })
 }
 

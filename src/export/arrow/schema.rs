@@ -18,6 +18,14 @@ pub struct Field {
     pub datatype: Option<Datatype>,
 }
 
+/// The columns of a table, and what is said of it as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schema {
+    pub fields: Vec<Field>,
+    /// By key.
+    pub metadata: Vec<(String, String)>,
+}
+
 /// The types that columns have. Lengths are numbers of 32 bits with a sign in the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataType {
@@ -62,11 +70,18 @@ impl Field {
 }
 
 /// Writes a schema. Dictionaries are numbered in the order of the fields.
-pub fn schema(builder: &mut FlatBufferBuilder<'_>, fields: &[Field]) -> Offset {
+pub fn schema(builder: &mut FlatBufferBuilder<'_>, schema: &Schema) -> Offset {
     let mut dictionaries = 0..;
-    let fields: Vec<Offset> = fields.iter().map(|column| field(builder, column, &mut dictionaries)).collect();
+    let fields: Vec<Offset> = schema.fields.iter().map(|column| field(builder, column, &mut dictionaries)).collect();
     let fields = tables(builder, &fields);
-    table(builder, &[(0, Value::I16(LITTLE_ENDIAN)), (1, Value::At(fields))])
+    let pairs: Vec<Offset> = schema.metadata.iter().map(|(key, value)| pair(builder, key, value)).collect();
+    let pairs = tables(builder, &pairs);
+    table(builder, &[(0, Value::I16(LITTLE_ENDIAN)), (1, Value::At(fields)), (2, Value::At(pairs))])
+}
+
+fn pair(builder: &mut FlatBufferBuilder<'_>, key: &str, value: &str) -> Offset {
+    let (key, value) = (text(builder, key), text(builder, value));
+    table(builder, &[(0, Value::At(key)), (1, Value::At(value))])
 }
 
 const LITTLE_ENDIAN: i16 = 0;
@@ -96,8 +111,7 @@ fn field(builder: &mut FlatBufferBuilder<'_>, field: &Field, dictionaries: &mut 
         fields.push((4, Value::At(table(builder, &encoding))));
     }
     if let Some(datatype) = field.datatype {
-        let (key, value) = (text(builder, "tiledb.datatype"), text(builder, datatype.name()));
-        let pair = table(builder, &[(0, Value::At(key)), (1, Value::At(value))]);
+        let pair = pair(builder, "tiledb.datatype", datatype.name());
         fields.push((6, Value::At(tables(builder, &[pair]))));
     }
     table(builder, &fields)

@@ -126,8 +126,13 @@ fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
 #[test]
 fn a_schema_is_what_the_arrow_crates_read_of_it() {
     let (ours, theirs): (Vec<_>, Vec<_>) = fields().into_iter().unzip();
-    let read = arrow_ipc::convert::try_schema_from_ipc_buffer(&schema_message(&ours)).unwrap();
-    assert_eq!(read, arrow_schema::Schema::new(theirs));
+    let metadata = vec![("pandas".to_owned(), "{}".to_owned()), ("ß".to_owned(), "x".repeat(1000))];
+    let read = arrow_ipc::convert::try_schema_from_ipc_buffer(&schema_message(ours, metadata.clone())).unwrap();
+    assert_eq!(
+        read,
+        arrow_schema::Schema::new(theirs)
+            .with_metadata(metadata.into_iter().collect::<std::collections::HashMap<_, _>>())
+    );
 }
 
 fn check_sample(batches: &[RecordBatch], rows: usize) {
@@ -168,11 +173,11 @@ fn check_sample(batches: &[RecordBatch], rows: usize) {
 #[test]
 fn the_reader_finds_every_value() {
     for rows in [0, 1, 100] {
-        let made = arrow(&sample(rows)).unwrap();
+        let made = arrow(&sample(rows), Vec::new()).unwrap();
         assert!(made.left_out.is_empty());
         check_sample(&read(&made.content), rows);
     }
-    assert_random_access(&arrow(&sample(100)).unwrap().content);
+    assert_random_access(&arrow(&sample(100), Vec::new()).unwrap().content);
 }
 
 #[test]
@@ -180,7 +185,7 @@ fn several_batches_are_one_table() {
     let columns = sample(1800);
     for rows_of_batch in [512, 1024] {
         let stored = columns.iter().map(|column| ArrowColumn::new(column).unwrap()).collect();
-        let file = File::new(RecordBatches::of(stored, 1800, rows_of_batch)).unwrap();
+        let file = File::new(RecordBatches::of(stored, 1800, rows_of_batch), Vec::new()).unwrap();
         let batches = read(&file);
         assert_eq!(batches.len() as u64, 1800u64.div_ceil(rows_of_batch));
         check_sample(&batches, 1800);
@@ -202,7 +207,7 @@ fn columns_are_read_ahead() {
             }
         };
         let stored = columns.iter().map(|column| ArrowColumn::new(&watch(column)).unwrap()).collect();
-        Arc::new(File::new(RecordBatches::of(stored, 1800, 512)).unwrap())
+        Arc::new(File::new(RecordBatches::of(stored, 1800, 512), Vec::new()).unwrap())
     });
 }
 
@@ -217,7 +222,7 @@ fn every_datatype_has_a_type() {
                 Some(size) => Column::fixed(field, vec![2], Arc::new(vec![0; 2 * size as usize])),
                 None => variable("a", datatype, &cells),
             };
-            let batches = read(&arrow(&[column]).unwrap().content);
+            let batches = read(&arrow(&[column], Vec::new()).unwrap().content);
             let schema = batches[0].schema();
             assert_eq!(schema.field(0).metadata().get("tiledb.datatype").map(|v| v.as_str()), Some(datatype.name()));
         }
@@ -235,16 +240,16 @@ fn not_a_time_is_null_in_every_unit() {
         }
         let times = le([7, i64::MIN, 9].map(i64::to_le_bytes));
         let column = Column::fixed(Field::new("a", datatype), vec![3], times);
-        let batches = read(&arrow(std::slice::from_ref(&column)).unwrap().content);
+        let batches = read(&arrow(std::slice::from_ref(&column), Vec::new()).unwrap().content);
         assert!(batches[0].schema().field(0).is_nullable(), "{}", datatype.name());
         let found: Vec<bool> = (0..3).map(|row| batches[0].column(0).is_null(row)).collect();
         assert_eq!(found, [false, true, false], "{}", datatype.name());
-        let batches = read(&arrow(&[column.with_bounds(0, 9)]).unwrap().content);
+        let batches = read(&arrow(&[column.with_bounds(0, 9)], Vec::new()).unwrap().content);
         assert!(!batches[0].schema().field(0).is_nullable(), "{}", datatype.name());
         let list = [7, i64::MIN].map(i64::to_le_bytes).concat();
         let pair = Field::new("pair", datatype).with_values_per_cell(Some(2));
         let pair = Column::fixed(pair, vec![1], Arc::new(list.clone()));
-        let batches = read(&arrow(&[pair, variable("list", datatype, &[list])]).unwrap().content);
+        let batches = read(&arrow(&[pair, variable("list", datatype, &[list])], Vec::new()).unwrap().content);
         for values in
             [batches[0].column(0).as_fixed_size_list().value(0), batches[0].column(1).as_list::<i64>().value(0)]
         {
@@ -256,13 +261,13 @@ fn not_a_time_is_null_in_every_unit() {
 #[test]
 fn text_that_is_not_utf8_is_an_error_and_such_labels_are_bytes() {
     let column = variable("words", Datatype::StringAscii, &[b"abc".to_vec(), b"\xffx".to_vec()]);
-    let content = arrow(&[column]).unwrap().content;
+    let content = arrow(&[column], Vec::new()).unwrap().content;
     let error = content.read_at(0, &mut vec![0; content.len() as usize]).unwrap_err().to_string();
     assert!(error.contains("row 1,") && error.contains("words"), "{error}");
     let values = vec![b"a".to_vec(), b"\xff".to_vec(), b"\xfe".to_vec()];
     let labels = Labels { name: "l".into(), datatype: Datatype::StringUtf8, ordered: false, values };
     let field = Field::new("a", Datatype::UInt16).with_labels(Arc::new(labels));
-    let batches = read(&arrow(&[Column::fixed(field, vec![1], Arc::new(vec![2, 0]))]).unwrap().content);
+    let batches = read(&arrow(&[Column::fixed(field, vec![1], Arc::new(vec![2, 0]))], Vec::new()).unwrap().content);
     let labels = batches[0].column(0).as_dictionary::<UInt16Type>().values().clone();
     assert_eq!(labels.as_binary::<i64>().iter().flatten().collect::<Vec<_>>(), [&b"a"[..], b"\xff", b"\xfe"]);
 }
@@ -276,7 +281,8 @@ fn numeric_labels_are_numbers() {
         values: vec![7i64.to_le_bytes().to_vec()],
     };
     let field = Field::new("a", Datatype::UInt16).with_labels(Arc::new(labels));
-    let batches = read(&arrow(&[Column::fixed(field, vec![2], Arc::new(vec![0, 0, 1, 0]))]).unwrap().content);
+    let batches =
+        read(&arrow(&[Column::fixed(field, vec![2], Arc::new(vec![0, 0, 1, 0]))], Vec::new()).unwrap().content);
     let column = batches[0].column(0).as_dictionary::<UInt16Type>().clone();
     assert_eq!(column.values().as_primitive::<Int64Type>().values()[..], [7]);
     assert!(column.is_valid(0) && column.is_null(1));
@@ -287,7 +293,7 @@ fn wrong_offsets_are_errors() {
     for offsets in [[1u64, 2, 3, 6], [0, 3, 2, 6], [0, 1, 2, 5], [0, 1, 2, 7], [0, u64::MAX, 3, 6], [0, 0, 0, 0]] {
         let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
         let column = Column::variable(field, vec![3], Arc::new(b"abcdef".to_vec()), le(offsets.map(u64::to_le_bytes)));
-        let content = arrow(&[column]).unwrap().content;
+        let content = arrow(&[column], Vec::new()).unwrap().content;
         let mut all = vec![0; content.len() as usize];
         assert!(content.read_at(0, &mut all).is_err(), "{offsets:?}");
         for at in (0..all.len()).step_by(7) {
@@ -300,7 +306,7 @@ fn wrong_offsets_are_errors() {
 fn huge_tables_are_arithmetic() {
     let rows = 1u64 << 40;
     let column = Column::fixed(Field::new("a", Datatype::Int64), vec![rows], Arc::new(Repeat::zeros(8 * rows)));
-    let content = arrow(&[column]).unwrap().content;
+    let content = arrow(&[column], Vec::new()).unwrap().content;
     assert!(content.len() > 8 * rows && content.len() < 8 * rows + (64 << 20));
     let mut buf = [1; 64];
     content.read_at(rows, &mut buf).unwrap();
@@ -314,7 +320,7 @@ proptest! {
     fn texts_of_any_length_read_back(texts in proptest::collection::vec(".{0,20}", 0..1600), batch in 1u64..3) {
         let cells: Vec<Vec<u8>> = texts.iter().map(|text| text.clone().into_bytes()).collect();
         let stored = vec![ArrowColumn::new(&variable("a", Datatype::StringUtf8, &cells)).unwrap()];
-        let file = File::new(RecordBatches::of(stored, texts.len() as u64, 512 * batch)).unwrap();
+        let file = File::new(RecordBatches::of(stored, texts.len() as u64, 512 * batch), Vec::new()).unwrap();
         let found: Vec<String> = read(&file)
             .iter()
             .flat_map(|batch| batch.column(0).as_string::<i64>().iter().map(|t| t.unwrap().to_owned()).collect::<Vec<_>>())

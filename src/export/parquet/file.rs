@@ -24,8 +24,8 @@ const RECENT_CHUNKS: usize = 64;
 pub struct File {
     columns: Vec<ParquetColumn>,
     groups: RowGroups,
-    /// The columns as Arrow has them, in base 64.
-    arrow_schema: String,
+    /// By key; last the columns as Arrow has them, in base 64.
+    metadata: Vec<(String, String)>,
     /// Bytes of the room for each column in each row group, group by group, without those of variable length.
     rooms: Vec<u64>,
     /// Where the chunks end and the tail begins.
@@ -47,8 +47,14 @@ struct Places {
 
 impl File {
     /// Makes what does not depend on cells.
-    pub fn new(columns: Vec<ParquetColumn>, groups: RowGroups) -> FormatResult<Self> {
-        let schema: Vec<_> = columns.iter().map(|column| column.field.clone()).collect();
+    pub fn new(
+        columns: Vec<ParquetColumn>,
+        groups: RowGroups,
+        mut metadata: Vec<(String, String)>,
+    ) -> FormatResult<Self> {
+        let fields = columns.iter().map(|column| column.field.clone()).collect();
+        // Readers that make Arrow of it take all metadata from Arrow's schema.
+        metadata.push(("ARROW:schema".to_owned(), base64(&arrow::schema_message(fields, metadata.clone()))));
         let mut rooms = Vec::new();
         let mut end = MAGIC.len() as u64;
         let too_long = || Unrepresentable::new("the Parquet file would be longer than 2^63 bytes");
@@ -68,7 +74,7 @@ impl File {
         let mut file = File {
             columns,
             groups,
-            arrow_schema: base64(&arrow::schema_message(&schema)),
+            metadata,
             rooms,
             chunks_end: end,
             length: 0,
@@ -116,7 +122,7 @@ impl File {
             .collect();
         let group = row_group(i16::MAX as usize, i64::MAX as u64, &chunks, &columns).len() as u64;
         // The length of the list of groups takes five bytes at most.
-        let empty = footer(&columns, self.groups.total(), std::iter::empty(), &self.arrow_schema).len() as u64 + 5;
+        let empty = footer(&columns, self.groups.total(), std::iter::empty(), &self.metadata).len() as u64 + 5;
         let footer = (self.groups.count() as u64).checked_mul(group)?.checked_add(empty)?;
         Some(footer).filter(|&footer| footer <= u32::MAX.into()).map(|footer| footer + TAIL)
     }
@@ -179,7 +185,7 @@ impl File {
                 }
                 groups.push(row_group(group, rows.end - rows.start, &chunks, &columns));
             }
-            let footer = footer(&columns, self.groups.total(), groups.into_iter(), &self.arrow_schema);
+            let footer = footer(&columns, self.groups.total(), groups.into_iter(), &self.metadata);
             let room = self.length - self.chunks_end;
             let gap = room.checked_sub(footer.len() as u64 + TAIL);
             let gap = gap.ok_or_else(|| Error::internal("a Parquet footer larger than its room"))?;
@@ -278,7 +284,7 @@ mod tests {
             let count = texts.len() as u64;
             let column = Column::variable(field, vec![count], Arc::new(texts.concat()), Arc::new(offsets));
             let groups = RowGroups::new(count, rows_of_group, None);
-            let file = File::new(vec![ParquetColumn::new(&column).unwrap()], groups).unwrap();
+            let file = File::new(vec![ParquetColumn::new(&column).unwrap()], groups, Vec::new()).unwrap();
             let (whole, places) = (read_all(&file), file.places().unwrap());
             for (rows, end) in file.groups.iter().zip(&places.starts[1..]) {
                 let here = &texts[rows.start as usize..rows.end as usize];

@@ -252,12 +252,7 @@ mod tests {
         let offsets: Vec<u8> = std::iter::once(0).chain(ends).flat_map(u64::to_le_bytes).collect();
         let marks: Vec<u8> = lengths.iter().map(|length| u8::from(length.is_some())).collect();
         let present: Option<Arc<dyn Content>> = marks.contains(&0).then(|| Arc::new(marks) as _);
-        Lists {
-            rows: 0..lengths.len() as u64,
-            value_size,
-            lengths: Lengths::Offsets(Arc::new(offsets)),
-            present,
-        }
+        Lists { rows: 0..lengths.len() as u64, value_size, lengths: Lengths::Offsets(Arc::new(offsets)), present }
     }
 
     /// Levels as the specification of the format has them, one list after the other.

@@ -211,7 +211,7 @@ pub fn footer(
     columns: &[SchemaColumn<'_>],
     rows: u64,
     groups: impl ExactSizeIterator<Item = Vec<u8>>,
-    arrow_schema: &str,
+    metadata: &[(String, String)],
 ) -> Vec<u8> {
     let mut elements = vec![structure(|root| {
         root.bytes(4, b"schema");
@@ -224,11 +224,13 @@ pub fn footer(
         file.structures(2, elements.iter());
         file.i64(3, rows as i64);
         file.structures(4, groups);
-        let pair = structure(|pair| {
-            pair.bytes(1, b"ARROW:schema");
-            pair.bytes(2, arrow_schema.as_bytes());
-        });
-        file.structures(5, [pair].iter());
+        let pair = |(key, value): &(String, String)| {
+            structure(|pair| {
+                pair.bytes(1, key.as_bytes());
+                pair.bytes(2, value.as_bytes());
+            })
+        };
+        file.structures(5, metadata.iter().map(pair));
         file.bytes(6, concat!("tilefs version ", env!("CARGO_PKG_VERSION")).as_bytes());
         // The order of each column is that of its type; without it nobody believes the least and greatest values.
         let order = structure(|union| union.structure(1, |_| ()));

@@ -47,7 +47,13 @@ pub fn check(field: &Field) -> FormatResult<()> {
 /// The size is known without reading a cell. The footer, and with it all places, needs one offset a row group of every
 /// column of variable length, and where a column has nulls a chunk of it needs the validity of its rows. The footer counts
 /// the lists of columns in which they have a length each or can be null: it reads all their offsets and validity.
-pub fn parquet(columns: &[Column], tiles: Option<&dyn TileRows>) -> FormatResult<Exported> {
+///
+/// `metadata` is said of the whole table, by key.
+pub fn parquet(
+    columns: &[Column],
+    tiles: Option<&dyn TileRows>,
+    metadata: Vec<(String, String)>,
+) -> FormatResult<Exported> {
     let rows = columns.first().map_or(0, Column::cells);
     let (stored, left_out) = held_columns(columns, "Parquet", ParquetColumn::new)?;
     let row_length = stored.iter().fold(0u64, |sum, column| {
@@ -57,7 +63,7 @@ pub fn parquet(columns: &[Column], tiles: Option<&dyn TileRows>) -> FormatResult
     let dictionaries = stored.iter().filter_map(|column| column.dictionary.as_ref());
     let dictionaries = dictionaries.map(|dictionary| dictionary.plain.as_slice().len() as u64).sum();
     let groups = RowGroups::new(rows, rows_of_group(rows, stored.len() as u64, row_length, dictionaries), tiles);
-    Ok(Exported { content: Arc::new(File::new(stored, groups)?), left_out })
+    Ok(Exported { content: Arc::new(File::new(stored, groups, metadata)?), left_out })
 }
 
 #[cfg(test)]

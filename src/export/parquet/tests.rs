@@ -72,13 +72,13 @@ fn sample(rows: usize) -> Vec<Column> {
 /// A file of groups of so many rows.
 fn file_of(columns: &[Column], rows_of_group: u64) -> File {
     let stored: Vec<ParquetColumn> = columns.iter().map(|column| ParquetColumn::new(column).unwrap()).collect();
-    File::new(stored, RowGroups::new(columns[0].cells(), rows_of_group, None)).unwrap()
+    File::new(stored, RowGroups::new(columns[0].cells(), rows_of_group, None), Vec::new()).unwrap()
 }
 
 #[test]
 fn any_part_can_be_read() {
     for rows in [0, 1, 100] {
-        assert_random_access(&parquet(&sample(rows), None).unwrap().content);
+        assert_random_access(&parquet(&sample(rows), None, Vec::new()).unwrap().content);
     }
     assert_random_access(&file_of(&sample(1800), 512));
 }
@@ -118,7 +118,7 @@ fn every_datatype_has_a_type_or_a_reason() {
             assert_eq!(check(&field).is_ok(), ParquetColumn::new(&column).is_ok());
             assert!(check(&field).is_ok(), "{} {values:?}", datatype.name());
             for column in [column.clone(), column.with_validity(Arc::new(vec![0, 1]))] {
-                let whole = read_all(&parquet(&[column], None).unwrap().content);
+                let whole = read_all(&parquet(&[column], None, Vec::new()).unwrap().content);
                 assert!(whole.starts_with(b"PAR1") && whole.ends_with(b"PAR1"));
             }
         }
@@ -131,12 +131,12 @@ fn the_length_depends_on_no_value() {
     let length = |marks: Vec<u8>| {
         let values = le((0..marks.len() as i64).map(i64::to_le_bytes));
         let column = Column::fixed(Field::new("a", Datatype::Int64), vec![marks.len() as u64], values);
-        parquet(&[column.with_validity(Arc::new(marks))], None).unwrap().content.len()
+        parquet(&[column.with_validity(Arc::new(marks))], None, Vec::new()).unwrap().content.len()
     };
     assert_eq!(length(vec![0; 3000]), length(vec![1; 3000]));
     let huge = Repeat::zeros(8 << 32);
     let column = Column::fixed(Field::new("a", Datatype::Int64), vec![1 << 32], Arc::new(huge));
-    let content = parquet(&[column], None).unwrap().content;
+    let content = parquet(&[column], None, Vec::new()).unwrap().content;
     assert!(content.len() > 8 << 32 && content.len() < (8 << 32) + (64 << 20));
     content.read_at(3 << 32, &mut [1; 64]).unwrap();
     let mut end = [0; 4];
@@ -150,11 +150,12 @@ fn the_length_of_lists_depends_on_none_of_them() {
         let field = Field::new("a", Datatype::Int32).with_values_per_cell(None);
         let offsets = le(ends.map(u64::to_le_bytes));
         let column = Column::variable(field, vec![3], Arc::new(vec![1; 48]), offsets);
-        let content = parquet(&[column.with_validity(Arc::new(marks.to_vec()))], None).unwrap().content;
+        let content = parquet(&[column.with_validity(Arc::new(marks.to_vec()))], None, Vec::new()).unwrap().content;
         read_all(&content);
         content.len()
     };
-    let lengths = [length([0, 0, 0, 48], [1, 1, 1]), length([0, 4, 40, 48], [0, 0, 0]), length([0, 8, 8, 48], [1, 0, 1])];
+    let lengths =
+        [length([0, 0, 0, 48], [1, 1, 1]), length([0, 4, 40, 48], [0, 0, 0]), length([0, 8, 8, 48], [1, 0, 1])];
     assert_eq!(lengths[0], lengths[1]);
     assert_eq!(lengths[0], lengths[2]);
 }
@@ -165,7 +166,7 @@ fn offsets_within_a_value_are_errors() {
         let field = Field::new("a", Datatype::Int32).with_values_per_cell(None);
         let column = Column::variable(field, vec![2], Arc::new(vec![0; 8]), le(offsets.map(u64::to_le_bytes)));
         for column in [column.clone(), column.with_validity(Arc::new(vec![1, 0]))] {
-            let content = parquet(&[column], None).unwrap().content;
+            let content = parquet(&[column], None, Vec::new()).unwrap().content;
             assert!(content.read_at(0, &mut vec![0; content.len() as usize]).is_err(), "{offsets:?}");
         }
     }
@@ -181,7 +182,7 @@ fn wrong_offsets_are_errors() {
             if is_nullable {
                 column = column.with_validity(Arc::new(vec![1, 0, 1]));
             }
-            let content = parquet(&[column], None).unwrap().content;
+            let content = parquet(&[column], None, Vec::new()).unwrap().content;
             let mut all = vec![0; content.len() as usize];
             assert!(content.read_at(0, &mut all).is_err());
             for at in 0..all.len() {
@@ -196,7 +197,7 @@ fn a_value_that_does_not_fit_is_an_error_unless_it_is_null() {
     let days = le([1, i64::from(i32::MAX) + 1, i64::MIN].map(i64::to_le_bytes));
     let column = Column::fixed(Field::new("a", Datatype::DateTimeDay), vec![3], days);
     let read = |column: Column| {
-        let content = parquet(&[column], None).unwrap().content;
+        let content = parquet(&[column], None, Vec::new()).unwrap().content;
         content.read_at(0, &mut vec![0; content.len() as usize])
     };
     assert!(read(column.clone()).unwrap_err().to_string().contains("2147483648"));
@@ -207,7 +208,7 @@ fn a_value_that_does_not_fit_is_an_error_unless_it_is_null() {
 fn text_that_is_not_utf8_is_an_error_unless_it_is_null() {
     let column = texts("words", &[b"abc".to_vec(), b"\xffx".to_vec(), b"".to_vec()]);
     let read = |column: Column| {
-        let content = parquet(&[column], None).unwrap().content;
+        let content = parquet(&[column], None, Vec::new()).unwrap().content;
         content.read_at(0, &mut vec![0; content.len() as usize])
     };
     let error = read(column.clone()).unwrap_err().to_string();
@@ -237,13 +238,13 @@ fn not_a_time_is_null_in_every_unit() {
         let stored = ParquetColumn::new(&column).unwrap();
         assert!(stored.field.is_nullable, "{}", datatype.name());
         assert_eq!(read_all(stored.present.as_ref().unwrap()), [1, 0, 1], "{}", datatype.name());
-        read_all(&parquet(std::slice::from_ref(&column), None).unwrap().content);
+        read_all(&parquet(std::slice::from_ref(&column), None, Vec::new()).unwrap().content);
         // Coordinates that are known to be times are never null.
         assert!(!ParquetColumn::new(&column.with_bounds(0, 9)).unwrap().field.is_nullable);
         // In a list nothing can be null.
         let field = Field::new("a", datatype).with_values_per_cell(Some(2));
         let list = Column::fixed(field, vec![1], le([7, i64::MIN].map(i64::to_le_bytes)));
-        let whole = read_all(&parquet(&[list], None).unwrap().content);
+        let whole = read_all(&parquet(&[list], None, Vec::new()).unwrap().content);
         assert!(whole.windows(16).any(|part| part == [7i64.to_le_bytes(), i64::MIN.to_le_bytes()].concat()));
     }
 }
@@ -263,7 +264,7 @@ fn bounds_are_those_of_stored_values() {
         let size = datatype.size();
         let column = Column::fixed(Field::new("a", datatype), vec![8], Arc::new(vec![0; 8 * size]));
         let summaries: Option<Arc<dyn Summaries>> = Some(Arc::new(Bounds(least.to_vec(), greatest.to_vec())));
-        let whole = read_all(&parquet(&[Column { summaries, ..column }], None).unwrap().content);
+        let whole = read_all(&parquet(&[Column { summaries, ..column }], None, Vec::new()).unwrap().content);
         let length = u32::from_le_bytes(whole[whole.len() - 8..][..4].try_into().unwrap()) as usize;
         whole[whole.len() - 8 - length..].to_vec()
     };

@@ -343,7 +343,9 @@ impl LengthsAndBytes {
                     if marks[number] != 0 {
                         let value =
                             &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
-                        let Some(room) = out.get_mut(filled..filled + self.prefix as usize + value.len()) else { break };
+                        let Some(room) = out.get_mut(filled..filled + self.prefix as usize + value.len()) else {
+                            break;
+                        };
                         let (prefix, room) = room.split_at_mut(self.prefix as usize);
                         prefix.copy_from_slice(&(value.len() as u32).to_le_bytes()[..self.prefix as usize]);
                         room.copy_from_slice(value);
@@ -458,7 +460,8 @@ mod tests {
             let present = (every > 0).then(|| Present::count(Arc::new(marks.clone())).unwrap());
             let start: usize = texts[..rows.start as usize].concat().len();
             let bytes = start as u64..(start + here.concat().len()) as u64;
-            let content = LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, prefix, present).unwrap();
+            let content =
+                LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, prefix, present).unwrap();
             let expected: Vec<u8> = here
                 .iter()
                 .zip(&marks)

@@ -42,6 +42,11 @@ def compare(column, field, part, where):
         got = [value.encode() if isinstance(value, str) else value for value in values]
         wanted = [bytes(cell) for cell in cells[valid]]
         assert got == wanted, where
+    elif not field.count:
+        wanted = cells[valid]
+        assert len(values) == len(wanted), where
+        for got, cell in zip(values, wanted):
+            same(np.array(got, field.dtype), np.frombuffer(bytes(cell), field.dtype), where)
     elif field.count > 1:
         same(np.array(values, field.dtype), cells[valid], where)
     elif field.dtype.kind in "mM":
@@ -85,6 +90,23 @@ def check_bounds(metadata, table, where):
     return count
 
 
+def in_microseconds(path, table, where):
+    """The same table if all dates are whole microseconds, or an error."""
+    dates = [column for column in table.columns if column.type == pyarrow.timestamp("ns")]
+    if all(value is None or value % 1000 == 0 for column in dates for value in column.cast("int64").to_pylist()):
+        coarse = pyarrow.parquet.read_table(path)
+        for name in table.column_names:
+            is_date = table[name].type == pyarrow.timestamp("ns")
+            assert coarse[name].type == (pyarrow.timestamp("us") if is_date else table[name].type), where
+            assert coarse[name].cast(table[name].type).equals(table[name]), where
+        return
+    try:
+        pyarrow.parquet.read_table(path)
+    except OSError:
+        return
+    raise SystemExit(f"{where}: dates lost precision")
+
+
 bounds = 0
 for part in array.parts():
     path = f"{part.folder}parquet/cells.parquet"
@@ -100,13 +122,13 @@ for part in array.parts():
             coordinates = part.coordinates(0)
             same(read[0].to_numpy().astype(coordinates.dtype), coordinates, f"{part}: the dimension by {reader}")
         for field in array.fields:
-            if field.name not in read.column_names:
-                # Parquet has numbers of variable length, and lists that can be null, at no place that is known before.
-                assert not is_text(field) and (not field.count or field.count > 1 and field.valid is not None), f"{part} {field.name}"
-                continue
             compare(read[field.name], field, part, f"{part} {field.name} by {reader}")
             checked += 1
     bounds += check_bounds(file.metadata, table, part)
+    micros = f"{part.folder}parquet/cells.us.parquet"
+    assert os.path.exists(micros) == any(column.type == pyarrow.timestamp("ns") for column in table.columns), part
+    if os.path.exists(micros):
+        in_microseconds(micros, table, part)
 if not array.dense and len(array.fields[0].cells) and array.fields[0].count:
     # The coordinates of old versions and of texts that are long may have none.
     assert bounds or array.fields[0].dtype.kind == "M", "no bounds"
