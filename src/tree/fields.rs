@@ -110,10 +110,13 @@ impl FieldFolder {
         }))
     }
 
-    /// As [`FieldFolder::listing`], for a file whose size depends on the values of fields of variable size, if there are
-    /// any.
+    /// As [`FieldFolder::listing`], for a file whose size depends on the values of fields of variable size, or on which
+    /// lists are null, if there are any.
     pub fn listing_of_all(&self) -> Listing {
-        let is_variable = |id: FieldId| self.describe(id).values_per_cell.is_none();
+        let is_variable = |id: FieldId| {
+            let field = self.describe(id);
+            field.values_per_cell.is_none() || (field.nullable && field.values_per_cell != Some(1))
+        };
         let has_variable = self.attributes().chain(self.dimensions()).any(is_variable);
         self.listing(if has_variable { Sizing::ByCells } else { Sizing::ByCount })
     }
