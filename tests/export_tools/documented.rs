@@ -171,7 +171,7 @@ fn the_commands_of_every_readme_print_what_the_array_holds() {
 }
 
 /// What stands for something else in the paths of the manual.
-const PLACEHOLDERS: [&str; 5] = ["NAME", "KEY", "FILE", "SELECTION", "TIME"];
+const PLACEHOLDERS: [&str; 6] = ["ROW", "NAME", "KEY", "FILE", "SELECTION", "TIME"];
 
 /// The paths that the manual has of the folder of an array, each once for every extension that it may have.
 fn documented_paths() -> Vec<Vec<String>> {
@@ -226,6 +226,11 @@ fn served_paths(root: &Arc<dyn Folder>) -> BTreeSet<String> {
             let end = if entry.kind == EntryKind::Folder { "/" } else { "" };
             paths.insert(format!("{name}/{}{end}", entry.name));
         }
+    }
+    for format in ["text", "arrow", "parquet"] {
+        let parts = folder(root, format).and_then(|format| folder(&format, "parts"));
+        let parts = parts.map(|parts| parts.list().unwrap()).unwrap_or_default();
+        paths.extend(parts.into_iter().map(|part| format!("{format}/parts/{}", part.name)));
     }
     for selecting in ["slice", "islice"] {
         let all = folder(root, selecting).and_then(|slices| folder(&slices, ".."));
