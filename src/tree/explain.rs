@@ -17,7 +17,6 @@ use super::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
     schema_text,
 };
-use crate::array::sparse::RowCount;
 use crate::array::{Array, undecodable_fields};
 use crate::error::{Error, Result};
 use crate::format::scalar::Range;
@@ -123,8 +122,6 @@ impl Explanations {
             },
             None => {
                 let rows = findings.known(self.fields.subarray.row_count().map(Some));
-                // How many there are may be known the next time.
-                findings.last &= !matches!(rows, Some(RowCount::AtMost(_)));
                 let non_empty = match self.kind {
                     FieldFolderKind::Slice(_) => Ok(None),
                     FieldFolderKind::Whole | FieldFolderKind::Within(_) => non_empty_domain(array),
