@@ -14,7 +14,7 @@ use support::columns::{Column, canonical_sparse, compare_rows, compare_values, d
 use support::corpora::corpus;
 use support::disputed::Disputed;
 use support::manifest::{Expected, Object, Read, load};
-use tilefs::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
+use tilefs::array::sparse::{CoordinateRange, FixedColumn, Portions, RowCount, SparseView, VarColumn};
 use tilefs::array::verify::{Progress, verify};
 use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
 use tilefs::error::{Error, Result};
@@ -151,14 +151,22 @@ fn check(object: &Object) -> Vec<Outcome> {
             }];
         }
     };
-    // Cut into segments as tables of any size are, and into as many as there can be.
-    let segments = [1 << 20, 7, 1];
+    // As tables of any size are read, cut into as many segments as there can be, and searched as long chains are.
+    let usual = Portions::default();
+    let searched = Portions { chained_fragments: 0, chained_tiles: 0, fragments_of_one_place: 1, ..usual };
+    let portions = [
+        ("as usual", usual),
+        ("in segments of 7", Portions { segment_rows: 7, ..usual }),
+        ("in segments of 1", Portions { segment_rows: 1, ..usual }),
+        ("searched, in segments of 5", Portions { segment_rows: 5, ..searched }),
+        ("searched, in segments of 1", Portions { segment_rows: 1, ..searched }),
+    ];
     let reads = object.reads.iter().filter(|read| read.newest_error.is_none());
     reads
-        .flat_map(|read| segments.map(|rows| (read, rows)))
-        .map(|(read, segment_rows)| {
-            let name = format!("{} {} in segments of {segment_rows}", object.name, read.name);
-            match view_of(folder.clone(), read, segment_rows)
+        .flat_map(|read| portions.map(|(words, portions)| (read, words, portions)))
+        .map(|(read, words, portions)| {
+            let name = format!("{} {} {words}", object.name, read.name);
+            match view_of(folder.clone(), read, portions)
                 .and_then(|view| Ok((columns_of(&view)?, columns_of(&Arc::new(view.by_row_order()))?)))
             {
                 Ok((columns, by_row)) => {
@@ -247,10 +255,10 @@ fn by_row_differs(columns: &[Column], by_row: &[Column]) -> Option<String> {
     differing.map(|(column, _)| format!("{} sorted by row is something else", column.name))
 }
 
-fn view_of(folder: Arc<ArrayFolder>, read: &Read, segment_rows: u64) -> Result<Arc<SparseView>> {
+fn view_of(folder: Arc<ArrayFolder>, read: &Read, portions: Portions) -> Result<Arc<SparseView>> {
     let window = read.window.map_or(TimeWindow::ALL, |(start, end)| TimeWindow { start, end });
     let array = Arc::new(Array::open(folder, window)?);
-    let mut view = Arc::new(SparseView::with_segments(array.clone(), segment_rows)?);
+    let mut view = Arc::new(SparseView::with_portions(array.clone(), portions)?);
     let schema = array.schema();
     if let Some(subarray) = &read.subarray {
         let ranges = schema.dimensions.iter().zip(subarray).map(|(dimension, (low, high))| {

@@ -28,7 +28,8 @@ impl Boxes {
         &self.ends[number * self.dimensions..(number + 1) * self.dimensions]
     }
 
-    fn count(&self) -> usize {
+    /// How many there are; none where there are no dimensions.
+    pub fn count(&self) -> usize {
         self.ends.len().checked_div(self.dimensions).unwrap_or(0)
     }
 }

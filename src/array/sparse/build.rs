@@ -1,9 +1,9 @@
 //! Makes the map of the rows of a query.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::lazy_merge::LazyMerge;
 use super::plan::{Planner, Step};
@@ -14,17 +14,14 @@ use super::store::Store;
 use super::stream::FragmentSource;
 use super::task::{Halt, MergeTask, Merged};
 use crate::array::Array;
-use crate::error::{Error, Result};
-use crate::threads::for_all;
+use crate::error::{Error, Locate, Result};
+use crate::threads::{LogInterval, for_all};
 
 /// The part of the cache's budget that the map of rows may take beside it.
 pub const MAP_SHARE: usize = 8;
 
 /// Work of at least this many cells is worth a line in the log.
 const LOGGED_CELLS: u64 = 1 << 21;
-
-/// How often work in progress is told about.
-const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The map of all rows of a query. Segments that take reading are made when they are wanted, but for arrays whose writers
 /// may have sorted cells otherwise: there the first cell out of order changes the order of all rows.
@@ -49,8 +46,8 @@ pub fn build(query: &Arc<Query>) -> Result<RowMap> {
         Err(Halt::Disorder(place)) => {
             let array = query.array.path();
             log::warn!("{array}: cells are not in the order of the array ({place}); merging all as they come");
-            let all = Tasks { query: query.clone(), store: store.clone(), tasks: vec![planner.everything_at_once()] };
-            make_all(&query.array, &[PlannedSegment::Task(Arc::new(all), 0)])
+            let all = TaskSegment { query: query.clone(), store: store.clone(), task: planner.everything_at_once() };
+            make_all(&query.array, &[PlannedSegment::Task(Arc::new(all))])
         }
         done => done,
     };
@@ -60,15 +57,15 @@ pub fn build(query: &Arc<Query>) -> Result<RowMap> {
 /// A segment before anything of it is read.
 enum PlannedSegment {
     Slab { fragment: u32, positions: Range<u64> },
-    Task(Arc<Tasks>, usize),
+    Task(Arc<TaskSegment>),
     Merge(Arc<LazyMerge>, usize),
 }
 
-/// Tasks of which each makes a segment.
-struct Tasks {
+/// The segment that a task makes.
+struct TaskSegment {
     query: Arc<Query>,
     store: Arc<Store>,
-    tasks: Vec<MergeTask>,
+    task: MergeTask,
 }
 
 fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<Vec<PlannedSegment>> {
@@ -79,8 +76,8 @@ fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<
                 segments.push(PlannedSegment::Slab { fragment: fragment as u32, positions });
             }
             Step::Filter(task) => {
-                let tasks = Tasks { query: query.clone(), store: store.clone(), tasks: vec![task] };
-                segments.push(PlannedSegment::Task(Arc::new(tasks), 0));
+                let segment = TaskSegment { query: query.clone(), store: store.clone(), task };
+                segments.push(PlannedSegment::Task(Arc::new(segment)));
             }
             Step::Merge(planned) => {
                 let merge = LazyMerge::new(query.clone(), store.clone(), planned)?;
@@ -104,7 +101,7 @@ impl PlannedSegment {
     fn lazy(self) -> LazySegment {
         match self {
             PlannedSegment::Slab { fragment, positions } => LazySegment::Made(slab(fragment, &positions)),
-            PlannedSegment::Task(tasks, number) => LazySegment::new(tasks, number),
+            PlannedSegment::Task(segment) => LazySegment::new(segment, 0),
             PlannedSegment::Merge(merge, number) => LazySegment::new(merge, number),
         }
     }
@@ -112,7 +109,7 @@ impl PlannedSegment {
     fn cells_to_read(&self) -> u64 {
         match self {
             PlannedSegment::Slab { .. } => 0,
-            PlannedSegment::Task(tasks, number) => tasks.most_rows(*number),
+            PlannedSegment::Task(segment) => segment.task.cells(),
             PlannedSegment::Merge(merge, number) => merge.most_rows(*number),
         }
     }
@@ -120,7 +117,7 @@ impl PlannedSegment {
     fn make(&self, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
         match self {
             PlannedSegment::Slab { fragment, positions } => Ok(slab(*fragment, positions)),
-            PlannedSegment::Task(tasks, number) => tasks.run(*number, progress),
+            PlannedSegment::Task(segment) => segment.run(progress),
             PlannedSegment::Merge(merge, number) => merge.merge(*number, progress),
         }
     }
@@ -130,16 +127,15 @@ fn slab(fragment: u32, positions: &Range<u64>) -> Segment {
     Segment::CellSlab { fragment, position: positions.start, rows: positions.end - positions.start }
 }
 
-impl Tasks {
-    fn run(&self, number: usize, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
-        let task = self.tasks.get(number).ok_or_else(|| Error::internal("no such task"))?;
-        task.run(&self.query, &self.store, progress).map(|(segment, _)| segment)
+impl TaskSegment {
+    fn run(&self, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+        self.task.run(&self.query, &self.store, progress).map(|(segment, _)| segment)
     }
 }
 
-impl SegmentSource for Tasks {
-    fn most_rows(&self, number: usize) -> u64 {
-        self.tasks.get(number).map_or(0, MergeTask::cells)
+impl SegmentSource for TaskSegment {
+    fn most_rows(&self, _number: usize) -> u64 {
+        self.task.cells()
     }
 
     fn known_rows(&self, _number: usize) -> Option<u64> {
@@ -150,8 +146,12 @@ impl SegmentSource for Tasks {
         Ok(None)
     }
 
-    fn make(&self, number: usize) -> Result<Segment> {
-        self.run(number, |_| ()).map_err(|halt| halt.into_error(&self.query))
+    fn make(&self, _number: usize) -> Result<Segment> {
+        self.run(|_| ()).map_err(|halt| halt.into_error(&self.query))
+    }
+
+    fn locate(&self, error: Error) -> Error {
+        error.in_array(self.query.array.path())
     }
 }
 
@@ -161,25 +161,20 @@ struct Progress<'a> {
     cells: u64,
     done: AtomicU64,
     start: Instant,
-    /// When the next line is due.
-    next_line: Mutex<Instant>,
+    lines: LogInterval,
 }
 
 impl<'a> Progress<'a> {
     fn new(array: &'a Array, cells: u64) -> Self {
-        let start = Instant::now();
         if cells >= LOGGED_CELLS {
             log::info!("{}: finding the rows among {cells} cells that overlap or are filtered", array.path());
         }
-        Progress { array, cells, done: AtomicU64::new(0), start, next_line: Mutex::new(start + LOG_INTERVAL) }
+        Progress { array, cells, done: AtomicU64::new(0), start: Instant::now(), lines: LogInterval::new() }
     }
 
     fn add(&self, cells: u64) {
         let done = self.done.fetch_add(cells, Ordering::Relaxed) + cells;
-        if let Ok(mut due) = self.next_line.try_lock()
-            && Instant::now() >= *due
-        {
-            *due += LOG_INTERVAL;
+        if self.lines.is_due() {
             let percent = done.saturating_mul(100) / self.cells.max(1);
             log::info!("{}: {percent} % of {} cells", self.array.path(), self.cells);
         }

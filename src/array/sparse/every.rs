@@ -29,9 +29,14 @@ impl<'a, 'b> EveryCell<'a, 'b> {
     pub fn finish(self) -> Merged<Vec<u64>> {
         match self.left {
             0 => Ok(self.next),
-            left => Err(Error::damaged(format!("{left} cells fewer than the footers count")).into()),
+            left => Err(too_few_cells(left).into()),
         }
     }
+}
+
+/// That there are so many cells fewer than footers say.
+pub fn too_few_cells(missing: u64) -> Error {
+    Error::damaged(format!("{missing} cells fewer than the footers count"))
 }
 
 impl CellSink for EveryCell<'_, '_> {

@@ -194,6 +194,12 @@ impl KeyPlan {
         self.axes.iter().any(Axis::is_float)
     }
 
+    /// Whether cells that are sorted can be searched by their keys. Those at one place of a Hilbert curve and those at the
+    /// two zeros are in no order among themselves, and long strings go on behind their keys.
+    pub fn can_be_searched(&self) -> bool {
+        self.is_exact() && !self.is_hilbert() && !self.has_floats()
+    }
+
     /// Fills `keys` with the keys of `cells` cells, of which there is one column per dimension.
     pub fn keys(&self, columns: &[AxisColumn], cells: usize, keys: &mut Vec<u64>) {
         keys.clear();

@@ -1,7 +1,7 @@
 //! A merge of tiles of several fragments, cut into segments that are made one by one, each when it is first wanted.
 //!
-//! Where boxes tell that every cell is a row, the segments are of equally many rows, and where one begins in each
-//! fragment is found by searching. Else segments are cut at keys, and how many rows one has is known when it was made.
+//! Segments have equally many cells, and where one begins in each fragment is found by searching, so that nothing of the
+//! others is read. Where cells cannot be searched, or all R-trees are read anyway, segments are cut at keys instead.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lru::LruCache;
 
-use super::plan::{Coincidence, MergePart, PlannedMerge};
+use super::coincidence::{self, Coincidence, Stretch};
+use super::overlap::KeyRanges;
+use super::plan::{MergePart, PlannedMerge};
 use super::query::Query;
 use super::rank::{self, SortedLists};
 use super::row_map::SegmentSource;
@@ -20,6 +22,7 @@ use super::store::Store;
 use super::stream::FragmentSource;
 use super::task::{Halt, MergeKind, MergeTask, Merged};
 use crate::error::{Error, Locate, Result};
+use crate::storage::together;
 use crate::threads;
 
 /// Places between segments that are remembered, of a merge of few fragments.
@@ -28,12 +31,13 @@ const KEPT_PLACES: usize = 64;
 /// Positions that all remembered places have together, about.
 const KEPT_POSITIONS: usize = 1 << 18;
 
-/// A merge and how it is cut. Memory: two keys for each tile, which the parts hold, a key for each segment, and
-/// [`KEPT_POSITIONS`].
+/// A merge and how it is cut. Memory: two keys for each tile of the fragments that were opened, which the parts hold, a
+/// key or a word for each segment, and [`KEPT_POSITIONS`].
 pub struct LazyMerge {
     query: Arc<Query>,
     store: Arc<Store>,
     parts: Vec<MergePart>,
+    coincidence: Coincidence,
     cut: Cut,
     /// By the number of the segment that begins there, where it begins in each part.
     places: Mutex<LruCache<usize, Arc<[u64]>>>,
@@ -42,17 +46,12 @@ pub struct LazyMerge {
 }
 
 enum Cut {
-    /// Into segments of [`Query::segment_rows`], of which the last may be shorter. Every cell is a row.
-    ByRows { rows: u64 },
+    /// Into segments of [`segment_rows`](super::query::Portions::segment_rows) cells in the order of all `cells`, of which the last may have fewer. A
+    /// segment begins with the cell counted out, or the first of those that have the coordinates of that one: so it has no
+    /// more rows than cells were counted.
+    ByRank { cells: u64 },
     /// At keys, or beginnings of keys, which ascend.
-    ByKeys { keys: Vec<Vec<u64>>, crossed: Crossed },
-}
-
-/// Segments in which cells of different fragments may have the same coordinates, or not all cells count.
-enum Crossed {
-    All,
-    /// These, which ascend. In the others every cell is a row.
-    Some(Vec<usize>),
+    ByKeys { keys: Vec<Vec<u64>> },
 }
 
 impl LazyMerge {
@@ -65,17 +64,11 @@ impl LazyMerge {
         let capacity = (KEPT_POSITIONS / parts.len().max(1)).clamp(2 * threads::decoding() + 2, KEPT_PLACES);
         let places = Mutex::new(LruCache::new(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN)));
         let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
-        let mut merge = LazyMerge { query, store, parts, cut: Cut::ByRows { rows: cells }, places, found: Vec::new() };
-        // Cells at one place of a Hilbert curve, and the two zeros, are in no order that could be searched.
-        let is_searchable = !merge.query.plan.is_hilbert() && !merge.query.plan.has_floats();
-        if coincidence != Coincidence::Nowhere || !is_searchable {
-            let keys = merge.keys_to_cut_at(cells)?;
-            let crossed = match coincidence {
-                Coincidence::Anywhere => Crossed::All,
-                Coincidence::Nowhere => Crossed::Some(Vec::new()),
-                Coincidence::Among(tiles) => Crossed::Some(merge.segments_of(&tiles, &keys)),
-            };
-            merge.cut = Cut::ByKeys { keys, crossed };
+        let cut = Cut::ByRank { cells };
+        let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new() };
+        let is_open = merge.parts.iter().all(|part| part.span.known_tiles().is_some());
+        if !merge.query.plan.can_be_searched() || (coincidence == Coincidence::Possible && is_open) {
+            merge.cut = Cut::ByKeys { keys: merge.keys_to_cut_at(cells)? };
         }
         merge.found.resize_with(merge.segment_count() + 1, AtomicU64::default);
         Ok(Arc::new(merge))
@@ -84,8 +77,10 @@ impl LazyMerge {
     /// How many segments there are.
     pub fn segment_count(&self) -> usize {
         match &self.cut {
-            Cut::ByRows { rows } => usize::try_from(rows.div_ceil(self.query.segment_rows)).unwrap_or(usize::MAX),
-            Cut::ByKeys { keys, .. } => keys.len() + 1,
+            Cut::ByRank { cells } => {
+                usize::try_from(cells.div_ceil(self.query.portions.segment_rows)).unwrap_or(usize::MAX)
+            }
+            Cut::ByKeys { keys } => keys.len() + 1,
         }
     }
 
@@ -94,23 +89,19 @@ impl LazyMerge {
     /// # Errors
     /// Any damage in its cells.
     pub fn merge(&self, number: usize, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
-        let (start, mut ends) = match &self.cut {
-            Cut::ByRows { .. } => {
-                let lists = Lists::new(self);
-                let ends = match number + 1 == self.segment_count() {
-                    true => self.parts.iter().map(|part| part.positions.end).collect(),
-                    false => rank::bounds_at(&lists, self.rows_before(number + 1)).high,
-                };
-                (self.place(number)?, ends)
-            }
-            Cut::ByKeys { .. } => (self.place(number)?, self.place(number + 1)?.to_vec()),
+        let start = self.place(number)?;
+        let (mut ends, kind) = if let Some(rows) = self.known_rows(number) {
+            (self.latest_place(number + 1)?, MergeKind::Every { rows })
+        } else {
+            let end = self.place(number + 1)?;
+            let kind = match self.count_between(&start, &end)? {
+                Some(rows) if self.query.plan.can_be_searched() => MergeKind::Every { rows },
+                _ => MergeKind::Newest,
+            };
+            (end.to_vec(), kind)
         };
         let own: Vec<usize> = (0..self.parts.len()).filter(|&part| start[part] < ends[part]).collect();
         let parts = own.iter().map(|&part| (self.parts[part].fragment, start[part]..ends[part])).collect();
-        let kind = match &self.cut {
-            Cut::ByRows { .. } => MergeKind::Every { rows: self.rows_before(number + 1) - self.rows_before(number) },
-            Cut::ByKeys { .. } => MergeKind::Newest,
-        };
         let (segment, behind) = MergeTask { parts, kind }.run(&self.query, &self.store, progress)?;
         if let Some(behind) = behind {
             // The next segment begins where this one ends.
@@ -121,10 +112,10 @@ impl LazyMerge {
         Ok(segment)
     }
 
-    /// Rows before a segment that is cut by rows.
-    fn rows_before(&self, number: usize) -> u64 {
-        let Cut::ByRows { rows } = self.cut else { return 0 };
-        (number as u64).saturating_mul(self.query.segment_rows).min(rows)
+    /// Cells before a segment that is cut by rank.
+    fn cells_before(&self, number: usize) -> u64 {
+        let Cut::ByRank { cells } = self.cut else { return 0 };
+        (number as u64).saturating_mul(self.query.portions.segment_rows).min(cells)
     }
 
     /// Where a segment begins in each part, and the one before ends.
@@ -133,23 +124,48 @@ impl LazyMerge {
         if let Some(known) = known {
             return Ok(known);
         }
-        if number == 0 {
-            return Ok(self.parts.iter().map(|part| part.positions.start).collect());
-        }
-        let lists = Lists::new(self);
         let place = match &self.cut {
+            _ if number == 0 => self.parts.iter().map(|part| part.positions.start).collect(),
             _ if number >= self.segment_count() => self.parts.iter().map(|part| part.positions.end).collect(),
-            Cut::ByRows { .. } => {
-                rank::positions_at(&lists, self.rows_before(number)).in_array(self.query.array.path())?
-            }
-            Cut::ByKeys { keys, .. } => {
-                let key = &keys[number - 1];
-                let parts = (0..self.parts.len())
-                    .map(|part| rank::first_not_before(&lists, part, lists.window(part, key), key));
-                parts.collect::<Result<Vec<u64>>>()?
+            Cut::ByRank { .. } => self.place_by_rank(number)?,
+            Cut::ByKeys { keys } => {
+                let (lists, key) = (Lists::new(self), &keys[number - 1]);
+                let first = |part| rank::first_not_before(&lists, part, rank::window(&lists, part, key), key);
+                (0..self.parts.len()).map(first).collect::<Result<Vec<u64>>>()?
             }
         };
         self.keep_place(number, place)
+    }
+
+    fn place_by_rank(&self, number: usize) -> Result<Vec<u64>> {
+        let (lists, rank) = (Lists::new(self), self.cells_before(number));
+        let place = rank::place_at(&lists, rank).in_array(self.query.array.path())?;
+        let before = place.iter().zip(&self.parts).map(|(position, part)| position - part.positions.start);
+        if self.coincidence == Coincidence::Nowhere && before.fold(0, u64::saturating_add) != rank {
+            let reason = "coordinates of two fragments' cells, though the boxes of their tiles lie apart";
+            return Err(Error::damaged(reason).in_array(self.query.array.path()));
+        }
+        Ok(place)
+    }
+
+    /// Positions that a segment begins at or before, in each part. No cell is read for it.
+    fn latest_place(&self, number: usize) -> Result<Vec<u64>> {
+        match number < self.segment_count() {
+            true => Ok(rank::bounds_at(&Lists::new(self), self.cells_before(number))?.high),
+            false => Ok(self.parts.iter().map(|part| part.positions.end).collect()),
+        }
+    }
+
+    /// How many rows there are between two places, if the boxes of tiles tell.
+    fn count_between(&self, start: &[u64], end: &[u64]) -> Result<Option<u64>> {
+        let own = (0..self.parts.len()).filter(|&part| start[part] < end[part]);
+        let own: Vec<(FragmentSource<'_>, Range<u64>)> = own
+            .map(|part| Ok((self.query.source(self.parts[part].fragment)?, start[part]..end[part])))
+            .collect::<Result<_>>()?;
+        let stretches: Vec<Stretch<'_>> =
+            own.iter().map(|(source, positions)| Stretch { source, positions: positions.clone() }).collect();
+        let rows = own.iter().map(|(_, positions)| positions.end - positions.start).fold(0, u64::saturating_add);
+        Ok((coincidence::by_tiles(&self.query, &stretches)? == Coincidence::Nowhere).then_some(rows))
     }
 
     fn keep_place(&self, number: usize, place: Vec<u64>) -> Result<Arc<[u64]>> {
@@ -168,9 +184,9 @@ impl LazyMerge {
         Ok(place)
     }
 
-    /// Keys at which to cut the merge into segments of about [`Query::segment_rows`] cells.
+    /// Keys at which to cut the merge into segments of about [`segment_rows`](super::query::Portions::segment_rows) cells.
     fn keys_to_cut_at(&self, cells: u64) -> Result<Vec<Vec<u64>>> {
-        let wanted = usize::try_from(segments_of_merge(cells / self.query.segment_rows, threads::decoding()))
+        let wanted = usize::try_from(segments_of_merge(cells / self.query.portions.segment_rows, threads::decoding()))
             .unwrap_or(usize::MAX);
         if wanted < 2 {
             return Ok(Vec::new());
@@ -179,7 +195,8 @@ impl LazyMerge {
         for part in &self.parts {
             let cells = &self.query.cells[part.fragment];
             let end = cells.place_of(part.positions.end.saturating_sub(1)) + 1;
-            keys.extend((cells.place_of(part.positions.start)..end).filter_map(|place| part.key_ranges.low(place)));
+            let tiles = part.span.known_tiles().unwrap_or(part.span.whole());
+            keys.extend((cells.place_of(part.positions.start)..end).filter_map(|place| tiles.low(place)));
         }
         keys.sort_unstable();
         keys.dedup();
@@ -203,71 +220,66 @@ impl LazyMerge {
         cuts.dedup();
         Ok(cuts)
     }
-
-    /// The segments that some tiles, given by their part and place, may have cells in.
-    fn segments_of(&self, tiles: &[(usize, u64)], keys: &[Vec<u64>]) -> Vec<usize> {
-        let mut segments = Vec::new();
-        for (part, place) in tiles {
-            let key_ranges = &self.parts[*part].key_ranges;
-            let Some((low, high)) = key_ranges.low(*place).zip(key_ranges.high(*place)) else { continue };
-            let first = keys.partition_point(|key| key.as_slice() <= &low[..key.len().min(low.len())]);
-            let last = keys.partition_point(|key| key.as_slice() <= &high[..key.len().min(high.len())]);
-            segments.extend(first..=last);
-        }
-        segments.sort_unstable();
-        segments.dedup();
-        segments
-    }
 }
 
 impl SegmentSource for LazyMerge {
     fn most_rows(&self, number: usize) -> u64 {
-        let Cut::ByKeys { keys, .. } = &self.cut else {
-            return self.rows_before(number + 1) - self.rows_before(number);
+        let Cut::ByKeys { keys } = &self.cut else {
+            return self.cells_before(number + 1) - self.cells_before(number);
         };
         let lists = Lists::new(self);
         let ends = |part: usize| {
             let positions = &self.parts[part].positions;
             let low = number.checked_sub(1).and_then(|before| keys.get(before));
-            let low = low.map_or(positions.start, |key| lists.window(part, key).0);
-            (low, keys.get(number).map_or(positions.end, |key| lists.window(part, key).1))
+            let low = low.map_or(positions.start, |key| rank::window(&lists, part, key).0);
+            (low, keys.get(number).map_or(positions.end, |key| rank::window(&lists, part, key).1))
         };
         (0..self.parts.len()).map(ends).fold(0, |sum, (low, high)| sum.saturating_add(high.saturating_sub(low)))
     }
 
     fn known_rows(&self, number: usize) -> Option<u64> {
-        match &self.cut {
-            Cut::ByRows { .. } => Some(self.rows_before(number + 1) - self.rows_before(number)),
-            Cut::ByKeys { .. } => None,
+        match (&self.cut, self.coincidence) {
+            (Cut::ByRank { .. }, Coincidence::Nowhere) => Some(self.most_rows(number)),
+            _ => None,
         }
     }
 
     fn count_rows(&self, number: usize) -> Result<Option<u64>> {
-        let Cut::ByKeys { crossed, .. } = &self.cut else { return Ok(self.known_rows(number)) };
-        match crossed {
-            Crossed::Some(crossed) if crossed.binary_search(&number).is_err() => {
-                let (start, end) = (self.place(number)?, self.place(number + 1)?);
-                let rows = start.iter().zip(end.iter()).map(|(start, end)| end.saturating_sub(*start));
-                Ok(Some(rows.fold(0, u64::saturating_add)))
-            }
-            _ => Ok(None),
+        match self.known_rows(number) {
+            Some(rows) => Ok(Some(rows)),
+            None => self.count_between(&self.place(number)?, &self.place(number + 1)?),
         }
     }
 
     fn make(&self, number: usize) -> Result<Segment> {
         self.merge(number, |_| ()).map_err(|halt| halt.into_error(&self.query))
     }
+
+    fn locate(&self, error: Error) -> Error {
+        error.in_array(self.query.array.path())
+    }
 }
 
-/// The parts of a merge as lists to be searched.
+/// The parts of a merge as lists to be searched, by one thread.
 struct Lists<'a> {
     merge: &'a LazyMerge,
+    /// The ranges of tiles of those that are open.
+    tiles: Vec<OnceLock<&'a KeyRanges>>,
     sources: Vec<OnceLock<FragmentSource<'a>>>,
 }
 
 impl<'a> Lists<'a> {
     fn new(merge: &'a LazyMerge) -> Self {
-        Lists { merge, sources: merge.parts.iter().map(|_| OnceLock::new()).collect() }
+        let tiles = merge.parts.iter().map(|part| part.span.known_tiles().map_or_else(OnceLock::new, OnceLock::from));
+        Lists { merge, tiles: tiles.collect(), sources: merge.parts.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    fn source(&self, list: usize) -> Result<&FragmentSource<'a>> {
+        if let Some(source) = self.sources[list].get() {
+            return Ok(source);
+        }
+        let source = self.merge.query.source(self.merge.parts[list].fragment)?;
+        Ok(self.sources[list].get_or_init(|| source))
     }
 }
 
@@ -280,29 +292,44 @@ impl SortedLists for Lists<'_> {
         self.merge.parts[list].positions.clone()
     }
 
-    fn window(&self, list: usize, key: &[u64]) -> (u64, u64) {
-        let part = &self.merge.parts[list];
-        let cells = &self.merge.query.cells[part.fragment];
-        let within = |position: u64| position.clamp(part.positions.start, part.positions.end);
-        let first = within(cells.positions_of(part.key_ranges.ending_before(key)).start);
-        (first, within(cells.positions_of(part.key_ranges.beginning_before(key)).start).max(first))
+    fn ranges(&self, list: usize) -> &KeyRanges {
+        self.tiles[list].get().copied().unwrap_or(self.merge.parts[list].span.whole())
     }
 
-    fn known_key(&self, list: usize, positions: Range<u64>) -> Option<&[u64]> {
-        let part = &self.merge.parts[list];
-        let middle = positions.start + positions.end.saturating_sub(positions.start) / 2;
-        part.key_ranges.low(self.merge.query.cells[part.fragment].place_of(middle))
+    fn start_of(&self, list: usize, range: u64) -> u64 {
+        let MergePart { fragment, positions, .. } = &self.merge.parts[list];
+        match self.tiles[list].get() {
+            Some(_) => {
+                let start = self.merge.query.cells[*fragment].positions_of(range).start;
+                start.clamp(positions.start, positions.end)
+            }
+            None if range == 0 => positions.start,
+            None => positions.end,
+        }
+    }
+
+    fn range_at(&self, list: usize, position: u64) -> u64 {
+        match self.tiles[list].get() {
+            Some(_) => self.merge.query.cells[self.merge.parts[list].fragment].place_of(position),
+            None => 0,
+        }
+    }
+
+    fn open(&self, lists: Vec<usize>) -> Result<bool> {
+        let closed: Vec<usize> = lists.into_iter().filter(|&list| self.tiles[list].get().is_none()).collect();
+        let any = !closed.is_empty();
+        let array = &self.merge.query.array;
+        let opened = together(&*array.context().storage, array.path(), closed, |list| {
+            let tiles = self.merge.parts[list].span.tiles(self.source(list)?)?;
+            self.tiles[list].get_or_init(|| tiles);
+            Ok(())
+        });
+        opened.into_iter().collect::<Result<()>>()?;
+        Ok(any)
     }
 
     fn key_at(&self, list: usize, position: u64) -> Result<Vec<u64>> {
-        let source = match self.sources[list].get() {
-            Some(source) => source,
-            None => {
-                let source = self.merge.query.source(self.merge.parts[list].fragment)?;
-                self.sources[list].get_or_init(|| source)
-            }
-        };
-        source.key_at(position)
+        self.source(list)?.key_at(position)
     }
 }
 

@@ -26,11 +26,6 @@ impl KeyRanges {
         self.highs.extend_from_slice(high);
     }
 
-    /// How many tiles there are.
-    pub fn count(&self) -> u64 {
-        (self.lows.len() / self.words) as u64
-    }
-
     /// The lower key of the tile at a place; `None` past the end.
     pub fn low(&self, place: u64) -> Option<&[u64]> {
         key_of(&self.lows, self.words, place)
@@ -43,12 +38,17 @@ impl KeyRanges {
 
     /// How many tiles, which are the first ones, surely end before a key, or the beginning of keys.
     pub fn ending_before(&self, key: &[u64]) -> u64 {
-        count_before(&self.highs, self.words, key)
+        count_where(&self.highs, self.words, |high| &high[..key.len().min(high.len())] < key)
     }
 
     /// How many tiles, which are the first ones, may begin before a key, or the beginning of keys.
     pub fn beginning_before(&self, key: &[u64]) -> u64 {
-        count_before(&self.lows, self.words, key)
+        count_where(&self.lows, self.words, |low| &low[..key.len().min(low.len())] < key)
+    }
+
+    /// How many tiles, which are the first ones, may begin before a key, or with it.
+    pub fn beginning_up_to(&self, key: &[u64]) -> u64 {
+        count_where(&self.lows, self.words, |low| &low[..key.len().min(low.len())] <= key)
     }
 
     /// Makes the most of what is known of a fragment's tiles when its cells are surely in order: a tile does not begin
@@ -71,13 +71,12 @@ fn key_of(keys: &[u64], words: usize, place: u64) -> Option<&[u64]> {
     keys.get(start..start.checked_add(words)?)
 }
 
-/// How many of the first keys, which ascend, come before another one.
-fn count_before(keys: &[u64], words: usize, key: &[u64]) -> u64 {
+/// How many of the first keys, which ascend, are of a kind that only the first ones are of.
+fn count_where(keys: &[u64], words: usize, is_first: impl Fn(&[u64]) -> bool) -> u64 {
     let (mut low, mut high) = (0, (keys.len() / words) as u64);
     while low < high {
         let middle = low + (high - low) / 2;
-        let is_before = key_of(keys, words, middle).is_some_and(|own| own[..key.len().min(words)] < *key);
-        if is_before { low = middle + 1 } else { high = middle }
+        if key_of(keys, words, middle).is_some_and(&is_first) { low = middle + 1 } else { high = middle }
     }
     low
 }
@@ -114,7 +113,7 @@ pub enum TileGroup {
 
 /// Cuts the order of an array into parts. Each fragment's key ranges are those of its tiles in stored order, and ascend at
 /// both ends: see [`KeyRanges::tighten`] and [`KeyRanges::loosen`].
-pub fn groups(fragments: &[(usize, KeyRanges)]) -> Vec<TileGroup> {
+pub fn groups(fragments: &[(usize, &KeyRanges)]) -> Vec<TileGroup> {
     let mut parts = Parts::new(fragments.len());
     // The next tile of every fragment, the one that may begin first in front.
     let mut next = BinaryHeap::new();
@@ -242,6 +241,7 @@ mod tests {
             TileGroup::Alone((9, 0..2)),
             TileGroup::Alone((3, 3..4)),
         ];
+        let fragments = fragments.each_ref().map(|(number, own)| (*number, own));
         assert_eq!(groups(&fragments), expected);
     }
 
@@ -262,12 +262,13 @@ mod tests {
                 if is_sure { own.tighten() } else { own.loosen() }
                 prop_assert!(own.lows.is_sorted() && own.highs.is_sorted());
                 for key in 0..75 {
+                    prop_assert_eq!(own.beginning_up_to(&[key]), own.lows.iter().filter(|low| **low <= key).count() as u64);
                     prop_assert_eq!(own.beginning_before(&[key]), own.lows.iter().filter(|low| **low < key).count() as u64);
                     prop_assert_eq!(own.ending_before(&[key]), own.highs.iter().filter(|high| **high < key).count() as u64);
                 }
                 fragments.push((number, own));
             }
-            let parts = groups(&fragments);
+            let parts = groups(&fragments.iter().map(|(number, own)| (*number, own)).collect::<Vec<_>>());
             // Every tile once, in order, with the number of its part.
             let mut seen: Vec<Vec<usize>> = vec![Vec::new(); fragments.len()];
             let mut alone = Vec::new();
@@ -283,7 +284,7 @@ mod tests {
                 }
             }
             for (a, a_spans) in &fragments {
-                prop_assert_eq!(seen[*a].len() as u64, a_spans.count());
+                prop_assert_eq!(seen[*a].len(), a_spans.lows.len());
                 for (place, (low, high)) in ends(a_spans).into_iter().enumerate() {
                     let part = seen[*a][place];
                     let others = fragments.iter().filter(|(b, _)| a != b);

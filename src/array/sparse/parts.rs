@@ -119,7 +119,7 @@ mod tests {
     use crate::array::sparse::row_map::SegmentSource;
     use crate::array::sparse::rows::Rows;
     use crate::array::sparse::store::Store;
-    use crate::error::Result;
+    use crate::error::{Error, Result};
 
     /// Segments of which nobody knows how many rows they have before they are made: the first few cells of a fragment.
     struct Unknown(Vec<(u64, u64)>);
@@ -139,6 +139,10 @@ mod tests {
 
         fn make(&self, number: usize) -> Result<Segment> {
             Ok(Segment::CellSlab { fragment: 9, position: 1000 * number as u64, rows: self.0[number].0 })
+        }
+
+        fn locate(&self, error: Error) -> Error {
+            error
         }
     }
 

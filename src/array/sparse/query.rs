@@ -16,8 +16,27 @@ use crate::error::{Error, Locate, Result};
 /// Pairs of boxes that are compared to find out whether fragments have coordinates in common.
 pub const MOST_PAIRS: u64 = 1 << 24;
 
-/// Rows that are found at a time: enough that beginning anew in each fragment is little work beside it.
-pub const SEGMENT_ROWS: u64 = 1 << 20;
+/// How much of finding rows is done at a time.
+#[derive(Debug, Clone, Copy)]
+pub struct Portions {
+    /// About so many rows that take reading are found at a time, at least 1.
+    pub segment_rows: u64,
+    /// As many fragments that overlap in a chain have all their R-trees read before the first of their rows is found ...
+    pub chained_fragments: usize,
+    /// ... unless they have more tiles than this.
+    pub chained_tiles: u64,
+    /// The R-trees of longer chains are read when rows are wanted that they lie across, where at most one of so many
+    /// fragments lies across each place.
+    pub fragments_of_one_place: usize,
+}
+
+impl Default for Portions {
+    /// Segments are long enough that beginning anew in each fragment is little work beside making one. The R-trees of a
+    /// chain that is not long take few requests, and show which tiles are rows as they are stored.
+    fn default() -> Self {
+        Portions { segment_rows: 1 << 20, chained_fragments: 256, chained_tiles: 1 << 16, fragments_of_one_place: 4 }
+    }
+}
 
 /// What rows come from.
 pub struct Query {
@@ -27,8 +46,7 @@ pub struct Query {
     pub selection: Option<Selection>,
     /// By fragment, as visible in the array: the cells of all tiles that can have rows.
     pub cells: Vec<FragmentCells>,
-    /// About so many rows that take reading are found at a time, at least 1.
-    pub segment_rows: u64,
+    pub portions: Portions,
 }
 
 /// A number of rows, as far as it is known.

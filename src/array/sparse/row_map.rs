@@ -2,6 +2,7 @@
 //! first wanted.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::rows::{RowBuffers, Rows, Segment};
@@ -50,6 +51,9 @@ pub trait SegmentSource: Send + Sync {
     /// # Errors
     /// Any damage in what decides which cells are its rows.
     fn make(&self, number: usize) -> Result<Segment>;
+
+    /// Adds to an error where its segments are.
+    fn locate(&self, error: Error) -> Error;
 }
 
 impl LazySegment {
@@ -102,7 +106,7 @@ impl LazySegment {
                 let counted = *rows.get_or_init(|| segment.rows());
                 if counted != segment.rows() {
                     let reason = format!("{} rows where the boxes of tiles leave room for {counted}", segment.rows());
-                    return Err(Error::damaged(reason));
+                    return Err(source.locate(Error::damaged(reason)));
                 }
                 Ok(segment)
             }),
@@ -138,14 +142,26 @@ impl RowMap {
     /// # Errors
     /// Any damage in what decides which cells are rows.
     pub fn count(&self) -> Result<u64> {
+        self.count_telling(|_, _| ())
+    }
+
+    /// As [`RowMap::count`]; `tell` is told after each segment how many are done, and of how many.
+    ///
+    /// # Errors
+    /// As [`RowMap::count`].
+    pub fn count_telling(&self, tell: impl Fn(usize, usize) + Sync) -> Result<u64> {
         if let Some(known) = self.known_count() {
             return Ok(known);
         }
         let unknown: Vec<&Arc<LazySegment>> =
             self.segments.iter().filter(|segment| segment.known_rows().is_none()).collect();
-        for_all(unknown.len(), |number| match unknown[number].count_rows()? {
-            true => Ok(()),
-            false => unknown[number].segment().map(drop),
+        let done = AtomicUsize::new(0);
+        for_all(unknown.len(), |number| {
+            if !unknown[number].count_rows()? {
+                unknown[number].segment()?;
+            }
+            tell(done.fetch_add(1, Ordering::Relaxed) + 1, unknown.len());
+            Ok::<(), Error>(())
         })?;
         self.start_of(self.segments.len())
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::distinct::distinct_rows;
-use super::every::EveryCell;
+use super::every::{EveryCell, too_few_cells};
 use super::key::KeyPlan;
 use super::merge::{CellStream, merge};
 use super::newest::Newest;
@@ -142,6 +142,13 @@ impl MergeTask {
         progress: impl Fn(u64) + Copy,
     ) -> Merged<(Segment, Vec<u64>)> {
         let mut writer = InterleavedWriter::new(store, &self.starts());
+        if let [(_, positions)] = &self.parts[..] {
+            // Nothing comes between the cells of one fragment.
+            let end = positions.start.checked_add(rows).filter(|end| *end <= positions.end);
+            let end = end.ok_or_else(|| sources[0].place(too_few_cells(rows - (positions.end - positions.start))))?;
+            (0..rows).try_for_each(|_| writer.push(0, true))?;
+            return Ok((Segment::Interleaved(writer.finish()?), vec![end]));
+        }
         let mut every = EveryCell::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start), rows);
         match merge(plan, self.streams(plan, sources, false, progress), &mut every) {
             Ok(()) | Err(Halt::Enough) => {}

@@ -7,7 +7,7 @@ use super::cells::FragmentCells;
 use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
 use super::parts::{self, MapPart};
-use super::query::{Query, RowCount, SEGMENT_ROWS};
+use super::query::{Portions, Query, RowCount};
 use super::row_map::RowMap;
 use super::selection::{CoordinateRange, Selection, Share};
 use super::sort::sort_rows;
@@ -15,14 +15,14 @@ use crate::array::Array;
 use crate::array::once::Once;
 use crate::error::{Error, Locate, Result};
 use crate::format::fragment::Descent;
-use crate::threads::cancellation;
+use crate::threads::{LogInterval, cancellation};
 
 /// Which cells are rows, in one order for all columns: the global order of the array with one row for each
 /// coordinate, or where duplicates are allowed, fragment by fragment, oldest first, as stored. That is the order of
 /// libtiledb's unordered read.
 ///
 /// Nothing but footers is read where they tell all. Else what is needed is found out when it is first wanted: the
-/// R-trees of fragments whose non-empty domains overlap, and for about a million rows at a time the coordinates of tiles
+/// R-trees of fragments whose non-empty domains overlap (of very many only those that lie across the rows), and for about a million rows at a time the coordinates of tiles
 /// whose cells come by turns, and of fragments that have deletes or lie across an end of the window, what decides about
 /// each cell.
 pub struct SparseView {
@@ -41,14 +41,14 @@ impl SparseView {
     /// # Errors
     /// Any damage in those; [`Error::Unsupported`] for update commits and dense fragments.
     pub fn new(array: Arc<Array>) -> Result<Self> {
-        Self::with_segments(array, SEGMENT_ROWS)
+        Self::with_portions(array, Portions::default())
     }
 
-    /// As [`SparseView::new`]; rows that take reading are found about `segment_rows` at a time, at least 1.
+    /// As [`SparseView::new`], finding rows in other portions. The rows are the same.
     ///
     /// # Errors
     /// As [`SparseView::new`].
-    pub fn with_segments(array: Arc<Array>, segment_rows: u64) -> Result<Self> {
+    pub fn with_portions(array: Arc<Array>, portions: Portions) -> Result<Self> {
         let schema = array.schema();
         let plan = KeyPlan::new(schema, CellOrder::Global).in_array(array.path())?;
         array.read_outlines();
@@ -63,8 +63,8 @@ impl SparseView {
             cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
         }
         let deletes = visible_deletes(&array)?;
-        let segment_rows = segment_rows.max(1);
-        Ok(Self::of(Query { array, plan, deletes, selection: None, cells, segment_rows }))
+        let portions = Portions { segment_rows: portions.segment_rows.max(1), ..portions };
+        Ok(Self::of(Query { array, plan, deletes, selection: None, cells, portions }))
     }
 
     fn of(query: Query) -> Self {
@@ -87,7 +87,15 @@ impl SparseView {
         match (self.known_row_count()?, &self.stored) {
             (RowCount::Exactly(rows), _) => Ok(rows),
             (RowCount::AtMost(_), Some(stored)) => stored.row_count(),
-            (RowCount::AtMost(_), None) => self.map()?.count(),
+            (RowCount::AtMost(_), None) => {
+                let lines = LogInterval::new();
+                self.map()?.count_telling(|done, all| {
+                    if lines.is_due() {
+                        let percent = done * 100 / all.max(1);
+                        log::info!("{}: counting rows, {percent} % done", self.query.array.path());
+                    }
+                })
+            }
         }
     }
 
@@ -133,7 +141,7 @@ impl SparseView {
             deletes: self.query.deletes.clone(),
             selection: Some(selection),
             cells,
-            segment_rows: self.query.segment_rows,
+            portions: self.query.portions,
         });
         Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
     }
