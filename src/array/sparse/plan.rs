@@ -69,12 +69,14 @@ impl Planner<'_> {
         let spans = spans.collect::<Result<Spans>>()?;
         // Most arrays' fragments are told apart by their non-empty domains.
         let whole: Vec<_> = fragments.iter().map(|fragment| (*fragment, spans[fragment].whole())).collect();
-        for group in groups(&whole) {
+        let groups = groups(&whole);
+        let chained: Vec<usize> = groups.iter().flat_map(chain_of).collect();
+        for group in groups {
             match group {
                 TileGroup::Alone((fragment, _)) => self.add_alone(self.all_tiles(fragment), &mut steps)?,
-                TileGroup::Together(chain) => {
-                    let chain: Vec<usize> = chain.into_iter().map(|(fragment, _)| fragment).collect();
-                    match self.is_searched(&chain, &spans) {
+                TileGroup::Together(_) => {
+                    let chain: Vec<usize> = chain_of(&group).collect();
+                    match self.is_searched(&chain, &chained, &spans) {
                         true => self.add_searched(&chain, &spans, &mut steps)?,
                         false => self.add_overlapping(&chain, &spans, &mut steps)?,
                     }
@@ -89,17 +91,18 @@ impl Planner<'_> {
     }
 
     /// Whether rows of a chain of fragments are searched for when they are wanted, so that only those R-trees are read
-    /// whose fragments lie across them: where there are many, and few lie across one place.
-    fn is_searched(&self, chain: &[usize], spans: &Spans) -> bool {
-        let tiles = chain.iter().map(|&fragment| self.sources[fragment].cells.tile_count());
+    /// whose fragments lie across them: where all chains together have many fragments, and few of these lie across one
+    /// place.
+    fn is_searched(&self, chain: &[usize], chained: &[usize], spans: &Spans) -> bool {
+        let tiles = chained.iter().map(|&fragment| self.sources[fragment].cells.tile_count());
         let portions = self.query.portions;
-        let is_long =
-            chain.len() > portions.chained_fragments || tiles.fold(0, u64::saturating_add) > portions.chained_tiles;
-        is_long
+        let are_many =
+            chained.len() > portions.chained_fragments || tiles.fold(0, u64::saturating_add) > portions.chained_tiles;
+        are_many
             && self.query.plan.can_be_searched()
             && chain.iter().all(|&fragment| self.sources[fragment].is_strictly_ordered())
             && deepest(chain.iter().map(|fragment| spans[fragment].whole()))
-                <= chain.len() / portions.fragments_of_one_place.max(1)
+                <= chained.len() / portions.fragments_of_one_place.max(1)
     }
 
     /// Adds one merge of a chain of fragments. Nothing but footers is read.
@@ -234,6 +237,12 @@ impl Planner<'_> {
         let sources = parts.iter().map(|part| &self.sources[part.fragment]);
         sources.zip(parts).map(|(source, part)| Stretch { source, positions: part.positions.clone() }).collect()
     }
+}
+
+/// The fragments of a group that overlap with others.
+fn chain_of(group: &TileGroup) -> impl Iterator<Item = usize> + '_ {
+    let tiles = if matches!(group, TileGroup::Together(_)) { tiles_of(group) } else { &[] };
+    tiles.iter().map(|(fragment, _)| *fragment)
 }
 
 /// As many of some spans as lie across one place.

@@ -21,18 +21,18 @@ pub const MOST_PAIRS: u64 = 1 << 24;
 pub struct Portions {
     /// About so many rows that take reading are found at a time, at least 1.
     pub segment_rows: u64,
-    /// As many fragments that overlap in a chain have all their R-trees read before the first of their rows is found ...
+    /// As many fragments that overlap with others have all their R-trees read before the first row is found ...
     pub chained_fragments: usize,
     /// ... unless they have more tiles than this.
     pub chained_tiles: u64,
-    /// The R-trees of longer chains are read when rows are wanted that they lie across, where at most one of so many
-    /// fragments lies across each place.
+    /// The R-trees of more are read when rows are wanted that their fragments lie across, where at most one of so many
+    /// lies across each place.
     pub fragments_of_one_place: usize,
 }
 
 impl Default for Portions {
-    /// Segments are long enough that beginning anew in each fragment is little work beside making one. The R-trees of a
-    /// chain that is not long take few requests, and show which tiles are rows as they are stored.
+    /// Segments are long enough that beginning anew in each fragment is little work beside making one. The R-trees of
+    /// few fragments take few requests, and show which tiles are rows as they are stored.
     fn default() -> Self {
         Portions { segment_rows: 1 << 20, chained_fragments: 256, chained_tiles: 1 << 16, fragments_of_one_place: 4 }
     }
