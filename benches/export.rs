@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use tilefs::export::netcdf::netcdf;
-use tilefs::export::npy::{Order, npy};
-use tilefs::export::text::{Style, grid, lines, table};
-use tilefs::export::{Column, Columns, Content, Field};
-use tilefs::format::datatype::Datatype;
+use tilefs_export::netcdf::netcdf;
+use tilefs_export::npy::{Order, npy};
+use tilefs_export::text::{Style, grid, lines, table};
+use tilefs_export::{Column, Columns, Content, Field};
+use tilefs_format::datatype::Datatype;
 
 fn main() {
     // A file takes a tenth of a second, which a few samples measure well enough.

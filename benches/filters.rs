@@ -11,9 +11,9 @@ use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
 use divan::Bencher;
 use divan::counter::BytesCount;
 use sha2::Digest;
-use tilefs::filter::{Decoder, Key, Scratch, TileContext};
-use tilefs::format::datatype::Datatype;
-use tilefs::format::pipeline::{Filter, Pipeline, WebpFormat};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::filter::{Decoder, Key, Scratch, TileContext};
+use tilefs_format::pipeline::{Filter, Pipeline, WebpFormat};
 
 const CHUNK: usize = 65536;
 

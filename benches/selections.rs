@@ -4,9 +4,9 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use tilefs::format::datatype::Datatype;
-use tilefs::format::scalar::{Range, Scalar};
 use tilefs::tree::grammar::{By, DimensionBounds, dense, sparse};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::scalar::{Range, Scalar};
 
 fn main() {
     divan::main();

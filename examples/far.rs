@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tilefs::read_ahead::{MAX_WINDOW, ReadAhead};
-use tilefs::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs::tree::{self, Node, OpenOptions};
+use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
 /// Bytes of one read.
 const BLOCK: usize = 1 << 20;

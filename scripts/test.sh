@@ -51,7 +51,7 @@ trap 'rm -f "$log"' EXIT
 } 2>&1 | tee -a "$log"
 
 status=0
-cargo test "$@" 2>&1 | tee -a "$log" || status=$?
+cargo test --workspace "$@" 2>&1 | tee -a "$log" || status=$?
 awk -f scripts/test_table.awk "$log"
 # Who requires something wants all tests.
 if [ -n "${TILEFS_REQUIRE:-}" ]; then

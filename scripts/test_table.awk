@@ -3,9 +3,16 @@
 
 { gsub(/\033\[[0-9;]*m/, "") }
 
+# The crate of a program of unit tests: "(target/debug/deps/tilefs_reader-1234abcd)".
+function unit_tests(path) {
+    sub(/.*\//, "", path)
+    sub(/-[0-9a-f]+\)$/, "", path)
+    return path
+}
+
 # A test program begins: "Running tests/corpus.rs (target/debug/deps/corpus-...)", "Doc-tests tilefs".
 /^ +(Running|Doc-tests) / {
-    program = $1 == "Running" ? ($2 == "unittests" ? $3 : $2) : "documentation"
+    program = $1 == "Running" ? ($2 == "unittests" ? unit_tests($4) " " $3 : $2) : "documentation"
     programs[++count] = program
     finished[program] = 0
 }

@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use fields::{contents, fields, subarray};
-use tilefs::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
-use tilefs::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
-use tilefs::error::Error;
-use tilefs::read::Output;
-use tilefs::storage::LocalStorage;
+use tilefs_format::error::Error;
+use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
+use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
+use tilefs_reader::read::Output;
+use tilefs_reader::storage::LocalStorage;
 
 /// One tile of 64 MiB, 1,024 chunks; 4096 rows of 4096 float32 cells, each the number of its row.
 fn big_tile() -> PathBuf {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use support::parallel;
 use support::stored::{Copy, file_below};
-use tilefs::error::{Error, Result};
 use tilefs::tree::{self, EntryKind, Folder, OpenOptions};
+use tilefs_format::error::{Error, Result};
 
 /// All raw files of an array, coordinates included.
 fn values(array: &Path) -> Result<Vec<(String, Vec<u8>)>> {

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use support::manifest::{Object, load};
 use support::parallel;
 use tempfile::TempDir;
-use tilefs::error::{Error, Result};
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+use tilefs_format::error::{Error, Result};
 
 /// Nothing of this takes more than 256 MiB.
 #[global_allocator]

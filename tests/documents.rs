@@ -27,6 +27,12 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The folders with the sources of the crates below the program.
+fn crates() -> Vec<PathBuf> {
+    let folders = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    folders.filter(|folder| folder.is_dir()).collect()
+}
+
 /// What stands between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
@@ -134,6 +140,7 @@ fn a_promised_test_that_did_not_pass_is_found_in_the_log() {
 #[test]
 fn each_promise_is_held_by_a_test() {
     let mut roots = vec![root().join("src/lib.rs"), root().join("src/main.rs")];
+    roots.extend(crates().into_iter().map(|src| src.join("lib.rs")));
     for entry in fs::read_dir(root().join("tests")).unwrap() {
         let path = entry.unwrap().path();
         roots.extend(
@@ -145,7 +152,8 @@ fn each_promise_is_held_by_a_test() {
     let mut files = BTreeSet::new();
     roots.iter().for_each(|root| compiled(root, &mut files));
     // All that is there is also compiled: a file that no module declares would be no test.
-    for file in ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))) {
+    let folders = [root().join("src"), root().join("tests")].into_iter().chain(crates());
+    for file in folders.flat_map(|folder| sources(&folder)) {
         let is_seen = files.iter().any(|seen| seen.canonicalize().unwrap() == file.canonicalize().unwrap());
         assert!(is_seen, "{} is in no program", file.display());
     }
@@ -160,8 +168,10 @@ fn each_promise_is_held_by_a_test() {
 
 #[test]
 fn each_message_is_one_of_the_program() {
-    let program: String = sources(&root().join("src"))
+    let program: String = crates()
         .into_iter()
+        .chain([root().join("src")])
+        .flat_map(|folder| sources(&folder))
         .map(|path| fs::read_to_string(path).unwrap())
         .map(|source| source.split("#[cfg(test)]").next().unwrap_or_default().to_owned())
         .collect();

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs::export::Content;
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+use tilefs_export::Content;
 
 use support::shown::read_all;
 

@@ -8,8 +8,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use filter_vectors::{decode_into, vectors};
-use tilefs::filter::Scratch;
-use tilefs::format::pipeline::Filter;
+use tilefs_format::filter::Scratch;
+use tilefs_format::pipeline::Filter;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use filter_vectors::{Vector, decode_into, vectors};
-use tilefs::error::Error;
-use tilefs::filter::{Key, Scratch};
+use tilefs_format::error::Error;
+use tilefs_format::filter::{Key, Scratch};
 
 /// Decodes the tile of a vector as it is, or as changed by a test.
 fn decode(vector: &Vector, tile: &[u8], scratch: &mut Scratch) -> Result<(Vec<u8>, Option<Vec<u64>>), Error> {

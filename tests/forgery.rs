@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use support::shown::{file, subfolder};
 use support::stored::{Copy, copy_folder, file_below, generic_tile, payload, stored};
-use tilefs::error::{Error, Result};
-use tilefs::filter::Key;
 use tilefs::tree::{self, OpenOptions};
+use tilefs_format::error::{Error, Result};
+use tilefs_format::filter::Key;
 
 const KEY: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz012345";
 
@@ -40,7 +40,7 @@ impl Encrypted {
     /// The damage that verification finds, as text.
     fn damage(&self) -> String {
         let array = tree::open_array(&self.path(), &self.options).expect("it opens");
-        let found = tilefs::array::verify::verify(&array, &Default::default());
+        let found = tilefs_reader::array::verify::verify(&array, &Default::default());
         found.places.iter().map(|place| format!("{place}\n")).collect()
     }
 }
@@ -103,7 +103,7 @@ fn a_forged_schema_is_refused() {
 fn forged_deletes_are_refused() {
     // What is stored is what stays: x = 0, as a node of one value.
     let condition = [&[1, 4][..], &1u32.to_le_bytes(), b"x", &8u64.to_le_bytes(), &[0; 8]].concat();
-    tilefs::format::condition::Condition::parse(&condition).expect("a condition");
+    tilefs_format::condition::Condition::parse(&condition).expect("a condition");
     let tile = generic_tile(&condition);
     let mark = "__1600000009000_1600000009000_0123456789abcdef0123456789abcdef_22.del";
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use support::corpora::corpus;
-use tilefs::error::Error;
-use tilefs::format::name::TimestampedName;
 use tilefs::tree::{EntryKind, Folder, Node, OpenOptions, Stored, group_outline, open, open_stored};
+use tilefs_format::error::Error;
+use tilefs_format::name::TimestampedName;
 
 /// One array or group of a manifest.
 struct Object {
@@ -36,7 +36,7 @@ impl Object {
     }
 
     /// The root of the tree as of the time of a read.
-    fn open(&self, read: &Value) -> tilefs::error::Result<Arc<dyn Folder>> {
+    fn open(&self, read: &Value) -> tilefs_format::error::Result<Arc<dyn Folder>> {
         let bound = |number: usize| read["timestamps"][number].as_u64();
         let options = OpenOptions {
             from: bound(0),

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use tilefs::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
-use tilefs::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
-use tilefs::error::Result;
-use tilefs::storage::LocalStorage;
+use tilefs_format::error::Result;
+use tilefs_reader::array::dense::{AxisSelection, DenseColumn, DenseView, Selection};
+use tilefs_reader::array::{Array, ArrayFolder, Context, FieldFile, TimeWindow};
+use tilefs_reader::storage::LocalStorage;
 
 static HELD: AtomicI64 = AtomicI64::new(0);
 

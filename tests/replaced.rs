@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use support::stored::{copy_folder, stored};
-use tilefs::error::{Error, Locate, Result};
-use tilefs::storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
 use tilefs::tree::{self, EntryKind, Folder, Node, OpenOptions};
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::storage::{KnownFolder, Listed, LocalStorage, ReadRange, Storage, StoreKey};
 
 /// All that a tree shows but what says where or when: of arrays values, coordinates and metadata, of groups the members
 /// and all that they show. Of labels their values.

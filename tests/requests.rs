@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tilefs::error::{Error, Result};
-use tilefs::storage::simulated::{Asked, Failing, Request};
-use tilefs::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 use tilefs::tree::{self, File, Folder, Node, OpenOptions};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::storage::simulated::{Asked, Failing, Request};
+use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
 /// An array of the fixtures as an object store would have it.
 struct Far {

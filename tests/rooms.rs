@@ -1,47 +1,85 @@
-//! The rooms of `src` as ARCHITECTURE.md has them: each uses only those that its row names, all of which stand below it.
+//! The rooms of the source as ARCHITECTURE.md has them: within its crate each uses only those that its row names, all of
+//! which stand below it. Between crates the compiler sees to that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The rooms from the uppermost to the lowest, and which of the others each may use.
-struct Plan(Vec<(String, BTreeSet<String>)>);
+/// The room of the files of a crate that lie in none of its other rooms.
+const ROOT_ROOMS: [(&str, &str); 3] = [("tilefs", "cli"), ("format", "format"), ("export", "export")];
+
+/// The rooms of a crate, from the uppermost to the lowest.
+struct Room {
+    krate: String,
+    name: String,
+    /// The rooms of the same crate that it may use.
+    uses: BTreeSet<String>,
+}
+
+struct Plan(Vec<Room>);
 
 impl Plan {
-    /// Reads the rows `| [room] | what it does | what it may use |` of a text.
+    /// Reads the rows `| [room] | [crate] | what it does | what it may use |` of a text.
     fn parse(text: &str) -> Self {
         let rows = text.lines().filter_map(|line| {
             let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
-            let room = cells.next()?.trim_end_matches(['`', '/']).trim_end_matches(".rs");
+            let name = cells.next()?.trim_end_matches(['`', '/']).trim_end_matches(".rs").to_owned();
+            let krate = cells.next()?.to_owned();
             let uses = cells.nth(1)?.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
-            Some((room.to_owned(), uses.collect()))
+            Some(Room { krate, name, uses: uses.collect() })
         });
         Plan(rows.collect())
     }
 
-    fn may_use(&self, room: &str) -> Option<&BTreeSet<String>> {
-        self.0.iter().find(|(known, _)| known == room).map(|(_, uses)| uses)
+    fn find(&self, krate: &str, name: &str) -> Option<&Room> {
+        self.0.iter().find(|room| room.krate == krate && room.name == name)
     }
 
-    /// What is wrong with the uses of other rooms in a source file, each with its place.
+    /// The room that a name at the root of a crate belongs to.
+    fn room_of<'a>(&self, krate: &str, name: &'a str) -> &'a str {
+        if self.find(krate, name).is_some() {
+            return name;
+        }
+        ROOT_ROOMS.iter().find(|(root, _)| *root == krate).map_or(name, |(_, room)| room)
+    }
+
+    /// The rooms of its own crate that a source file uses, each with its line; and the room that the file is in.
+    fn uses<'a>(&self, path: &'a str, source: &str) -> (Place<'a>, String, Vec<(usize, String)>) {
+        let place = Place::of(path);
+        let first = place.module.first().map_or("", String::as_str);
+        let room = self.room_of(place.krate, first).to_owned();
+        let used = uses(source, place.module.clone());
+        let used = used.into_iter().map(|(line, name)| (line, self.room_of(place.krate, &name).to_owned()));
+        let used = used.filter(|(_, used)| *used != room).collect();
+        (place, room, used)
+    }
+
+    /// The arrows of a source file that its room must not have, each with its place.
     fn violations(&self, path: &str, source: &str) -> Vec<String> {
-        let module = module_of(path);
-        let room = module.first().map_or("cli", String::as_str);
-        let Some(allowed) = self.may_use(room) else {
+        let (place, room, used) = self.uses(path, source);
+        let Some(of_plan) = self.find(place.krate, &room) else {
             return vec![format!("{path}: {room} is no room of ARCHITECTURE.md")];
         };
-        uses(source, module.clone())
-            .into_iter()
-            .filter(|(_, used)| used != room && !allowed.contains(used))
-            .map(|(line, used)| format!("{path}:{line}: {room} may not use {used}"))
-            .collect()
+        let wrong = used.into_iter().filter(|(_, used)| !of_plan.uses.contains(used));
+        wrong.map(|(line, used)| format!("{path}:{line}: {room} may not use {used}")).collect()
     }
 }
 
-/// The module that a file below `src` is, from the root of the crate on.
-fn module_of(path: &str) -> Vec<String> {
-    let path = path.trim_end_matches(".rs");
-    path.split('/').filter(|name| !["mod", "lib", "main"].contains(name)).map(str::to_owned).collect()
+/// Where a source file is: its crate, and its module from the root of the crate on.
+struct Place<'a> {
+    krate: &'a str,
+    module: Vec<String>,
+}
+
+impl<'a> Place<'a> {
+    /// Of `crates/CRATE/src/...`, or `src/...` for the program.
+    fn of(path: &'a str) -> Self {
+        let of_crate = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+        let (krate, inner) = of_crate.unwrap_or_else(|| ("tilefs", path.trim_start_matches("src/")));
+        let names = inner.trim_end_matches(".rs").split('/');
+        let module = names.filter(|name| !["mod", "lib", "main"].contains(name)).map(str::to_owned).collect();
+        Place { krate, module }
+    }
 }
 
 /// A word, `::` or another mark of a source text, and its line.
@@ -186,22 +224,29 @@ fn resolve(tokens: &[Token<'_>], module: &[String], found: &mut Vec<(usize, Stri
     }
 }
 
-/// All source files below `src`, by their paths there.
+/// All source files of the program and the crates, by their paths in the project.
 fn sources() -> BTreeMap<String, String> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let (mut folders, mut files) = (vec![src.clone()], BTreeMap::new());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let crates = fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    let mut folders: Vec<PathBuf> = crates.filter(|src| src.is_dir()).chain([root.join("src")]).collect();
+    let mut files = BTreeMap::new();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path: PathBuf = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let name = path.strip_prefix(&src).unwrap().to_str().unwrap().to_owned();
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
                 files.insert(name, fs::read_to_string(path).unwrap());
             }
         }
     }
     files
+}
+
+/// A path as the architecture has it: within its crate.
+fn within_crate(path: &str) -> &str {
+    path.split_once("src/").map_or(path, |(_, inner)| inner)
 }
 
 fn architecture() -> String {
@@ -213,8 +258,8 @@ fn rooms_use_only_what_they_may() {
     let plan = Plan::parse(&architecture());
     let sources = sources();
     assert!(plan.0.len() > 10 && sources.len() > 250, "{} rooms, {} files", plan.0.len(), sources.len());
-    // The root declares the rooms and uses none.
-    let files = sources.iter().filter(|(path, _)| *path != "lib.rs");
+    // The root of a crate declares its rooms and may name what they offer.
+    let files = sources.iter().filter(|(path, _)| !path.ends_with("src/lib.rs"));
     let wrong: Vec<String> = files.flat_map(|(path, source)| plan.violations(path, source)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -222,23 +267,24 @@ fn rooms_use_only_what_they_may() {
 #[test]
 fn what_a_room_may_use_is_below_it_and_there() {
     let plan = Plan::parse(&architecture());
-    let rooms: Vec<&str> = plan.0.iter().map(|(room, _)| room.as_str()).collect();
-    for (number, (room, uses)) in plan.0.iter().enumerate() {
-        for used in uses {
-            assert!(rooms[number + 1..].contains(&used.as_str()), "{room} uses {used}, which is not below it");
+    for (number, room) in plan.0.iter().enumerate() {
+        for used in &room.uses {
+            let is_below = plan.0[number + 1..].iter().any(|below| below.krate == room.krate && below.name == *used);
+            assert!(is_below, "{} uses {used}, which is not below it in its crate", room.name);
         }
     }
-    let used: BTreeSet<(String, String)> = sources()
+    let used: BTreeSet<(String, String, String)> = sources()
         .iter()
         .flat_map(|(path, source)| {
-            let module = module_of(path);
-            let room = module.first().cloned().unwrap_or_else(|| "cli".to_owned());
-            uses(source, module).into_iter().map(move |(_, used)| (room.clone(), used))
+            let (place, room, used) = plan.uses(path, source);
+            let krate = place.krate.to_owned();
+            used.into_iter().map(move |(_, used)| (krate.clone(), room.clone(), used)).collect::<Vec<_>>()
         })
         .collect();
-    for (room, uses) in &plan.0 {
-        for allowed in uses {
-            assert!(used.contains(&(room.clone(), allowed.clone())), "{room} no longer uses {allowed}: strike it out");
+    for room in &plan.0 {
+        for allowed in &room.uses {
+            let is_used = used.contains(&(room.krate.clone(), room.name.clone(), allowed.clone()));
+            assert!(is_used, "{} no longer uses {allowed}: strike it out", room.name);
         }
     }
 }
@@ -248,8 +294,10 @@ fn what_a_room_may_use_is_below_it_and_there() {
 fn the_files_that_the_architecture_names_are_there() {
     let (text, sources) = (architecture(), sources());
     let named: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")).collect();
+    // `format/name.rs` is `crates/format/src/name.rs`.
     let is_there = |name: &str| {
-        sources.keys().any(|path| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
+        let mut paths = sources.keys().flat_map(|path| [path.clone(), path.replacen("/src/", "/", 1)]);
+        paths.any(|path| path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('/')))
             || Path::new(env!("CARGO_MANIFEST_DIR")).join(name).is_file()
     };
     let gone: Vec<&str> = named.iter().copied().filter(|name| !is_there(name)).collect();
@@ -269,7 +317,7 @@ fn threads_start_in_one_place() {
     };
     let sources = sources();
     let found: Vec<&str> = sources.iter().filter(|(_, source)| starts(source)).map(|(path, _)| path.as_str()).collect();
-    assert_eq!(found, ["threads/mod.rs"]);
+    assert_eq!(found, ["crates/reader/src/threads/mod.rs"]);
 }
 
 #[test]
@@ -283,14 +331,17 @@ fn unsafe_code_is_only_where_the_architecture_names_it() {
     let sources = sources();
     let is_unsafe = |source: &str| tokens(source).iter().any(|(_, word)| ["unsafe", "unsafe_code"].contains(word));
     let found: BTreeSet<&str> =
-        sources.iter().filter(|(_, source)| is_unsafe(source)).map(|(path, _)| path.as_str()).collect();
+        sources.iter().filter(|(_, source)| is_unsafe(source)).map(|(path, _)| within_crate(path)).collect();
     assert_eq!(found, named);
 }
 
 /// A plan of three rooms, the violations in a file of one of them.
 fn violations(path: &str, source: &str) -> Vec<String> {
-    Plan::parse("| `tree/` | names | cache, error |\n| `cache/` | bytes | error |\n| `error.rs` | kinds | |\n")
-        .violations(path, source)
+    let plan =
+        "| `tree/` | a | names | cache, error |\n| `cache/` | a | bytes | error |\n| `error.rs` | a | kinds | |\n";
+    let path = format!("crates/a/src/{path}");
+    let found = Plan::parse(plan).violations(&path, source);
+    found.iter().map(|one| within_crate(one).to_owned()).collect()
 }
 
 #[test]

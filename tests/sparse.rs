@@ -14,17 +14,17 @@ use support::columns::{Column, canonical_sparse, compare_rows, compare_values, d
 use support::corpora::corpus;
 use support::disputed::Disputed;
 use support::manifest::{Expected, Object, Read, load};
-use tilefs::array::sparse::{CoordinateRange, FixedColumn, Portions, RowCount, SparseView, VarColumn};
-use tilefs::array::verify::{Progress, verify};
-use tilefs::array::{Array, ArrayFolder, Context, TimeWindow};
-use tilefs::error::{Error, Result};
-use tilefs::filter::Key;
-use tilefs::format::datatype::{Datatype, Kind};
-use tilefs::format::scalar::{Range, Scalar};
-use tilefs::format::schema::Dimension;
-use tilefs::read::Output;
-use tilefs::storage::LocalStorage;
-use tilefs::threads;
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::{Error, Result};
+use tilefs_format::filter::Key;
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::schema::Dimension;
+use tilefs_reader::array::sparse::{CoordinateRange, FixedColumn, Portions, RowCount, SparseView, VarColumn};
+use tilefs_reader::array::verify::{Progress, verify};
+use tilefs_reader::array::{Array, ArrayFolder, Context, TimeWindow};
+use tilefs_reader::read::Output;
+use tilefs_reader::storage::LocalStorage;
+use tilefs_reader::threads;
 
 #[test]
 fn rows_are_those_of_libtiledb() {

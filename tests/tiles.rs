@@ -6,8 +6,8 @@ mod support;
 use std::path::Path;
 
 use support::shown::file;
-use tilefs::error::Result;
 use tilefs::tree::{self, OpenOptions};
+use tilefs_format::error::Result;
 
 /// The fill value of INT32.
 const FILL: i32 = i32::MIN;

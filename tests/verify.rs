@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::stored::{Copy, alter, make_filter_unknown};
-use tilefs::array::verify::Progress;
-use tilefs::format::fragment::parse_consolidated_footers;
 use tilefs::tree::{self, OpenOptions};
+use tilefs_format::fragment::parse_consolidated_footers;
+use tilefs_reader::array::verify::Progress;
 
 /// The exit status and the lines of the output.
 fn verify(array: &Path, options: &[&str]) -> (Option<i32>, Vec<String>) {
@@ -235,13 +235,13 @@ fn no_coordinate_is_shown_outside_the_domain_and_what_reading_finds_is_found() {
     for (number, dimension, size, most) in [("d1.tdb", "uint8.u8", 1, 200), ("d3.tdb", "uint16.u16", 2, 60000)] {
         let file = copy.file("__fragments", number);
         let whole = fs::read(&file).unwrap();
-        let coordinates = || -> tilefs::error::Result<Vec<u8>> {
+        let coordinates = || -> tilefs_format::error::Result<Vec<u8>> {
             let root = tree::open(&copy.path(), &options)?;
             support::shown::file(&*support::shown::subfolder(&*root, "dims")?, dimension, "")
         };
         let damage = || {
             let array = tree::open_array(&copy.path(), &options).unwrap();
-            tilefs::array::verify::verify(&array, &Progress::default()).places
+            tilefs_reader::array::verify::verify(&array, &Progress::default()).places
         };
         let before = coordinates().unwrap();
         assert!(damage().is_empty());

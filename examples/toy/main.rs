@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tilefs::error::Result;
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{Access, Mount, MountOptions, Signals, serve};
+use tilefs_format::error::Result;
 
 mod tree;
 

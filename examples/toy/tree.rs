@@ -5,10 +5,10 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use tilefs::error::{Error, Locate, Result};
-use tilefs::export::Content;
-use tilefs::read::Output;
 use tilefs::tree::{Entry, EntryKind, File, Folder, Node};
+use tilefs_export::Content;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::read::Output;
 
 /// When everything in the tree was written.
 pub const MODIFIED_MS: u64 = 1_706_696_100_500;

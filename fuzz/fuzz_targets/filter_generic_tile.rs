@@ -1,8 +1,8 @@
 #![no_main]
 //! The payload of generic tiles, plain and encrypted.
 
-use tilefs::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
-use tilefs::format::pipeline::{Filter, Pipeline};
+use tilefs_format::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
+use tilefs_format::pipeline::{Filter, Pipeline};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((&[flags, size], persisted)) = bytes.split_first_chunk::<2>() else { return };

@@ -1,8 +1,8 @@
 #![no_main]
 //! Whole pipelines: the filters are part of the input, as they are stored in a schema.
 
-use tilefs::format::cursor::Cursor;
-use tilefs::format::pipeline::Pipeline;
+use tilefs_format::cursor::Cursor;
+use tilefs_format::pipeline::Pipeline;
 use tilefs_fuzz::Input;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

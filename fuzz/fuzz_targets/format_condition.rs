@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::condition::Condition;
+use tilefs_format::condition::Condition;
 use tilefs_fuzz::schema_and_rest::split;
 
 fn walk(condition: &Condition) -> usize {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::fragment::parse_consolidated_footers;
+use tilefs_format::fragment::parse_consolidated_footers;
 use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::fragment::{Field, FieldFiles, FragmentFooter, footer_range, schema_name};
+use tilefs_format::fragment::{Field, FieldFiles, FragmentFooter, footer_range, schema_name};
 use tilefs_fuzz::schema_and_rest::split;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::generic_tile::GenericTileHeader;
+use tilefs_format::generic_tile::GenericTileHeader;
 use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::group::{members_in_force, parse_group_details};
-use tilefs::format::name::TimestampedName;
+use tilefs_format::group::{members_in_force, parse_group_details};
+use tilefs_format::name::TimestampedName;
 use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {

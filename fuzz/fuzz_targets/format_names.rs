@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::folder::{commit_file, root_fragment, timestamped_file};
-use tilefs::format::name::TimestampedName;
+use tilefs_format::folder::{commit_file, root_fragment, timestamped_file};
+use tilefs_format::name::TimestampedName;
 use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|name: &str| {

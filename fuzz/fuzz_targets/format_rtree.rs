@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::fragment::{Descent, RTree};
+use tilefs_format::fragment::{Descent, RTree};
 use tilefs_fuzz::schema_and_rest::split;
 
 fuzz_target!(|data: &[u8]| {

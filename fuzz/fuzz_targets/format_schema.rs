@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::scalar::Scalar;
-use tilefs::format::schema::ArraySchema;
+use tilefs_format::scalar::Scalar;
+use tilefs_format::schema::ArraySchema;
 use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tilefs::format::fragment::sections;
+use tilefs_format::fragment::sections;
 use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {

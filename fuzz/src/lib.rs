@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use tilefs::error::Result;
-use tilefs::filter::{Decoder, Key, Scratch, StoredOrder, TileContext};
-use tilefs::format::cursor::Cursor;
-use tilefs::format::datatype::Datatype;
-use tilefs::format::pipeline::{Filter, Pipeline};
+use tilefs_format::error::Result;
+use tilefs_format::filter::{Decoder, Key, Scratch, StoredOrder, TileContext};
+use tilefs_format::cursor::Cursor;
+use tilefs_format::datatype::Datatype;
+use tilefs_format::pipeline::{Filter, Pipeline};
 
 #[path = "../../tests/support/bounded_allocator.rs"]
 pub mod bounded_allocator;
@@ -103,7 +103,7 @@ impl Input {
 
 /// The filters with a frame of their own, and which targets try them.
 pub fn choices(target: &str) -> Vec<Filter> {
-    use tilefs::format::pipeline::WebpFormat::{Bgr, Bgra, Rgb, Rgba};
+    use tilefs_format::pipeline::WebpFormat::{Bgr, Bgra, Rgb, Rgba};
     let webp = |format| Filter::Webp { quality: 60.0, format, lossless: false };
     let scale = |byte_width| Filter::ScaleFloat { scale: 0.25, offset: -3.0, byte_width };
     match target {

@@ -1,7 +1,7 @@
 //! Inputs of parsers that need a schema: a format version (`u8`), the length of a schema (`u16`), the schema, and what
 //! is to be parsed.
 
-use tilefs::format::schema::ArraySchema;
+use tilefs_format::schema::ArraySchema;
 
 pub fn split(data: &[u8]) -> Option<(u32, ArraySchema, &[u8])> {
     let (&[version, low, high], rest) = data.split_first_chunk::<3>()?;

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tilefs_reader::storage::is_object_uri;
+use tilefs_reader::threads;
+
 use super::failure::Failure;
 use tilefs::read_ahead::MAX_WINDOW;
-use tilefs::storage::is_object_uri;
-use tilefs::threads;
 use tilefs::tree::grammar::By;
 use tilefs::tree::{self, Folder, MountedTree, Node, OpenOptions, Stored};
 

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tilefs_reader::threads;
 
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output};
 use tilefs::read_ahead::ReadAhead;
-use tilefs::threads;
 use tilefs::tree::Node;
 
 /// Of a longer file in an object store all is read ahead from the start.

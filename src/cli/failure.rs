@@ -2,8 +2,9 @@
 
 use std::io;
 
+use tilefs_format::error::Error;
+
 use super::printable;
-use tilefs::error::Error;
 
 /// The exit status when something did not work that has no status of its own: reading, writing, a name that is not there.
 pub const FAILED: u8 = 1;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tilefs_reader::threads;
 
 use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::{array, output, printable};
-use tilefs::threads;
 use tilefs::tree::group_outline::outline;
 use tilefs::tree::{self, Node, Stored};
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use tilefs_reader::array::sparse::RowCount;
+use tilefs_reader::threads;
 
 use super::failure::{Failure, complain};
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, output, printable};
-use tilefs::array::sparse::RowCount;
-use tilefs::threads;
 use tilefs::tree::texts::{dense_text, sparse_text};
 use tilefs::tree::{self, Folder, Node};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tilefs::address_space;
+use tilefs_reader::address_space;
 
 /// The default budget is never more than this.
 const MOST: u64 = 1 << 30;

@@ -35,9 +35,9 @@ use clap::{Parser, Subcommand};
 
 use arguments::Arguments;
 use failure::Failure;
-use tilefs::address_space;
 use tilefs::fuse::{background, reason_of_panic};
-use tilefs::storage::make_room_for_files;
+use tilefs_reader::address_space;
+use tilefs_reader::storage::make_room_for_files;
 
 const EXAMPLES: &str = "\
 Examples:

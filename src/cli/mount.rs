@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use tilefs_reader::storage::make_room_for_files;
+use tilefs_reader::threads;
 
 use super::failure::Failure;
 use super::options::{Logging, NamedSlices, Opening};
 use super::{array, log, service};
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
-use tilefs::storage::make_room_for_files;
-use tilefs::threads;
 use tilefs::tree::{self, Links};
 
 const EXAMPLES: &str = "\

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use tilefs_reader::address_space;
+use tilefs_reader::storage::{CloudOptions, Settings};
+use tilefs_reader::threads;
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
-use tilefs::address_space;
-use tilefs::storage::{CloudOptions, Settings};
-use tilefs::threads;
 use tilefs::tree::{self, OpenOptions};
 
 /// How the array is opened.

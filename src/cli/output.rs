@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl};
+use tilefs_export::Forward;
 
 use super::closed_output;
 use super::failure::Failure;
-use tilefs::export::Forward;
 use tilefs::read_ahead::{ReadAhead, Reader};
 
 /// How much is read and written first: a reader who wants a header only should not wait for more.

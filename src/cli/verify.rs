@@ -9,15 +9,15 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use clap::Args;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
+use tilefs_reader::array::{Array, ArrayFolder, Group};
+use tilefs_reader::storage::StoreKey;
+use tilefs_reader::threads;
 
 use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::output;
-use tilefs::array::verify::{Finding, Findings, Progress, verify};
-use tilefs::array::{Array, ArrayFolder, Group};
-use tilefs::error::{Error, Result};
-use tilefs::storage::StoreKey;
-use tilefs::threads;
 use tilefs::tree::descendants::{DescendantKind, arrays_below};
 use tilefs::tree::{self, Stored};
 

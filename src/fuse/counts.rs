@@ -1,7 +1,7 @@
 //! How many requests there were, of which kind, and how many of them failed.
 
-use crate::error::Error;
-use crate::statistics::{Counter, Statistic, Value};
+use tilefs_format::error::Error;
+use tilefs_reader::statistics::{Counter, Statistic, Value};
 
 /// What the kernel asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

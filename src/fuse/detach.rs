@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
+use tilefs_format::error::{Error, Result};
 
 use super::{attach, mount_table, mountpoint};
-use crate::error::{Error, Result};
 
 /// How long to wait for an unmounted name to leave the mount table.
 const PATIENCE: Duration = Duration::from_secs(10);

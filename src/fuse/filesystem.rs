@@ -20,6 +20,9 @@ use fuser::{
     IoctlFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty,
     ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
 };
+use tilefs_format::error::Error;
+use tilefs_reader::statistics::{Statistic, Value};
+use tilefs_reader::threads::cancellation;
 
 use super::counts::{Counts, RequestKind};
 use super::error_log::{ErrorLog, reason_of_panic};
@@ -31,10 +34,7 @@ use super::refresh::Asking;
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use super::requests::Requests;
 use super::sys;
-use crate::error::Error;
 use crate::read_ahead::{ReadAhead, Reader};
-use crate::statistics::{Statistic, Value};
-use crate::threads::cancellation;
 use crate::tree::{EntryKind, Node, Tree};
 
 /// How long the kernel may rely on names and attributes without asking again.

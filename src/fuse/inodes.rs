@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
+use tilefs_format::error::Result;
+
 use super::recent::RecentNodes;
-use crate::error::Result;
 use crate::tree::{EntryKind, File, Folder, Node, Refreshed};
 
 /// How much memory the names may take, about, that the kernel remembers. It remembers them for as long as it has

@@ -11,6 +11,10 @@ use std::time::{Duration, Instant};
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{getgid, getuid};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::address_space;
+use tilefs_reader::statistics;
+use tilefs_reader::threads::{self, Probe};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
@@ -20,11 +24,7 @@ use super::refresh::{self, Refreshing};
 use super::requests::Requests;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};
-use crate::address_space;
-use crate::error::{Error, Result};
 use crate::read_ahead::{self, ReadAhead};
-use crate::statistics;
-use crate::threads::{self, Probe};
 use crate::tree::Tree;
 
 /// How far the kernel reads ahead, where we may tell it; its default is 128. Enough that a reader seldom waits for a

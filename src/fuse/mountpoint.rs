@@ -5,10 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tilefs_format::error::{Error, Result};
+
 use super::detach::{self, Detach};
 use super::mount_table;
 use super::sys::{self, Answer};
-use crate::error::{Error, Result};
 use crate::tree::texts::shell_word;
 
 /// Links to links beyond this are taken for a circle, as the kernel does.

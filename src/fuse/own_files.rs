@@ -5,9 +5,10 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::error::Result;
-use crate::export::Content;
-use crate::statistics::{self, Statistic};
+use tilefs_export::Content;
+use tilefs_format::error::Result;
+use tilefs_reader::statistics::{self, Statistic};
+
 use crate::tree::{Entry, EntryKind, File, Folder, Node};
 
 /// The name of the folder.
@@ -118,8 +119,9 @@ impl File for StatisticsFile {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_reader::statistics::{Counter, Value};
+
     use super::*;
-    use crate::statistics::{Counter, Value};
     use crate::tree::lazy::FixedFolder;
 
     #[test]

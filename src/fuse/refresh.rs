@@ -11,10 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
+use tilefs_reader::threads;
 
 use super::filesystem::Server;
 use super::inodes::Outdated;
-use crate::threads;
 
 /// From one refresh to the next at least, whoever asks for it.
 const PAUSE: Duration = Duration::from_millis(100);

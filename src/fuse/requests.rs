@@ -17,8 +17,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tilefs_reader::threads::{self, cancellation::Token};
+
 use super::error_log::reason_of_panic;
-use crate::threads::{self, cancellation::Token};
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -268,8 +269,9 @@ impl Drop for ActiveRequest<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_reader::threads::cancellation;
+
     use super::*;
-    use crate::threads::cancellation;
     use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::sync::mpsc;
     use std::thread;

@@ -7,12 +7,13 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::threads;
+
 use super::background;
 use super::detach::{self, Detach, Refusal};
 use super::mount::Mount;
 use super::sys;
-use crate::error::{Error, Result};
-use crate::threads;
 
 /// What asks a mount to end: `kill`, ctrl-C.
 const ENDING: [c_int; 2] = [libc::SIGTERM, libc::SIGINT];

@@ -13,7 +13,7 @@ use std::{fs, io};
 
 use rustix::process::Pid;
 
-use crate::threads;
+use tilefs_reader::threads;
 
 /// Whether a thread, by the number that the kernel gives it, is one of this process.
 pub fn is_own_thread(thread: u32) -> bool {

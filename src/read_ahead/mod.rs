@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::export::Content;
-use crate::read::Output;
-use crate::statistics::{Counter, Statistic, Value};
-use crate::threads;
-use crate::threads::cancellation::Token;
+use tilefs_export::Content;
+use tilefs_reader::read::Output;
+use tilefs_reader::statistics::{Counter, Statistic, Value};
+use tilefs_reader::threads;
+use tilefs_reader::threads::cancellation::Token;
 
 use pattern::{PIECE, Pattern, Shape};
 use queue::{Job, Queue};
@@ -269,9 +269,10 @@ mod tests {
     use std::thread;
     use std::time::Instant;
 
+    use tilefs_format::error::Result;
+    use tilefs_reader::threads::cancellation;
+
     use super::*;
-    use crate::error::Result;
-    use crate::threads::cancellation;
 
     /// Remembers what was read ahead; the first range may be held back.
     struct Watched {

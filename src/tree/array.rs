@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::schema::ArrayType;
+use tilefs_reader::array::dense::Selection;
+use tilefs_reader::array::{Array, Group};
+
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseSubarray};
 use super::descendants::{DescendantKind, arrays_below};
@@ -26,10 +31,6 @@ use super::sparse::SparseSubarray;
 use super::subarray::Subarray;
 use super::texts::{CoveredBox, dense_text, sparse_text};
 use super::xattrs;
-use crate::array::dense::Selection;
-use crate::array::{Array, Group};
-use crate::error::{Error, Locate, Result};
-use crate::format::schema::ArrayType;
 
 /// The name beside `slice/` of a sparse array whose rows are sorted by coordinates.
 pub const BY_ROW: &str = "by-row";

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::error::{Error, Result};
-use crate::export::Content;
-use crate::export::zarr::Array;
-use crate::read::Output;
+use tilefs_export::Content;
+use tilefs_export::zarr::Array;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::read::Output;
 
 /// So many chunks are known to have been read: enough for as many readers, each with chunks of its own.
 const MOST_KNOWN: usize = 16;
@@ -138,12 +138,13 @@ impl Content for Chunk {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_export::boxes::{BoxedColumns, Boxes};
+    use tilefs_export::column::{Column, Field};
+    use tilefs_export::zarr::{Node, zarr};
+    use tilefs_format::datatype::Datatype;
+    use tilefs_reader::array::dense::IndexBox;
+
     use super::*;
-    use crate::array::dense::IndexBox;
-    use crate::export::boxes::{BoxedColumns, Boxes};
-    use crate::export::column::{Column, Field};
-    use crate::export::zarr::{Node, zarr};
-    use crate::format::datatype::Datatype;
 
     /// A column of bytes, 5 by 6 in tiles of 2 by 2, whose values are the numbers of the cells.
     struct Numbers(Field);

@@ -2,17 +2,18 @@
 //! of each dimension. GDAL's multidimensional TileDB driver calls the label of `NAME` `NAME_label`, and says in the
 //! metadata of the label's array what kind of axis it is (`_DIM_TYPE`) and which way it goes (`_DIM_DIRECTION`).
 
+use tilefs_export::{Column, Field, Metadatum, number};
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::{Error, Result};
+use tilefs_format::schema::CellValNum;
+use tilefs_format::text;
+use tilefs_reader::array::Metadata;
+
 use super::fields::FieldFolder;
 use super::labels;
 use super::names::dimension_name;
 use super::notes::{UNIT, unit_of};
 use super::subarray::{FieldId, column};
-use crate::array::Metadata;
-use crate::error::{Error, Result};
-use crate::export::{Column, Field, Metadatum, number};
-use crate::format::datatype::{Datatype, Kind};
-use crate::format::schema::CellValNum;
-use crate::format::text;
 
 const KIND: &str = "_DIM_TYPE";
 const DIRECTION: &str = "_DIM_DIRECTION";
@@ -44,7 +45,7 @@ impl Coordinates {
         };
         let dimension_name = dimension_name(array.schema(), dimension);
         let name = format!("{dimension_name}_label");
-        let is_it = |label: &&crate::format::schema::DimensionLabel| {
+        let is_it = |label: &&tilefs_format::schema::DimensionLabel| {
             label.dimension as usize == dimension
                 && label.name == name
                 && label.datatype.kind() != Kind::Bytes

@@ -4,25 +4,26 @@ use std::collections::HashMap;
 use std::ops;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use tilefs_export::Content;
+use tilefs_export::column::{Summaries, Summary};
+use tilefs_export::parquet::TileRows;
+use tilefs_export::raw::RawFile;
+use tilefs_export::var::{VarOffsets, VarValues};
+use tilefs_format::datatype::Kind;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::schema::Attribute;
+use tilefs_reader::array::dense::{
+    AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
+    grid::{Grid, PositionBox},
+};
+use tilefs_reader::array::sparse::RowCount;
+use tilefs_reader::array::{Array, FieldFile};
+
 use super::grammar::{self, By, DimensionBounds};
 use super::options::Extent;
 use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
 use super::texts::CoveredBox;
-use crate::array::dense::{
-    AxisCoordinates, AxisSelection, CellSummary, DenseColumn, DenseVarColumn, DenseView, IndexBox, Selection,
-    grid::{Grid, PositionBox},
-};
-use crate::array::sparse::RowCount;
-use crate::array::{Array, FieldFile};
-use crate::error::{Error, Locate, Result};
-use crate::export::Content;
-use crate::export::column::{Summaries, Summary};
-use crate::export::parquet::TileRows;
-use crate::export::raw::RawFile;
-use crate::export::var::{VarOffsets, VarValues};
-use crate::format::datatype::Kind;
-use crate::format::scalar::{Range, Scalar};
-use crate::format::schema::Attribute;
 
 /// No file is longer than this.
 const MOST_FILE: u64 = i64::MAX as u64;
@@ -312,12 +313,6 @@ impl TileRows for AxisTiles {
         let last = self.first.checked_add(rows.end.checked_sub(1)?)?;
         let tile = last - last % self.extent;
         tile.checked_sub(self.first).filter(|start| rows.contains(start))
-    }
-}
-
-impl Summaries for CellSummary {
-    fn summary(&self, rows: ops::Range<u64>) -> Result<Option<Summary>> {
-        Ok(self.bounds(rows)?.map(|(least, greatest)| Summary { least, greatest }))
     }
 }
 

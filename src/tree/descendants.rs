@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use tilefs_format::error::Error;
+use tilefs_reader::array::{Group, MemberPlace, ObjectKind};
+use tilefs_reader::storage::StoreKey;
+
 use super::group_texts::{NEITHER, NamedMembers};
 use super::names::escape;
-use crate::array::{Group, MemberPlace, ObjectKind};
-use crate::error::Error;
-use crate::storage::StoreKey;
 
 /// A place below a group.
 #[derive(Debug)]

@@ -7,19 +7,20 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_export::{Content, Labels, number};
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::enumeration::Enumeration;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::schema::CellValNum;
+use tilefs_format::text;
+use tilefs_reader::array::Array;
+
 use super::builder::FolderBuilder;
 use super::lazy::LazyFile;
 use super::lines::Lines;
 use super::meta::hex;
 use super::names::FileNames;
 use super::texts::Format;
-use crate::array::Array;
-use crate::error::{Error, Locate, Result};
-use crate::export::{Content, Labels, number};
-use crate::format::datatype::{Datatype, Kind};
-use crate::format::enumeration::Enumeration;
-use crate::format::schema::CellValNum;
-use crate::format::text;
 
 /// What a label takes in memory beside its bytes, where all labels of an enumeration are wanted at once.
 const LABEL_OVERHEAD: usize = 48;

@@ -14,6 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use lru::LruCache;
+use tilefs_export::zarr::{self, METADATA, anndata};
+use tilefs_export::{FormatResult, Unrepresentable};
+use tilefs_format::error::Result;
+use tilefs_reader::array::{Array, Group, Metadata, ObjectKind};
 
 use super::group_texts::NamedMembers;
 use super::lazy::{LazyFile, LazyFolder};
@@ -22,10 +26,6 @@ use super::node::{Entry, Folder, Node};
 use super::open::open_folder;
 use super::soma::{self, Element, Lengths};
 use super::zarr::{ANNOTATED, ZARR, group_folder};
-use crate::array::{Array, Group, Metadata, ObjectKind};
-use crate::error::Result;
-use crate::export::zarr::{self, METADATA, anndata};
-use crate::export::{FormatResult, Unrepresentable};
 
 /// What SOMA calls an experiment.
 pub const EXPERIMENT: &str = "SOMAExperiment";

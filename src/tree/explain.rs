@@ -4,6 +4,10 @@ use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
+use tilefs_format::error::{Error, Result};
+use tilefs_format::scalar::Range;
+use tilefs_reader::array::{Array, undecodable_fields};
+
 use super::array::{FieldFolderKind, last_commit};
 use super::builder::{FileList, FolderBuilder};
 use super::enums;
@@ -17,9 +21,6 @@ use super::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
     schema_text,
 };
-use crate::array::{Array, undecodable_fields};
-use crate::error::{Error, Result};
-use crate::format::scalar::Range;
 
 /// So many warnings are shown.
 const MOST_WARNINGS: usize = 100;

@@ -4,6 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_export::Field;
+use tilefs_export::extension::of_datatype;
+use tilefs_format::schema::{ArraySchema, CellValNum};
+
 use super::builder::FolderBuilder;
 use super::lazy::LazyFile;
 use super::listing::{Listing, Sizing};
@@ -11,9 +15,6 @@ use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
 use super::xattrs;
-use crate::export::Field;
-use crate::export::extension::of_datatype;
-use crate::format::schema::{ArraySchema, CellValNum};
 
 /// The file names of an array's fields, without extensions.
 #[derive(Debug)]

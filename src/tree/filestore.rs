@@ -7,18 +7,19 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_export::number;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::schema::ArraySchema;
+use tilefs_format::text;
+use tilefs_reader::array::dense::{AxisSelection, Selection};
+use tilefs_reader::array::{Array, Metadata};
+
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseSubarray};
 use super::lazy::LazyFile;
 use super::names::escape;
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
-use crate::array::dense::{AxisSelection, Selection};
-use crate::array::{Array, Metadata};
-use crate::error::{Error, Locate, Result};
-use crate::export::number;
-use crate::format::schema::ArraySchema;
-use crate::format::text;
 
 const CONTENTS: &str = "contents";
 
@@ -90,9 +91,10 @@ fn file_name(metadata: &Metadata) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_format::datatype::Datatype;
+    use tilefs_format::metadata::MetadataValue;
+
     use super::*;
-    use crate::format::datatype::Datatype;
-    use crate::format::metadata::MetadataValue;
 
     fn name(values: &[(&str, &str)]) -> String {
         let value = |text: &str| MetadataValue {

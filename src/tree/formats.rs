@@ -2,6 +2,15 @@
 
 use std::sync::Arc;
 
+use tilefs_export::column::Columns;
+use tilefs_export::extension::of_datatype;
+use tilefs_export::netcdf::netcdf;
+use tilefs_export::npy::{self, Order};
+use tilefs_export::padded;
+use tilefs_export::text;
+use tilefs_export::{Column, Content, Unrepresentable};
+use tilefs_format::error::{Error, Result};
+
 use super::builder::FolderBuilder;
 use super::enums;
 use super::fields::FieldFolder;
@@ -13,14 +22,6 @@ use super::tables;
 use super::texts::Format;
 use super::tiff;
 use super::zarr;
-use crate::error::{Error, Result};
-use crate::export::column::Columns;
-use crate::export::extension::of_datatype;
-use crate::export::netcdf::netcdf;
-use crate::export::npy::{self, Order};
-use crate::export::padded;
-use crate::export::text;
-use crate::export::{Column, Content, Unrepresentable};
 
 /// Adds the folders of all formats that can hold any of the fields.
 pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool) {

@@ -10,6 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::{Group, ObjectKind, TimeWindow};
+use tilefs_reader::storage::StoreKey;
+use tilefs_reader::threads::cancellation;
 
 use super::array::array_folder;
 use super::experiment::{EXPERIMENT, ExperimentZarr};
@@ -24,10 +28,6 @@ use super::pyramid::{self, PICTURE, TIFF};
 use super::soma;
 use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers};
-use crate::array::{Group, ObjectKind, TimeWindow};
-use crate::error::{Error, Result};
-use crate::storage::StoreKey;
-use crate::threads::cancellation;
 
 /// The folder of what is known of a group.
 const ABOUT: &str = ".group";
@@ -335,9 +335,10 @@ fn open_any(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use tilefs_reader::array::{Context, TimeWindow};
+    use tilefs_reader::storage::LocalStorage;
+
     use super::*;
-    use crate::array::{Context, TimeWindow};
-    use crate::storage::LocalStorage;
     use std::fs;
     use std::path::Path;
 

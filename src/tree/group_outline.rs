@@ -9,17 +9,18 @@
 
 use std::collections::HashSet;
 
+use tilefs_format::error::Result;
+use tilefs_format::group::MemberType;
+use tilefs_format::text;
+use tilefs_reader::array::{Group, MemberPlace, Metadata, ObjectKind};
+use tilefs_reader::storage::StoreKey;
+
 use super::array::size_text;
 use super::group_texts::{NEITHER, NamedMembers};
 use super::names::escape;
 use super::open::open_folder;
 use super::options::OpenOptions;
 use super::texts::in_line;
-use crate::array::{Group, MemberPlace, Metadata, ObjectKind};
-use crate::error::Result;
-use crate::format::group::MemberType;
-use crate::format::text;
-use crate::storage::StoreKey;
 
 /// The metadata key under which TileDB-SOMA says what something is.
 const SOMA_TYPE: &str = "soma_object_type";

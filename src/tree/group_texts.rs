@@ -5,6 +5,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use tilefs_format::error::Result;
+use tilefs_format::group::MemberType;
+use tilefs_reader::array::{Group, Member, MemberPlace, ObjectKind};
 
 use super::experiment::EXPERIMENT;
 use super::meta;
@@ -14,9 +17,6 @@ use super::pyramid::{self, PICTURE, State, TIFF};
 use super::soma;
 use super::texts::{in_line, with_large_integers_as_text};
 use super::time::extended;
-use crate::array::{Group, Member, MemberPlace, ObjectKind};
-use crate::error::Result;
-use crate::format::group::MemberType;
 
 /// What is wrong with a member's folder that is there and yet no member.
 pub const NEITHER: &str = "neither an array nor a group";

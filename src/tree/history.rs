@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use lru::LruCache;
+use tilefs_format::error::Result;
+use tilefs_reader::array::{Array, TimeWindow};
+use tilefs_reader::threads::cancellation;
 
 use super::array::array_folder;
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::options::OpenOptions;
 use super::time;
-use crate::array::{Array, TimeWindow};
-use crate::error::Result;
-use crate::threads::cancellation;
 
 /// The name in the folders of arrays and groups.
 pub const HISTORY: &str = ".history";

@@ -6,6 +6,13 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_export::extension::of_datatype;
+use tilefs_format::error::Result;
+use tilefs_format::schema::DimensionLabel;
+use tilefs_reader::array::Array;
+use tilefs_reader::array::dense::{AxisSelection, Selection};
+use tilefs_reader::array::labels::LabelArray;
+
 use super::array::array_folder;
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseSubarray};
@@ -15,12 +22,6 @@ use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::names::FileNames;
 use super::options::{Extent, OpenOptions};
 use super::subarray::FieldId;
-use crate::array::Array;
-use crate::array::dense::{AxisSelection, Selection};
-use crate::array::labels::LabelArray;
-use crate::error::Result;
-use crate::export::extension::of_datatype;
-use crate::format::schema::DimensionLabel;
 
 /// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is what the
 /// folder shows of a dense array; without one the labels are whole. The labels' arrays are opened when `labels/` is

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use tilefs_export::{Content, Forward};
+use tilefs_format::error::Result;
+use tilefs_reader::threads::cancellation::{self, Turn};
+
 use super::listing::Listing;
 use super::node::{Entry, File, Folder, NODE, Node};
 use super::xattrs::ExtendedAttributes;
-use crate::error::Result;
-use crate::export::{Content, Forward};
-use crate::threads::cancellation::{self, Turn};
 
 type Make = Box<dyn Fn() -> Result<Generated> + Send + Sync>;
 
@@ -283,8 +284,9 @@ impl Folder for LazyFolder {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use tilefs_format::error::Error;
+
     use super::*;
-    use crate::error::Error;
 
     #[test]
     fn contents_are_made_once_and_errors_are_not_kept() {

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
-use crate::export::Content;
-use crate::read::Output;
-use crate::threads;
+use tilefs_export::Content;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::read::Output;
+use tilefs_reader::threads;
 
 /// So many lines are made at a time.
 const STEP: u64 = 1024;

@@ -1,10 +1,10 @@
 //! How many rows and columns a sparse array with two dimensions has as a matrix.
 
-use crate::array::{Array, Metadata};
-use crate::error::Result;
-use crate::export::number;
-use crate::export::text::matrix_market::MatrixDomain;
-use crate::format::scalar::{Range, Scalar};
+use tilefs_export::number;
+use tilefs_export::text::matrix_market::MatrixDomain;
+use tilefs_format::error::Result;
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_reader::array::{Array, Metadata};
 
 /// More rows than this are no size of a matrix but room for one: other programs have a pointer or a number for each
 /// row, and SOMA gave a domain of 2^31 - 1, later of 2^63, to matrices that may grow.
@@ -69,9 +69,10 @@ fn integer(coordinate: &Scalar) -> Option<i128> {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_format::datatype::Datatype;
+    use tilefs_format::metadata::MetadataValue;
+
     use super::*;
-    use crate::format::datatype::Datatype;
-    use crate::format::metadata::MetadataValue;
 
     #[test]
     fn soma_states_the_last_coordinate() {

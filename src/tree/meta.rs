@@ -20,19 +20,19 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
+use tilefs_export::{Content, Metadatum, number};
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::Result;
+use tilefs_format::text;
+use tilefs_reader::array::Metadata;
+use tilefs_reader::array::metadata::Value as Stored;
+use tilefs_reader::read::Output;
 
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::lines::Lines;
 use super::names::FileNames;
 use super::texts::with_large_integers_as_text;
 use super::xattrs::ExtendedAttributes;
-use crate::array::Metadata;
-use crate::array::metadata::Value as Stored;
-use crate::error::Result;
-use crate::export::{Content, Metadatum, number};
-use crate::format::datatype::{Datatype, Kind};
-use crate::format::text;
-use crate::read::Output;
 
 /// Adds `meta/` and `meta.json` to the folder of an array or a group. Nothing is read before one of them is.
 pub fn add_to(
@@ -213,8 +213,9 @@ pub fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_format::metadata::MetadataValue;
+
     use super::*;
-    use crate::format::metadata::MetadataValue;
     use crate::tree::node::{Folder, Node};
     use proptest::prelude::*;
 

@@ -5,13 +5,14 @@
 //! cells are shown that were never written, and no cell was written with it. A value that a writer chose marks what is
 //! missing wherever it is.
 
+use tilefs_export::number;
+use tilefs_export::{Field, Metadatum};
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::Result;
+use tilefs_format::text;
+
 use super::fields::FieldFolder;
 use super::subarray::FieldId;
-use crate::error::Result;
-use crate::export::number;
-use crate::export::{Field, Metadatum};
-use crate::format::datatype::{Datatype, Kind};
-use crate::format::text;
 
 /// Sets what marks missing values in the description of an attribute, and says in its notes where nothing can.
 ///

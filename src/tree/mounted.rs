@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tilefs_format::error::Result;
+use tilefs_reader::array::{Changes, Context};
+use tilefs_reader::statistics::Statistic;
+use tilefs_reader::storage::StoreKey;
+
 use super::array::array_folder;
 use super::group::{GroupFolder, source_of};
 use super::node::{Changed, Folder, Refreshed, Tree};
 use super::open::{Stored, open_in, window};
 use super::options::OpenOptions;
-use crate::array::{Changes, Context};
-use crate::error::Result;
-use crate::statistics::Statistic;
-use crate::storage::StoreKey;
 
 /// An array or a group with its tree.
 pub struct MountedTree {

@@ -15,9 +15,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
+use tilefs_format::schema::ArraySchema;
 
 use super::percent;
-use crate::format::schema::ArraySchema;
 
 /// The longest file name without its extension, in bytes: 255, which file systems allow, less 31 for extensions.
 pub const LONGEST: usize = 224;
@@ -177,8 +177,9 @@ fn shortened(escaped: String, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_format::schema::fixture;
+
     use super::*;
-    use crate::format::schema::fixture;
     use proptest::prelude::*;
 
     #[test]

@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::error::Result;
-use crate::export::{Content, Forward};
-use crate::statistics::Statistic;
+use tilefs_export::{Content, Forward};
+use tilefs_format::error::Result;
+use tilefs_reader::statistics::Statistic;
 
 /// Bytes of memory that a node takes, about, with its name in its folder and in the descriptions of that.
 pub const NODE: usize = 640;

@@ -6,6 +6,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use tilefs_format::error::Result;
+
 use super::array::{FieldFolderKind, tree_of};
 use super::dense::{DenseArray, DenseSubarray};
 use super::explain::Explanations;
@@ -14,7 +16,6 @@ use super::lazy::FixedFolder;
 use super::node::{Entry, Folder, NODE, Node};
 use super::options::{Extent, OpenOptions};
 use super::xattrs::ExtendedAttributes;
-use crate::error::Result;
 
 /// The name beside `slice/`.
 pub const NONEMPTY: &str = "nonempty";

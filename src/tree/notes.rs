@@ -8,9 +8,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use tilefs_export::Metadatum;
+
 use super::fields::FieldFolder;
 use super::subarray::FieldId;
-use crate::export::Metadatum;
 
 const OF_ATTRIBUTES: &str = "__tiledb_attr.";
 const OF_DIMENSIONS: &str = "__tiledb_dim.";

@@ -6,21 +6,22 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::filter::Key;
+use tilefs_format::folder::KEY_VALUE_SCHEMA;
+use tilefs_format::fragment::FRAGMENT_METADATA;
+use tilefs_reader::array::listing::FolderListing;
+use tilefs_reader::array::window::now;
+use tilefs_reader::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
+
 use super::array::array_folder;
 use super::group::GroupFolder;
 use super::node::Folder;
 use super::options::OpenOptions;
 use super::percent;
-use crate::array::listing::FolderListing;
-use crate::array::window::now;
-use crate::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
-use crate::error::{Error, Locate, Result};
-use crate::filter::Key;
-use crate::format::folder::KEY_VALUE_SCHEMA;
-use crate::format::fragment::FRAGMENT_METADATA;
 #[cfg(feature = "cloud")]
-use crate::storage::any::AnyStorage;
-use crate::storage::{Listed, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
+use tilefs_reader::storage::any::AnyStorage;
+use tilefs_reader::storage::{Listed, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
 
 /// A key file is 32 bytes or 64 digits; more than this is something else.
 const MOST_KEY_FILE: usize = 1024;
@@ -122,7 +123,7 @@ fn local_storage(options: &OpenOptions) -> Arc<dyn Storage> {
 /// Where a URI of an object store leads.
 #[cfg(feature = "cloud")]
 fn object_storage(_: &str, options: &OpenOptions) -> Result<Arc<dyn Storage>> {
-    Ok(Arc::new(crate::storage::cloud::ObjectStorage::new(options.cloud.clone())?))
+    Ok(Arc::new(tilefs_reader::storage::cloud::ObjectStorage::new(options.cloud.clone())?))
 }
 
 /// Where a URI of an object store leads.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-pub use crate::storage::{CloudOptions, Links};
+pub use tilefs_reader::storage::{CloudOptions, Links};
 
 /// How to open an array or a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Default for OpenOptions {
             from: None,
             key_file: None,
             cache_size: 256 << 20,
-            threads: crate::threads::usual(),
+            threads: tilefs_reader::threads::usual(),
             extent: Extent::default(),
             row_order: false,
             links: Links::Anywhere,

@@ -7,13 +7,14 @@
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
+use tilefs_export::Forward;
+use tilefs_format::error::Result;
+
 use super::fields::FieldFolder;
 use super::lazy::LazyFile;
 use super::listing::{Listing, Sizing};
 use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::subarray::{MOST_PART_ROWS, Subarray};
-use crate::error::Result;
-use crate::export::Forward;
 
 /// The name of the folder.
 pub const PARTS: &str = "parts";

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use tilefs_export::boxes::Boxes;
+use tilefs_export::pyramid::{ATTRIBUTE, Pyramid};
+use tilefs_export::tiff::{check_levels, ome_tiff};
+use tilefs_export::{Content, FormatResult, Unrepresentable};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Group;
+
 use super::dense::{DenseArray, DenseSubarray};
 use super::meta;
 use super::open::open_folder;
 use super::options::OpenOptions;
 use super::subarray::{DenseBoxes, FieldId};
-use crate::array::Group;
-use crate::error::{Error, Result};
-use crate::export::boxes::Boxes;
-use crate::export::pyramid::{ATTRIBUTE, Pyramid};
-use crate::export::tiff::{check_levels, ome_tiff};
-use crate::export::{Content, FormatResult, Unrepresentable};
 
 /// The folder of the picture.
 pub const TIFF: &str = "tiff";

@@ -4,6 +4,19 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use tilefs_export::column::FormatResult;
+use tilefs_export::extension::of_datatype;
+use tilefs_export::georeference::{Georeference, GeoreferencedAxes};
+use tilefs_export::pam::{Band, Pam};
+use tilefs_export::raster::{Scene, band_axis, line_and_sample_axes};
+use tilefs_export::{Column, Field, Metadatum, Unrepresentable, envi, number, projjson, sidecar};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::text;
+use tilefs_reader::array::dense::AxisRange;
+use tilefs_reader::array::metadata::Value;
+use tilefs_reader::storage::StoreKey;
+
 use super::builder::FolderBuilder;
 use super::coordinates::Coordinates;
 use super::enums;
@@ -16,18 +29,6 @@ use super::names::dimension_names;
 use super::notes::Notes;
 use super::subarray::{FieldId, column};
 use super::texts::{Format, ImagePart};
-use crate::array::dense::AxisRange;
-use crate::array::metadata::Value;
-use crate::error::{Error, Locate, Result};
-use crate::export::column::FormatResult;
-use crate::export::extension::of_datatype;
-use crate::export::georeference::{Georeference, GeoreferencedAxes};
-use crate::export::pam::{Band, Pam};
-use crate::export::raster::{Scene, band_axis, line_and_sample_axes};
-use crate::export::{Column, Field, Metadatum, Unrepresentable, envi, number, projjson, sidecar};
-use crate::format::datatype::Datatype;
-use crate::format::text;
-use crate::storage::StoreKey;
 
 /// The metadata key under which GDAL keeps what it knows of a raster.
 const GDAL_METADATA: &str = "_gdal";

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_format::error::Result;
+
 use super::array::{FieldFolderKind, fields_folder};
 use super::fields::FieldFolder;
 use super::grammar::By;
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::texts::CoveredBox;
-use crate::error::Result;
 
 /// Every selection of an array, by its name. Lists only the selections that were given a name and select something here,
 /// as those given for a group need not in all of its arrays.

@@ -8,6 +8,16 @@
 
 use std::sync::Arc;
 
+use tilefs_export::boxes::{Boxes, Rows};
+use tilefs_export::zarr::anndata::{self, Compressed, DataFrame, FrameColumn, Matrix};
+use tilefs_export::zarr::{Group, Node};
+use tilefs_export::{Content, Field, FormatResult, Unrepresentable};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Result;
+use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
+use tilefs_format::text;
+use tilefs_reader::array::{Array, Metadata};
+
 use super::dense::{DenseArray, DenseSubarray};
 use super::enums;
 use super::matrix::{matrix_domain, written_length};
@@ -16,15 +26,6 @@ use super::names::dimension_name;
 use super::options::Extent;
 use super::sparse::SparseSubarray;
 use super::subarray::{DenseBoxes, FieldId, Subarray, column};
-use crate::array::{Array, Metadata};
-use crate::error::Result;
-use crate::export::boxes::{Boxes, Rows};
-use crate::export::zarr::anndata::{self, Compressed, DataFrame, FrameColumn, Matrix};
-use crate::export::zarr::{Group, Node};
-use crate::export::{Content, Field, FormatResult, Unrepresentable};
-use crate::format::datatype::Datatype;
-use crate::format::schema::{ArraySchema, ArrayType, CellValNum};
-use crate::format::text;
 
 /// The number of a data frame's row.
 const JOINID: &str = "soma_joinid";

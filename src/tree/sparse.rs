@@ -1,21 +1,23 @@
 //! A sparse array, or the rows of one that a selection chooses, as files.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tilefs_export::Content;
+use tilefs_export::column::Summaries;
+use tilefs_export::parquet::TileRows;
+use tilefs_export::raw::{Cells, RawFile};
+use tilefs_export::var::{VarOffsets, VarValues};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Array;
+use tilefs_reader::array::sparse::{
+    CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, VarColumn,
+};
+use tilefs_reader::read::Output;
 
 use super::grammar::bounds::integer_ends;
 use super::grammar::{self, By, DimensionBounds};
 use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
-use crate::array::Array;
-use crate::array::sparse::{CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, VarColumn};
-use crate::error::{Error, Result};
-use crate::export::Content;
-use crate::export::column::{Summaries, Summary};
-use crate::export::parquet::TileRows;
-use crate::export::raw::{Cells, RawFile};
-use crate::export::var::{VarCells, VarOffsets, VarValues};
-use crate::read::Output;
 
 /// No format stores all integers of a domain beyond this in fewer than 64 bits.
 const EXACT: i128 = 1 << 53;
@@ -191,19 +193,6 @@ impl Subarray for SparseSubarray {
     }
 }
 
-impl TileRows for SparseView {
-    fn last_start(&self, rows: Range<u64>) -> Option<u64> {
-        // What keeps it from being told is met again where the rows are read.
-        self.last_tile_start(rows).ok().flatten()
-    }
-}
-
-impl Summaries for RowSummary {
-    fn summary(&self, rows: Range<u64>) -> Result<Option<Summary>> {
-        Ok(self.bounds(rows)?.map(|(least, greatest)| Summary { least, greatest }))
-    }
-}
-
 /// A column whose rows were counted.
 struct CountedColumn {
     column: FixedColumn,
@@ -228,23 +217,5 @@ impl Cells for CountedColumn {
 
     fn read(&self, first: u64, out: Output<'_>) -> Result<()> {
         self.column.read(first, out)
-    }
-}
-
-impl VarCells for VarColumn {
-    fn count(&self) -> Result<u64> {
-        self.row_count()
-    }
-
-    fn total(&self) -> Result<u64> {
-        self.byte_count()
-    }
-
-    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
-        self.offsets(first, out)
-    }
-
-    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
-        VarColumn::read(self, start, out)
     }
 }

@@ -3,17 +3,18 @@
 
 use std::sync::Arc;
 
+use tilefs_export::boxes::Boxes;
+use tilefs_export::column::Summaries;
+use tilefs_export::parquet::TileRows;
+use tilefs_export::{Column, Content, Field};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Result};
+use tilefs_format::schema::{ArraySchema, CellValNum};
+use tilefs_reader::array::Array;
+use tilefs_reader::array::dense::{IndexBox, Selection};
+use tilefs_reader::array::sparse::RowCount;
+
 use super::grammar::{self, By};
-use crate::array::Array;
-use crate::array::dense::{IndexBox, Selection};
-use crate::array::sparse::RowCount;
-use crate::error::{Error, Result};
-use crate::export::boxes::Boxes;
-use crate::export::column::Summaries;
-use crate::export::parquet::TileRows;
-use crate::export::{Column, Content, Field};
-use crate::format::datatype::Datatype;
-use crate::format::schema::{ArraySchema, CellValNum};
 
 /// An attribute or dimension, by its number in the array's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

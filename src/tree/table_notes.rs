@@ -1,9 +1,10 @@
 //! What the array's metadata says of its table, for readers of Parquet and Arrow: the frame of pandas that was stored, and
 //! which columns are geometries.
 
+use tilefs_export::{Column, Metadatum, geoparquet, pandas};
+
 use super::fields::FieldFolder;
 use super::meta;
-use crate::export::{Column, Metadatum, geoparquet, pandas};
 
 /// The metadata of the file of a table, by key.
 ///

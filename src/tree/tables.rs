@@ -4,6 +4,14 @@
 
 use std::sync::Arc;
 
+use tilefs_export::arrow::arrow;
+use tilefs_export::microseconds::{in_microseconds, is_in_nanoseconds};
+use tilefs_export::parquet::{self, parquet};
+use tilefs_export::text::matrix_market;
+use tilefs_export::text::{self, Style, Table};
+use tilefs_export::{Column, Forward};
+use tilefs_format::error::Result;
+
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
 use super::formats::{column_of, labelled_column_of, unrepresentable};
@@ -15,13 +23,6 @@ use super::subarray::FieldId;
 use super::table_notes::notes;
 use super::texts::Format;
 use super::xattrs;
-use crate::error::Result;
-use crate::export::arrow::arrow;
-use crate::export::microseconds::{in_microseconds, is_in_nanoseconds};
-use crate::export::parquet::{self, parquet};
-use crate::export::text::matrix_market;
-use crate::export::text::{self, Style, Table};
-use crate::export::{Column, Forward};
 
 /// Adds the tables that are text, tab-separated and for those who ask comma-separated, and the matrices.
 pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {

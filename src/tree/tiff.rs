@@ -2,6 +2,11 @@
 
 use std::sync::Arc;
 
+use tilefs_export::boxes::Boxes;
+use tilefs_export::content::Content;
+use tilefs_export::tiff::{check, tiff};
+use tilefs_format::error::Result;
+
 use super::builder::FolderBuilder;
 use super::fields::FieldFolder;
 use super::formats::unrepresentable;
@@ -9,10 +14,6 @@ use super::lazy::LazyFile;
 use super::rasters::{self, Rasters};
 use super::subarray::{DenseBoxes, FieldId};
 use super::texts::Format;
-use crate::error::Result;
-use crate::export::boxes::Boxes;
-use crate::export::content::Content;
-use crate::export::tiff::{check, tiff};
 
 /// Adds a picture for each attribute of a dense array that can be one.
 pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder) {

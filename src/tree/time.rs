@@ -2,10 +2,11 @@
 //!
 //! Arrays count milliseconds since 1970-01-01T00:00:00Z, without leap seconds, as an unsigned number.
 
+use tilefs_export::text::time::print;
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Result};
+
 use super::grammar::moment::{self, Scanner, saturating_digits};
-use crate::error::{Error, Result};
-use crate::export::text::time::print;
-use crate::format::datatype::Datatype;
 
 /// Integers below this (1973-03-03 as milliseconds) are more likely a date or seconds than milliseconds.
 const SUSPICIOUSLY_SMALL: u64 = 100_000_000_000;

@@ -16,6 +16,13 @@
 
 use std::borrow::Cow;
 
+use tilefs_export::{Field, npy, number};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::schema::{ArraySchema, Layout};
+use tilefs_reader::array::sparse::RowCount;
+use tilefs_reader::array::{Array, Group};
+use tilefs_reader::storage::StoreKey;
+
 use super::array::last_commit;
 use super::fields::FieldFolder;
 use super::grammar::{coordinate_text, range_text};
@@ -24,12 +31,6 @@ use super::names::dimension_name;
 use super::subarray::FieldId;
 use super::texts::{AxisSummary, pipeline_text};
 use super::time::extended;
-use crate::array::sparse::RowCount;
-use crate::array::{Array, Group};
-use crate::export::{Field, npy, number};
-use crate::format::datatype::Datatype;
-use crate::format::schema::{ArraySchema, Layout};
-use crate::storage::StoreKey;
 
 /// Full names and values.
 pub type ExtendedAttributes = Vec<(String, Vec<u8>)>;

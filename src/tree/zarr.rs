@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_export::boxes::{BoxedColumns, Boxes, Rows};
+use tilefs_export::zarr::anndata::{self, Matrix};
+use tilefs_export::zarr::{self, Array, CHUNKS, METADATA};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Metadata;
+
 use super::builder::FolderBuilder;
 use super::chunk_series::ChunkSeries;
 use super::fields::FieldFolder;
@@ -14,11 +20,6 @@ use super::rasters::{self, Rasters};
 use super::soma::{self, Element};
 use super::subarray::{DenseBoxes, FieldId, column};
 use super::texts::Format;
-use crate::array::Metadata;
-use crate::error::{Error, Result};
-use crate::export::boxes::{BoxedColumns, Boxes, Rows};
-use crate::export::zarr::anndata::{self, Matrix};
-use crate::export::zarr::{self, Array, CHUNKS, METADATA};
 
 /// The name of the folder.
 pub const ZARR: &str = "zarr";

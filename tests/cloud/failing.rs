@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tilefs::error::Error;
 use tilefs::tree::{self, OpenOptions};
+use tilefs_format::error::Error;
 
 use super::proxy::{Asked, Fault, Proxy};
 use super::servers::{S3, free_address};

@@ -24,10 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use support::skip;
-use tilefs::error::Result;
-use tilefs::export::Content;
-use tilefs::storage::{CloudOptions, Settings};
 use tilefs::tree::{self, Folder, Node, OpenOptions};
+use tilefs_export::Content;
+use tilefs_format::error::Result;
+use tilefs_reader::storage::{CloudOptions, Settings};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")

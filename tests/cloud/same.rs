@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tilefs::error::Result;
-use tilefs::export::Content;
 use tilefs::tree::{self, OpenOptions};
+use tilefs_export::Content;
+use tilefs_format::error::Result;
 
 use super::proxy::Proxy;
 use super::servers::S3;

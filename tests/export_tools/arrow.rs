@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tilefs::export::arrow::arrow;
-use tilefs::export::{Column, Content, Field, Labels};
-use tilefs::format::datatype::Datatype;
+use tilefs_export::arrow::arrow;
+use tilefs_export::{Column, Content, Field, Labels};
+use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, python, write};
 

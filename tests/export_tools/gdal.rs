@@ -1,9 +1,9 @@
 //! GDAL opens the raw file by the ENVI header or the `.vrt` beside it; other headers are for other readers.
 
-use tilefs::export::georeference::Georeference;
-use tilefs::export::raster::Scene;
-use tilefs::export::{Column, Field, envi, sidecar};
-use tilefs::format::datatype::Datatype;
+use tilefs_export::georeference::Georeference;
+use tilefs_export::raster::Scene;
+use tilefs_export::{Column, Field, envi, sidecar};
+use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, floats, has, imagemagick, python, run, write};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tilefs::export::georeference::{Georeference, GeoreferencedAxes};
-use tilefs::export::netcdf::{Version, netcdf};
-use tilefs::export::{Column, Columns, Field, Labels, Metadatum};
-use tilefs::format::datatype::Datatype;
+use tilefs_export::georeference::{Georeference, GeoreferencedAxes};
+use tilefs_export::netcdf::{Version, netcdf};
+use tilefs_export::{Column, Columns, Field, Labels, Metadatum};
+use tilefs_format::datatype::Datatype;
 
 use crate::tools::{axis, bytes, dense, floats, has, python, run, write};
 

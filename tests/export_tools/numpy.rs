@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tilefs::export::npy::{Order, npy};
-use tilefs::export::{Column, Field};
-use tilefs::format::datatype::Datatype;
+use tilefs_export::npy::{Order, npy};
+use tilefs_export::{Column, Field};
+use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, floats, python, write};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use tilefs::export::microseconds::in_microseconds;
-use tilefs::export::parquet::parquet;
-use tilefs::export::{Column, Content, Field, Labels};
-use tilefs::format::datatype::Datatype;
+use tilefs_export::microseconds::in_microseconds;
+use tilefs_export::parquet::parquet;
+use tilefs_export::{Column, Content, Field, Labels};
+use tilefs_format::datatype::Datatype;
 
 use crate::skip::has_spark;
 use crate::tools::{bytes, python, write};

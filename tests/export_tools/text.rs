@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tilefs::export::text::matrix_market::{MatrixDomain, matrix_market};
-use tilefs::export::text::{Style, grid, lines, table};
-use tilefs::export::{Column, Content, Field, Labels};
-use tilefs::format::datatype::Datatype;
+use tilefs_export::text::matrix_market::{MatrixDomain, matrix_market};
+use tilefs_export::text::{Style, grid, lines, table};
+use tilefs_export::{Column, Content, Field, Labels};
+use tilefs_format::datatype::Datatype;
 
 use crate::tools::{bytes, floats, has, python, r_has, run, write};
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use tilefs::export::{Column, Columns, Content, Field};
-use tilefs::format::datatype::Datatype;
+use tilefs_export::{Column, Columns, Content, Field};
+use tilefs_format::datatype::Datatype;
 
 use crate::skip::{Need, python_with, skipped};
 

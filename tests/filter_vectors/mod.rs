@@ -5,11 +5,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use tilefs::error::Error;
-use tilefs::filter::{Chunks, Decoder, Key, Scratch, TileContext};
-use tilefs::format::cursor::Cursor;
-use tilefs::format::datatype::Datatype;
-use tilefs::format::pipeline::Pipeline;
+use tilefs_format::cursor::Cursor;
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Error;
+use tilefs_format::filter::{Chunks, Decoder, Key, Scratch, TileContext};
+use tilefs_format::pipeline::Pipeline;
 
 const FORMAT_VERSION: u32 = 22;
 

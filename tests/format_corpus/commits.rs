@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use tilefs::format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
-use tilefs::format::condition::{Combination, Condition, Operator};
-use tilefs::format::folder::{COMMITS, CommitFile, METADATA, RootFragment, commit_file, root_fragment};
-use tilefs::format::fragment::FRAGMENT_METADATA;
-use tilefs::format::schema::ArraySchema;
+use tilefs_format::commit::{fragment_of_mark, parse_consolidated_commits, parse_ignored_commits, parse_vacuum};
+use tilefs_format::condition::{Combination, Condition, Operator};
+use tilefs_format::folder::{COMMITS, CommitFile, METADATA, RootFragment, commit_file, root_fragment};
+use tilefs_format::fragment::FRAGMENT_METADATA;
+use tilefs_format::schema::ArraySchema;
 
 use super::corpus::{Corpus, is_refused, listing};
 use super::schemas::schema;

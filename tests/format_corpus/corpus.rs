@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tilefs::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
-use tilefs::format::generic_tile::GenericTileHeader;
+use tilefs_format::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
+use tilefs_format::generic_tile::GenericTileHeader;
 
 use crate::corpora;
 

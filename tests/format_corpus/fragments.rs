@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use tilefs::format::folder::{FRAGMENT_METADATA_CACHE, FRAGMENTS};
-use tilefs::format::fragment::{
+use tilefs_format::folder::{FRAGMENT_METADATA_CACHE, FRAGMENTS};
+use tilefs_format::fragment::{
     EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FragmentFacts, FragmentFooter, RTree, footer_range,
     parse_consolidated_footers, schema_name, sections,
 };
-use tilefs::format::name::{NameForm, TimestampedName};
-use tilefs::format::schema::{ArraySchema, FIRST_SCHEMA};
+use tilefs_format::name::{NameForm, TimestampedName};
+use tilefs_format::schema::{ArraySchema, FIRST_SCHEMA};
 
 use super::corpus::{Corpus, is_refused};
 use super::schemas::schema;

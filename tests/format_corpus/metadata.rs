@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tilefs::format::commit::parse_vacuum;
-use tilefs::format::folder::{GROUP_DETAILS, METADATA, timestamped_file};
-use tilefs::format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
-use tilefs::format::metadata::{MetadataEntry, parse_metadata};
-use tilefs::format::name::TimestampedName;
+use tilefs_format::commit::parse_vacuum;
+use tilefs_format::folder::{GROUP_DETAILS, METADATA, timestamped_file};
+use tilefs_format::group::{GroupMember, MemberType, members_in_force, parse_group_details};
+use tilefs_format::metadata::{MetadataEntry, parse_metadata};
+use tilefs_format::name::TimestampedName;
 
 use super::corpus::{Corpus, hex, is_refused, listing};
 

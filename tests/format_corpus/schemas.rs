@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tilefs::format::datatype::Datatype;
-use tilefs::format::enumeration::Enumeration;
-use tilefs::format::folder::{ENUMERATIONS, SCHEMAS};
-use tilefs::format::pipeline::{Filter, Pipeline, WebpFormat};
-use tilefs::format::scalar::{Range, Scalar};
-use tilefs::format::schema::{
+use tilefs_format::datatype::Datatype;
+use tilefs_format::enumeration::Enumeration;
+use tilefs_format::folder::{ENUMERATIONS, SCHEMAS};
+use tilefs_format::pipeline::{Filter, Pipeline, WebpFormat};
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::schema::{
     ArraySchema, ArrayType, Attribute, CellValNum, DataOrder, Dimension, FIRST_SCHEMA, Layout,
 };
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tilefs::format::commit::parse_consolidated_commits;
-use tilefs::format::folder::{COMMITS, ENUMERATIONS, FRAGMENTS, GROUP_DETAILS, METADATA, SCHEMAS};
-use tilefs::format::fragment::{FRAGMENT_METADATA, FragmentFooter, footer_range, schema_name};
-use tilefs::format::name::{NameForm, TimestampedName};
-use tilefs::format::schema::{ArraySchema, FIRST_SCHEMA};
+use tilefs_format::commit::parse_consolidated_commits;
+use tilefs_format::folder::{COMMITS, ENUMERATIONS, FRAGMENTS, GROUP_DETAILS, METADATA, SCHEMAS};
+use tilefs_format::fragment::{FRAGMENT_METADATA, FragmentFooter, footer_range, schema_name};
+use tilefs_format::name::{NameForm, TimestampedName};
+use tilefs_format::schema::{ArraySchema, FIRST_SCHEMA};
 
 use super::corpus::{Corpus, is_refused, listing};
 

@@ -4,10 +4,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use tilefs::array::Context;
-use tilefs::array::generic::decode_inline_tile;
-use tilefs::format::generic_tile::GenericTileHeader;
-use tilefs::storage::{MemoryStorage, Storage, StoreKey};
+use tilefs_format::generic_tile::GenericTileHeader;
+use tilefs_reader::array::Context;
+use tilefs_reader::array::generic::decode_inline_tile;
+use tilefs_reader::storage::{MemoryStorage, Storage, StoreKey};
 
 /// Numbers in an order that the seed alone decides (SplitMix64).
 pub struct Random(pub u64);

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tilefs::array::Array;
-use tilefs::error::Result;
-use tilefs::export::Content;
-use tilefs::format::schema::ArrayType;
 use tilefs::tree::Extent;
 use tilefs::tree::dense::{DenseArray, DenseSubarray};
 use tilefs::tree::sparse::SparseSubarray;
 use tilefs::tree::subarray::{FieldId, Subarray};
+use tilefs_export::Content;
+use tilefs_format::error::Result;
+use tilefs_format::schema::ArrayType;
+use tilefs_reader::array::Array;
 
 /// All cells that an array's folder shows.
 pub fn subarray(array: Arc<Array>) -> Result<Box<dyn Subarray>> {

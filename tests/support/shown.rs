@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tilefs::error::{Error, Result};
 use tilefs::tree::{Folder, Node};
+use tilefs_format::error::{Error, Result};
 
 use super::columns::{Column, size_of};
 use super::manifest::Schema;
@@ -101,7 +101,7 @@ pub fn file(folder: &dyn Folder, name: &str, extension: &str) -> Result<Vec<u8>>
 }
 
 /// All bytes, and a second look at parts of them in another order.
-pub fn read_all(content: &dyn tilefs::export::Content) -> Result<Vec<u8>> {
+pub fn read_all(content: &dyn tilefs_export::Content) -> Result<Vec<u8>> {
     let mut bytes = vec![0; content.len() as usize];
     content.read_at(0, &mut bytes)?;
     for part in [3, 1, 4, 0, 2] {

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tilefs::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
-use tilefs::format::generic_tile::GenericTileHeader;
+use tilefs_format::filter::{Key, Scratch, decode_generic_tile, generic_tile_decoder};
+use tilefs_format::generic_tile::GenericTileHeader;
 
 /// A copy of an array or group of the fixtures.
 pub struct Copy(TempDir);

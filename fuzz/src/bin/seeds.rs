@@ -7,10 +7,10 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use tilefs::filter::Chunks;
-use tilefs::format::cursor::Cursor;
-use tilefs::format::datatype::Datatype;
-use tilefs::format::pipeline::Pipeline;
+use tilefs_format::filter::Chunks;
+use tilefs_format::cursor::Cursor;
+use tilefs_format::datatype::Datatype;
+use tilefs_format::pipeline::Pipeline;
 use tilefs_fuzz::{Input, MOST_ORIGINAL, choices};
 
 const TARGETS: [&str; 11] = [

@@ -1,9 +1,10 @@
 //! What a selection needs to know of a dimension: its name, its type, and from where to where it goes.
 
-use crate::export::text::time;
-use crate::format::datatype::{Datatype, Kind};
-use crate::format::scalar::{Range, Scalar};
-use crate::format::schema::ArraySchema;
+use tilefs_export::text::time;
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::schema::ArraySchema;
+
 use crate::tree::names::dimension_names;
 use crate::tree::percent;
 

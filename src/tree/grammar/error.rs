@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use tilefs_format::error::Error;
+
 use super::syntax::Token;
-use crate::error::Error;
 
 /// Longer selections are shown only around the place of the error.
 const WIDTH: usize = 76;

@@ -1,11 +1,12 @@
 //! A selection in plain words: what it selects of each dimension, or what is wrong with it.
 
+use tilefs_format::scalar::Scalar;
+
 use super::bounds::{DimensionBounds, coordinate_text};
 use super::error::{Result, explain};
 use super::progression::Progression;
 use super::resolve::{Selected, resolve};
 use super::{By, scalar, syntax};
-use crate::format::scalar::Scalar;
 
 /// So many ranges of a dimension are shown; of more only the number.
 const SHOWN: usize = 8;

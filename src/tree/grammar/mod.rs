@@ -31,10 +31,10 @@ mod syntax;
 mod tests;
 mod value;
 
-use crate::array::dense::{AxisRange, AxisSelection, Selection};
-use crate::array::sparse::CoordinateRange;
-use crate::format::datatype::{Datatype, Kind};
-use crate::format::scalar::Scalar;
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::scalar::Scalar;
+use tilefs_reader::array::dense::{AxisRange, AxisSelection, Selection};
+use tilefs_reader::array::sparse::CoordinateRange;
 
 use bounds::integer_ends;
 pub use bounds::{DimensionBounds, coordinate_text, range_text};

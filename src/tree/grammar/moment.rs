@@ -10,8 +10,8 @@
 //!   than 24 hours.
 //! * Both: a count of the dimension's unit with NumPy's name of it, since 1970 or midnight: `19753D`, `-5ms`.
 
-use crate::export::calendar;
-use crate::format::datatype::Datatype;
+use tilefs_export::calendar;
+use tilefs_format::datatype::Datatype;
 
 /// Counts beyond this are far outside any domain; arithmetic stops here.
 pub const FAR: i128 = 1 << 100;

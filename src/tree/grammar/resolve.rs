@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use tilefs_format::datatype::Kind;
+use tilefs_format::scalar::{Range, Scalar};
+
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::progression::Progression;
 use super::syntax::{DimensionText, RangeForm, RangeText, Token};
 use super::{By, position, value};
-use crate::format::datatype::Kind;
-use crate::format::scalar::{Range, Scalar};
 
 /// What is selected of one dimension, range after range as typed.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
+use tilefs_format::datatype::Datatype;
+use tilefs_format::scalar::Scalar;
+
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::moment::{self, saturating_digits};
 use super::syntax::Token;
-use crate::format::datatype::Datatype;
-use crate::format::scalar::Scalar;
 use crate::tree::percent;
 
 /// The first and last coordinate that a value of an integer, date or time dimension stands for: the same but for

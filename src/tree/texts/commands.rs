@@ -1,9 +1,10 @@
 //! The commands of README.txt: they work as they stand, in this folder, with its real names.
 
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::schema::{Attribute, CellValNum};
+
 use super::description::{CellsSummary, Description, FileFacts, Format};
 use super::quoting::{literal, path_word, shell_word};
-use crate::format::datatype::{Datatype, Kind};
-use crate::format::schema::{Attribute, CellValNum};
 use crate::tree::grammar::{coordinate_text, range_text};
 
 /// The folder of what was written, from that around it.
@@ -306,8 +307,8 @@ impl<'d, 'a> FileFinder<'d, 'a> {
 }
 
 /// The tenth coordinate from one on.
-fn tenth(first: &crate::format::scalar::Scalar) -> Option<crate::format::scalar::Scalar> {
-    use crate::format::scalar::Scalar;
+fn tenth(first: &tilefs_format::scalar::Scalar) -> Option<tilefs_format::scalar::Scalar> {
+    use tilefs_format::scalar::Scalar;
     match first {
         Scalar::Signed(first) => first.checked_add(9).map(Scalar::Signed),
         Scalar::Unsigned(first) => first.checked_add(9).map(Scalar::Unsigned),

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::array::TimeWindow;
-use crate::array::dense::AxisSelection;
-use crate::array::sparse::RowCount;
-use crate::export::{Labels, Metadatum};
-use crate::format::datatype::Kind;
-use crate::format::scalar::{Range, Scalar};
-use crate::format::schema::{ArraySchema, Dimension};
+use tilefs_export::{Labels, Metadatum};
+use tilefs_format::datatype::Kind;
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::schema::{ArraySchema, Dimension};
+use tilefs_reader::array::TimeWindow;
+use tilefs_reader::array::dense::AxisSelection;
+use tilefs_reader::array::sparse::RowCount;
+
 use crate::tree::listing::Listing;
 use crate::tree::soma::Element;
 
@@ -291,8 +292,9 @@ impl AxisSummary {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_reader::array::dense::AxisRange;
+
     use super::*;
-    use crate::array::dense::AxisRange;
     use crate::tree::texts::testing;
 
     #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::format::pipeline::{Filter, OptionValue, Pipeline};
+use tilefs_format::pipeline::{Filter, OptionValue, Pipeline};
 
 /// `ZSTD(level=7)`, `BYTESHUFFLE`.
 pub fn filter_text(filter: &Filter) -> String {
@@ -59,9 +59,10 @@ fn number(value: f64) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_format::datatype::Datatype;
+    use tilefs_format::pipeline::WebpFormat;
+
     use super::*;
-    use crate::format::datatype::Datatype;
-    use crate::format::pipeline::WebpFormat;
 
     #[test]
     fn options_are_named() {

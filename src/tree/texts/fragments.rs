@@ -1,8 +1,9 @@
 //! fragments.tsv: one line per visible fragment.
 
+use tilefs_format::scalar::Range;
+use tilefs_format::schema::ArraySchema;
+
 use super::quoting::in_line;
-use crate::format::scalar::Range;
-use crate::format::schema::ArraySchema;
 use crate::tree::grammar::range_text;
 use crate::tree::time;
 
@@ -54,8 +55,9 @@ pub fn fragments_tsv<'a>(schema: &ArraySchema, fragments: impl IntoIterator<Item
 
 #[cfg(test)]
 mod tests {
+    use tilefs_format::scalar::Scalar;
+
     use super::*;
-    use crate::format::scalar::Scalar;
     use crate::tree::texts::testing;
 
     #[test]

@@ -6,15 +6,15 @@
 //! says so. What does not apply is left out; what is not known is `null`.
 
 use serde_json::{Map, Value, json};
+use tilefs_export::Labels;
+use tilefs_format::datatype::Datatype;
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::schema::{Attribute, CellValNum, DataOrder, Dimension, DimensionLabel, Layout};
+use tilefs_reader::array::sparse::RowCount;
 
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
 use super::filters::pipeline_json;
 use super::value::{scalar_json, values_json, with_large_integers_as_text};
-use crate::array::sparse::RowCount;
-use crate::export::Labels;
-use crate::format::datatype::Datatype;
-use crate::format::scalar::{Range, Scalar};
-use crate::format::schema::{Attribute, CellValNum, DataOrder, Dimension, DimensionLabel, Layout};
 use crate::tree::grammar::coordinate_text;
 use crate::tree::meta::hex;
 use crate::tree::names::dimension_name;

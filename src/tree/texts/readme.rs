@@ -1,13 +1,14 @@
 //! README.txt: what this folder is, and what one can do with it.
 
+use tilefs_format::datatype::Kind;
+use tilefs_format::scalar::Range;
+use tilefs_format::schema::{Attribute, CellValNum};
+
 use super::commands::{IN_NONEMPTY, called, commands};
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Format};
 use super::quoting::in_line;
 use super::size::rows_text;
 use super::value::datatype_text;
-use crate::format::datatype::Kind;
-use crate::format::scalar::Range;
-use crate::format::schema::{Attribute, CellValNum};
 use crate::tree::grammar::range_text;
 use crate::tree::names::dimension_names;
 use crate::tree::time;
@@ -301,8 +302,9 @@ fn size(bytes: u64) -> String {
 mod tests {
     use std::sync::Arc;
 
+    use tilefs_reader::array::sparse::RowCount;
+
     use super::*;
-    use crate::array::sparse::RowCount;
     use crate::tree::listing::Listing;
     use crate::tree::texts::description::{Files, ImagePart};
     use crate::tree::texts::testing;
@@ -486,9 +488,9 @@ data.i64.hdr: ENVI has no dates
         let mut schema = testing::dense_schema();
         schema.attributes[0].name = "a\nb\u{1b}[31m".repeat(50);
         for number in 0..1000 {
-            let attribute = crate::format::schema::fixture::attribute(
+            let attribute = tilefs_format::schema::fixture::attribute(
                 &number.to_string(),
-                crate::format::datatype::Datatype::Int8,
+                tilefs_format::datatype::Datatype::Int8,
                 CellValNum::Fixed(1),
             );
             schema.attributes.push(attribute);

@@ -1,14 +1,15 @@
 //! schema.txt: an array for people, in the manner of `ncdump -h`.
 
+use tilefs_format::datatype::Datatype;
+use tilefs_format::pipeline::Pipeline;
+use tilefs_format::schema::{Attribute, CellValNum, Dimension};
+use tilefs_reader::array::sparse::RowCount;
+
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description};
 use super::filters::pipeline_text;
 use super::json::layout_name;
 use super::quoting::{in_line, quoted};
 use super::value::{datatype_text, values_text};
-use crate::array::sparse::RowCount;
-use crate::format::datatype::Datatype;
-use crate::format::pipeline::Pipeline;
-use crate::format::schema::{Attribute, CellValNum, Dimension};
 use crate::tree::grammar::{coordinate_text, range_text};
 use crate::tree::names::{dimension_name, dimension_names};
 use crate::tree::time;
@@ -301,8 +302,9 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use tilefs_format::scalar::Scalar;
+
     use super::*;
-    use crate::format::scalar::Scalar;
     use crate::tree::texts::testing;
 
     #[test]

@@ -1,6 +1,6 @@
 //! How large an array is, for people.
 
-use crate::array::sparse::RowCount;
+use tilefs_reader::array::sparse::RowCount;
 
 /// `1 row`, `20 rows`, `at most 20 rows`.
 pub fn rows_text(rows: RowCount) -> String {

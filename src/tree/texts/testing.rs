@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use tilefs_export::{Labels, Metadatum};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::pipeline::{Filter, Pipeline};
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::schema::{ArraySchema, CellValNum, fixture};
+use tilefs_reader::array::TimeWindow;
+
 use super::description::*;
-use crate::array::TimeWindow;
-use crate::export::{Labels, Metadatum};
-use crate::format::datatype::Datatype;
-use crate::format::pipeline::{Filter, Pipeline};
-use crate::format::scalar::{Range, Scalar};
-use crate::format::schema::{ArraySchema, CellValNum, fixture};
 use crate::tree::listing::Listing;
 
 /// `y` from -5 to 94 by 10 and `x` from 0 to 49 by 25; `temp`, the anonymous attribute of dates, the nullable text `it's`.

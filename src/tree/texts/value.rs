@@ -2,13 +2,13 @@
 
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
+use tilefs_export::number;
+use tilefs_export::text::time;
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::scalar::Scalar;
+use tilefs_format::text;
 
 use super::quoting::quoted;
-use crate::export::number;
-use crate::export::text::time;
-use crate::format::datatype::{Datatype, Kind};
-use crate::format::scalar::Scalar;
-use crate::format::text;
 use crate::tree::meta::{hex, number_json};
 
 /// Values of one type, end to end: `1, 2, 3`, `"text"`, `0x00ff`. Of more than `most` values or characters the rest is

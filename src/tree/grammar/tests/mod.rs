@@ -3,8 +3,9 @@
 mod properties;
 mod tables;
 
+use tilefs_format::scalar::Range;
+
 use super::*;
-use crate::format::scalar::Range;
 
 fn counted(name: &str, datatype: Datatype, low: i128, high: i128) -> DimensionBounds {
     let scalar = |value: i128| match datatype.kind() {

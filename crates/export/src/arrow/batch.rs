@@ -1,0 +1,264 @@
+//! The record batches: which rows each has, where its buffers lie, and what they contain.
+//!
+//! The place of a batch is arithmetic. Buffers of fixed size follow from the number of rows. The data of a
+//! variable-length column get, in each batch, the room between its rounded-up first and last offsets and 64
+//! bytes more, so that the room of all batches before one follows from a single offset.
+
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::message::{ALIGNMENT, Buffer, Contents, FieldNode};
+use super::types::{ArrowColumn, Layout};
+use crate::bits::{Bits, zeros};
+use crate::compose::{Concat, Repeat, Slice};
+use crate::content::Content;
+use crate::element::Converted;
+use crate::var::read_offset;
+
+/// About so many bytes are one batch.
+const BATCH_BYTES: u64 = 32 << 20;
+
+/// No batch has more rows, and few have less than 4096.
+const MOST_ROWS: u64 = 1 << 20;
+
+/// The footer lists the batches; it shall not be longer than the memory for it.
+const MOST_BATCHES: u64 = 1 << 16;
+
+/// All rows of a table, cut into batches.
+pub struct RecordBatches {
+    pub columns: Vec<ArrowColumn>,
+    pub rows: u64,
+    rows_of_batch: u64,
+}
+
+/// One batch: what its message says, and its body.
+pub struct RecordBatch {
+    pub contents: Contents,
+    pub body: Concat,
+}
+
+impl RecordBatches {
+    /// RecordBatches of columns that have `rows` cells each.
+    pub fn new(columns: Vec<ArrowColumn>, rows: u64) -> Self {
+        let row: u64 = columns.iter().map(|column| column.row_length().unwrap_or(16)).fold(1, u64::saturating_add);
+        let of_size = (BATCH_BYTES / row).clamp(1, MOST_ROWS);
+        // A multiple of what makes all validity buffers of full batches end on a boundary.
+        let rows_of_batch = of_size.max(rows / MOST_BATCHES).max(4096).next_multiple_of(8 * ALIGNMENT);
+        RecordBatches::of(columns, rows, rows_of_batch)
+    }
+
+    /// RecordBatches of so many rows each.
+    pub(super) fn of(columns: Vec<ArrowColumn>, rows: u64, rows_of_batch: u64) -> Self {
+        RecordBatches { columns, rows, rows_of_batch }
+    }
+
+    /// How many batches there are; none for no rows.
+    pub fn count(&self) -> u64 {
+        self.rows.div_ceil(self.rows_of_batch)
+    }
+
+    /// The bytes of the bodies of all batches; `None` if they are over 2^63.
+    pub fn total(&self) -> Option<u64> {
+        let full = self.rows / self.rows_of_batch;
+        let fixed = full.checked_mul(self.fixed(self.rows_of_batch)?)?;
+        let mut total = fixed.checked_add(match self.rows % self.rows_of_batch {
+            0 => 0,
+            rows => self.fixed(rows)?,
+        })?;
+        for column in self.columns.iter().filter(|column| column.offsets.is_some()) {
+            total = total.checked_add(padded(column.values.len())?)?.checked_add(self.count() * ALIGNMENT)?;
+        }
+        (total <= i64::MAX as u64).then_some(total)
+    }
+
+    /// The bytes of the bodies before a batch.
+    pub fn before(&self, batch: u64) -> Result<u64> {
+        let too_long = || Error::usage("a record batch over 2^63 bytes");
+        if batch >= self.count() {
+            return self.total().ok_or_else(too_long);
+        }
+        let mut before = batch * self.fixed(self.rows_of_batch).ok_or_else(too_long)?;
+        for column in &self.columns {
+            if let Some(offsets) = &column.offsets {
+                let offset = offset_at(offsets, batch * self.rows_of_batch, column)?;
+                before += padded(offset).ok_or_else(too_long)? + batch * ALIGNMENT;
+            }
+        }
+        Ok(before)
+    }
+
+    /// What a batch's message has as many of as any other's: for its length.
+    pub fn outline(&self) -> Contents {
+        let nodes = self.columns.iter().map(|column| 1 + usize::from(column.has_child())).sum();
+        let buffers = self.columns.iter().map(|column| column.buffers()).sum();
+        Contents {
+            rows: 1,
+            nodes: vec![FieldNode { length: 1, nulls: 1 }; nodes],
+            buffers: vec![Buffer { offset: 1, length: 1 }; buffers],
+            body_length: 1,
+        }
+    }
+
+    /// Reads the validity of a batch's rows, and makes its body of parts of the columns.
+    pub fn batch(&self, number: u64) -> Result<RecordBatch> {
+        let first = number * self.rows_of_batch;
+        let rows = self.rows_of_batch.min(self.rows - first);
+        let mut body = Body::default();
+        for column in &self.columns {
+            body.column(column, first, rows)?;
+        }
+        let room = self.before(number + 1)?.checked_sub(self.before(number)?).filter(|&room| room == body.length);
+        let body_length = room.ok_or_else(|| Error::damaged("offsets that do not agree with the values"))?;
+        let contents = Contents { rows, nodes: body.nodes, buffers: body.buffers, body_length };
+        Ok(RecordBatch { contents, body: Concat::new(body.parts) })
+    }
+
+    /// Bytes of the buffers of fixed size of so many rows.
+    fn fixed(&self, rows: u64) -> Option<u64> {
+        self.columns.iter().try_fold(0u64, |total, column| {
+            let validity = if column.validity.is_some() { padded(rows.div_ceil(8))? } else { 0 };
+            let values = match (column.row_length(), column.layout) {
+                (_, Layout::Bits) => padded(rows.div_ceil(8))?,
+                (Some(length), _) => padded(rows.checked_mul(length)?)?,
+                (None, _) => padded(rows.checked_add(1)?.checked_mul(8)?)?,
+            };
+            total.checked_add(validity)?.checked_add(values)
+        })
+    }
+}
+
+impl ArrowColumn {
+    /// Bytes of a cell's values; `None` where they vary.
+    fn row_length(&self) -> Option<u64> {
+        match self.layout {
+            Layout::Values(size) => Some(size),
+            Layout::Bits => Some(1),
+            Layout::List { values, size } => Some(values * size),
+            Layout::Bytes | Layout::VariableList(_) => None,
+        }
+    }
+
+    fn has_child(&self) -> bool {
+        matches!(self.layout, Layout::List { .. } | Layout::VariableList(_))
+    }
+
+    /// How many buffers a batch has of it, those included that are always empty.
+    fn buffers(&self) -> usize {
+        match self.layout {
+            Layout::Values(_) | Layout::Bits => 2,
+            Layout::List { .. } | Layout::Bytes => 3,
+            Layout::VariableList(_) => 4,
+        }
+    }
+}
+
+/// A body under construction.
+#[derive(Default)]
+struct Body {
+    nodes: Vec<FieldNode>,
+    buffers: Vec<Buffer>,
+    parts: Vec<Arc<dyn Content>>,
+    length: u64,
+}
+
+impl Body {
+    fn column(&mut self, column: &ArrowColumn, first: u64, rows: u64) -> Result<()> {
+        let part = |of: &Arc<dyn Content>, size: u64| -> Arc<dyn Content> {
+            Arc::new(Slice::new(of.clone(), first * size, rows * size))
+        };
+        let validity = column.validity.as_ref().map(|validity| part(validity, 1));
+        let nulls = validity.as_ref().map_or(Ok(0), |validity| zeros(validity))?;
+        self.nodes.push(FieldNode { length: rows, nulls });
+        match validity {
+            Some(validity) => self.buffer(Arc::new(Bits::new(validity))),
+            None => self.nothing(),
+        }
+        match (column.layout, &column.offsets) {
+            (Layout::Values(size), _) => self.buffer(part(&column.values, size)),
+            (Layout::Bits, _) => self.buffer(Arc::new(Bits::new(part(&column.values, 1)))),
+            (Layout::List { values, size }, _) => {
+                self.nodes.push(FieldNode { length: rows * values, nulls: 0 });
+                self.nothing();
+                self.buffer(part(&column.values, values * size));
+            }
+            (Layout::Bytes, Some(offsets)) => self.variable(column, offsets, 1, first, rows)?,
+            (Layout::VariableList(size), Some(offsets)) => self.variable(column, offsets, size, first, rows)?,
+            (_, None) => return Err(Error::damaged("values of variable length without offsets")),
+        }
+        Ok(())
+    }
+
+    /// Offsets that begin at 0 and count values of `size` bytes, and the values.
+    fn variable(
+        &mut self,
+        column: &ArrowColumn,
+        offsets: &Arc<dyn Content>,
+        size: u64,
+        first: u64,
+        rows: u64,
+    ) -> Result<()> {
+        let (start, end) = (offset_at(offsets, first, column)?, offset_at(offsets, first + rows, column)?);
+        let length = end.checked_sub(start).ok_or_else(|| wrong_offset(end, column))?;
+        if offsets.len() == (first + rows + 1) * 8 && end != column.values.len() {
+            return Err(wrong_offset(end, column));
+        }
+        let name = column.field.name.clone();
+        let own = Slice::new(offsets.clone(), first * 8, (rows + 1) * 8);
+        self.buffer(Arc::new(Converted::new(Arc::new(own), 8, 8, move |from, to| {
+            let mut before = 0;
+            for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+                let offset = u64::from_le_bytes(*from);
+                let own = offset.checked_sub(start).filter(|own| (before..=length).contains(own));
+                let own = own.filter(|own| own.is_multiple_of(size));
+                let own =
+                    own.ok_or_else(|| Error::damaged(format!("the offset {offset} of a value")).in_field(&name))?;
+                before = own;
+                *to = (own / size).to_le_bytes();
+            }
+            Ok(())
+        })));
+        if column.has_child() {
+            self.nodes.push(FieldNode { length: length / size, nulls: 0 });
+            self.nothing();
+        }
+        let room = padded(end).zip(padded(start)).map_or(0, |(end, start)| end - start + ALIGNMENT);
+        self.padded_buffer(Arc::new(Slice::new(column.values.clone(), start, length)), room);
+        Ok(())
+    }
+
+    /// A buffer that is empty in every batch.
+    fn nothing(&mut self) {
+        self.buffers.push(Buffer { offset: self.length, length: 0 });
+    }
+
+    fn buffer(&mut self, content: Arc<dyn Content>) {
+        let room = content.len().next_multiple_of(ALIGNMENT);
+        self.padded_buffer(content, room);
+    }
+
+    fn padded_buffer(&mut self, content: Arc<dyn Content>, room: u64) {
+        let length = content.len();
+        self.buffers.push(Buffer { offset: self.length, length });
+        self.parts.push(content);
+        self.parts.push(Arc::new(Repeat::zeros(room.saturating_sub(length))));
+        self.length += room;
+    }
+}
+
+fn padded(length: u64) -> Option<u64> {
+    length.checked_next_multiple_of(ALIGNMENT)
+}
+
+/// The byte offset of a row's values.
+fn offset_at(offsets: &Arc<dyn Content>, row: u64, column: &ArrowColumn) -> Result<u64> {
+    let offset = read_offset(offsets, row)?;
+    if offset > column.values.len() {
+        return Err(wrong_offset(offset, column));
+    }
+    Ok(offset)
+}
+
+fn wrong_offset(offset: u64, column: &ArrowColumn) -> Error {
+    Error::damaged(format!("the offset {offset} of a value")).in_field(&column.field.name)
+}

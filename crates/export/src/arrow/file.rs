@@ -1,0 +1,192 @@
+//! The whole file: schema and dictionaries, then the batches, then the footer that says where they are.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Once;
+use tilefs_reader::read::Output;
+
+use super::batch::RecordBatches;
+use super::message::{self, ALIGNMENT, Block, Buffer, Contents, FieldNode, MAGIC};
+use super::schema::{DataType, Schema};
+use super::types::label_type;
+use crate::column::{FormatResult, Labels, Unrepresentable};
+use crate::compose::Concat;
+use crate::content::{Content, check_range, read_head};
+
+/// So many batches stay known: what is made for one needs a look at the validity of all its rows.
+const RECENT_BATCHES: usize = 4;
+
+/// An Arrow IPC file; what needs a look at the columns is made when it is first read.
+pub struct File {
+    schema: Schema,
+    batches: RecordBatches,
+    /// Magic bytes, schema and dictionaries.
+    head: Vec<u8>,
+    dictionaries: Vec<Block>,
+    /// Bytes of each batch's message, which all have the same.
+    message_length: u64,
+    /// Where the batches end and the tail begins.
+    batches_end: u64,
+    length: u64,
+    places: Once<Vec<u64>>,
+    tail: Once<Arc<Vec<u8>>>,
+    /// The batches that were read last, the latest one first: a reader is in one, and what reads ahead of it in the
+    /// next.
+    recent: Mutex<Vec<(usize, Arc<dyn Content>)>>,
+}
+
+impl File {
+    /// Makes what does not depend on cells.
+    pub fn new(batches: RecordBatches, metadata: Vec<(String, String)>) -> FormatResult<Self> {
+        let fields = batches.columns.iter().map(|column| column.field.clone()).collect();
+        let schema = Schema { fields, metadata };
+        let mut head = MAGIC.to_vec();
+        head.extend(message::schema(&schema, head.len() as u64));
+        let mut dictionaries = Vec::new();
+        for labels in batches.columns.iter().filter_map(|column| column.labels.as_ref()) {
+            let (contents, body) = dictionary(labels)?;
+            let at = head.len();
+            let message = message::dictionary(dictionaries.len() as i64, &contents, at as u64);
+            dictionaries.push(Block {
+                offset: at as u64,
+                message_length: message.len() as u32,
+                body_length: body.len() as u64,
+            });
+            head.extend(message);
+            head.extend(body);
+        }
+        let message_length = message::record_batch(&batches.outline(), 0).len() as u64;
+        let count = batches.count();
+        let outline = vec![Block { offset: 1, message_length: 1, body_length: 1 }; count as usize];
+        let tail_length = message::tail(&schema, &dictionaries, &outline).len() as u64;
+        let batches_end =
+            batches.total().and_then(|total| total.checked_add(count * message_length + head.len() as u64));
+        let length = batches_end.and_then(|end| end.checked_add(tail_length)).filter(|&end| end <= i64::MAX as u64);
+        let too_long = || Unrepresentable::new("the Arrow file would be longer than 2^63 bytes");
+        Ok(File {
+            schema,
+            head,
+            dictionaries,
+            message_length,
+            batches_end: batches_end.ok_or_else(too_long)?,
+            length: length.ok_or_else(too_long)?,
+            batches,
+            places: Once::new(),
+            tail: Once::new(),
+            recent: Mutex::default(),
+        })
+    }
+
+    /// Where each batch begins, and where the last ends.
+    fn places(&self) -> Result<&Vec<u64>> {
+        self.places.get_or_make(|| {
+            let mut places = Vec::new();
+            for batch in 0..=self.batches.count() {
+                let place = self.head.len() as u64 + batch * self.message_length + self.batches.before(batch)?;
+                let least = places.last().copied().unwrap_or(self.head.len() as u64);
+                if place < least || batch == 0 && place != least {
+                    return Err(Error::damaged("offsets of values that do not begin at 0, or fall"));
+                }
+                places.push(place);
+            }
+            Ok(places)
+        })
+    }
+
+    fn tail(&self) -> Result<&Arc<Vec<u8>>> {
+        self.tail.get_or_make(|| {
+            let places = self.places()?;
+            let block = |place: &[u64]| Block {
+                offset: place[0],
+                message_length: self.message_length as u32,
+                body_length: place[1] - place[0] - self.message_length,
+            };
+            let blocks: Vec<Block> = places.windows(2).map(block).collect();
+            Ok(Arc::new(message::tail(&self.schema, &self.dictionaries, &blocks)))
+        })
+    }
+
+    /// A batch's message and body.
+    fn batch(&self, number: usize) -> Result<Arc<dyn Content>> {
+        let take = || {
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = recent.iter().position(|(known, _)| *known == number)?;
+            recent[..=known].rotate_right(1);
+            Some(recent[0].1.clone())
+        };
+        if let Some(content) = take() {
+            return Ok(content);
+        }
+        // Made while others may read other batches.
+        let batch = self.batches.batch(number as u64)?;
+        let message = message::record_batch(&batch.contents, 0);
+        if message.len() as u64 != self.message_length {
+            return Err(Error::unsupported("an Arrow record batch whose message has another length than the others"));
+        }
+        let content: Arc<dyn Content> = Arc::new(Concat::new(vec![Arc::new(message), Arc::new(batch.body)]));
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.insert(0, (number, content.clone()));
+        recent.truncate(RECENT_BATCHES);
+        Ok(content)
+    }
+}
+
+impl Content for File {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// What the message of a batch says is needed to read any of it, so its validity is truly read even ahead.
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        let (mut at, mut rest) = read_head(&self.head, offset, out);
+        while !rest.is_empty() {
+            let (begin, end, content): (u64, u64, Arc<dyn Content>) = if at < self.batches_end {
+                let places = self.places()?;
+                let number = places.partition_point(|&place| place <= at).saturating_sub(1);
+                let end = places.get(number + 1).copied().unwrap_or(self.batches_end);
+                (places.get(number).copied().unwrap_or(at), end, self.batch(number)?)
+            } else {
+                (self.batches_end, self.length, self.tail()?.clone())
+            };
+            let (now, later) = rest.split_at(end.saturating_sub(at));
+            let length = now.len();
+            if length == 0 || content.len() != end - begin {
+                return Err(Error::damaged("offsets that do not agree with the values"));
+            }
+            content.read(at - begin, now)?;
+            (at, rest) = (at + length, later);
+        }
+        Ok(())
+    }
+}
+
+/// The message and body of the labels of an enumeration.
+fn dictionary(labels: &Labels) -> FormatResult<(Contents, Vec<u8>)> {
+    let count = labels.values.len() as u64;
+    let pad = |body: &mut Vec<u8>| body.resize(body.len().next_multiple_of(ALIGNMENT as usize), 0);
+    let (mut body, mut buffers) = (Vec::new(), vec![Buffer { offset: 0, length: 0 }]);
+    if matches!(label_type(labels), DataType::LargeUtf8 | DataType::LargeBinary) {
+        let texts = labels.utf8_or_stored();
+        let mut end = 0u64;
+        body.extend(end.to_le_bytes());
+        for text in &texts {
+            end += text.len() as u64;
+            body.extend(end.to_le_bytes());
+        }
+        buffers.push(Buffer { offset: 0, length: body.len() as u64 });
+        pad(&mut body);
+        buffers.push(Buffer { offset: body.len() as u64, length: end });
+        texts.iter().for_each(|text| body.extend(text));
+    } else {
+        if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
+            return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
+        }
+        body = labels.values.concat();
+        buffers.push(Buffer { offset: 0, length: body.len() as u64 });
+    }
+    pad(&mut body);
+    let nodes = vec![FieldNode { length: count, nulls: 0 }];
+    Ok((Contents { rows: count, nodes, buffers, body_length: body.len() as u64 }, body))
+}

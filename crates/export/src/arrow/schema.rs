@@ -1,0 +1,151 @@
+//! The schema of a table as Arrow has it: fields, their types, and both as flatbuffers ("Schema.fbs" of the Arrow
+//! columnar format, whose numbers these are).
+
+use flatbuffers::FlatBufferBuilder;
+use tilefs_format::datatype::Datatype;
+
+use super::flatbuffer::{Offset, Value, table, tables, text};
+
+/// A column of a table, or the items of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    pub name: String,
+    pub data_type: DataType,
+    pub is_nullable: bool,
+    /// Of [`DataType::Dictionary`]: whether the order of the values means something.
+    pub is_ordered: bool,
+    /// What TileDB calls the cells, as metadata; items have none.
+    pub datatype: Option<Datatype>,
+}
+
+/// The columns of a table, and what is said of it as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Schema {
+    pub fields: Vec<Field>,
+    /// By key.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// The types that columns have. Lengths are numbers of 32 bits with a sign in the format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DataType {
+    Boolean,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Float32,
+    Float64,
+    Date32,
+    Timestamp(TimeUnit),
+    Duration(TimeUnit),
+    FixedSizeBinary(i32),
+    LargeBinary,
+    LargeUtf8,
+    FixedSizeList(Box<Field>, i32),
+    LargeList(Box<Field>),
+    /// Of the indices and of the values.
+    Dictionary(Box<DataType>, Box<DataType>),
+}
+
+/// The units of times, by their numbers in Arrow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeUnit {
+    Second = 0,
+    Millisecond = 1,
+    Microsecond = 2,
+    Nanosecond = 3,
+}
+
+impl Field {
+    /// The items of a list, none of which is null.
+    pub fn of_items(name: &str, data_type: DataType) -> Box<Self> {
+        let name = name.to_owned();
+        Box::new(Field { name, data_type, is_nullable: false, is_ordered: false, datatype: None })
+    }
+}
+
+/// Writes a schema. Dictionaries are numbered in the order of the fields.
+pub fn schema(builder: &mut FlatBufferBuilder<'_>, schema: &Schema) -> Offset {
+    let mut dictionaries = 0..;
+    let fields: Vec<Offset> = schema.fields.iter().map(|column| field(builder, column, &mut dictionaries)).collect();
+    let fields = tables(builder, &fields);
+    let pairs: Vec<Offset> = schema.metadata.iter().map(|(key, value)| pair(builder, key, value)).collect();
+    let pairs = tables(builder, &pairs);
+    table(builder, &[(0, Value::I16(LITTLE_ENDIAN)), (1, Value::At(fields)), (2, Value::At(pairs))])
+}
+
+fn pair(builder: &mut FlatBufferBuilder<'_>, key: &str, value: &str) -> Offset {
+    let (key, value) = (text(builder, key), text(builder, value));
+    table(builder, &[(0, Value::At(key)), (1, Value::At(value))])
+}
+
+const LITTLE_ENDIAN: i16 = 0;
+
+fn field(builder: &mut FlatBufferBuilder<'_>, field: &Field, dictionaries: &mut impl Iterator<Item = i64>) -> Offset {
+    let children: Vec<Offset> = match &field.data_type {
+        DataType::FixedSizeList(items, _) | DataType::LargeList(items) => {
+            vec![self::field(builder, items, dictionaries)]
+        }
+        _ => Vec::new(),
+    };
+    let children = tables(builder, &children);
+    let name = text(builder, &field.name);
+    let (number, parameters) = field.data_type.in_format();
+    let data_type = table(builder, &parameters);
+    let mut fields = vec![
+        (0, Value::At(name)),
+        (3, Value::At(data_type)),
+        (5, Value::At(children)),
+        (1, Value::Bool(field.is_nullable)),
+        (2, Value::U8(number)),
+    ];
+    if let DataType::Dictionary(indices, _) = &field.data_type {
+        let id = dictionaries.next().unwrap_or_default();
+        let indices = table(builder, &indices.in_format().1);
+        let encoding = [(0, Value::I64(id)), (1, Value::At(indices)), (2, Value::Bool(field.is_ordered))];
+        fields.push((4, Value::At(table(builder, &encoding))));
+    }
+    if let Some(datatype) = field.datatype {
+        let pair = pair(builder, "tiledb.datatype", datatype.name());
+        fields.push((6, Value::At(tables(builder, &[pair]))));
+    }
+    table(builder, &fields)
+}
+
+impl DataType {
+    /// The number of the type, of a dictionary that of its values, and the fields of its table.
+    fn in_format(&self) -> (u8, Vec<(u16, Value)>) {
+        let integer = |bits, is_signed| (2, vec![(0, Value::I32(bits)), (1, Value::Bool(is_signed))]);
+        let precision = |precision| (3, vec![(0, Value::I16(precision))]);
+        let of_length = |number, length: &i32| (number, vec![(0, Value::I32(*length))]);
+        let in_unit = |number, unit: &TimeUnit| (number, vec![(0, Value::I16(*unit as i16))]);
+        match self {
+            DataType::Boolean => (6, Vec::new()),
+            DataType::Int8 => integer(8, true),
+            DataType::Int16 => integer(16, true),
+            DataType::Int32 => integer(32, true),
+            DataType::Int64 => integer(64, true),
+            DataType::UInt8 => integer(8, false),
+            DataType::UInt16 => integer(16, false),
+            DataType::UInt32 => integer(32, false),
+            DataType::UInt64 => integer(64, false),
+            DataType::Float32 => precision(1),
+            DataType::Float64 => precision(2),
+            // In days.
+            DataType::Date32 => (8, vec![(0, Value::I16(0))]),
+            DataType::Timestamp(unit) => in_unit(10, unit),
+            DataType::Duration(unit) => in_unit(18, unit),
+            DataType::FixedSizeBinary(length) => of_length(15, length),
+            DataType::LargeBinary => (19, Vec::new()),
+            DataType::LargeUtf8 => (20, Vec::new()),
+            DataType::FixedSizeList(_, length) => of_length(16, length),
+            DataType::LargeList(_) => (21, Vec::new()),
+            DataType::Dictionary(_, values) => values.in_format(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! How a column is stored in Arrow: its type, and its bytes where those are not the column's own.
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+use super::schema::{DataType, Field as ArrowField, TimeUnit};
+use crate::calendar;
+use crate::column::{Column, Field, FormatResult, Labels, Unrepresentable};
+use crate::content::Content;
+use crate::element::Converted;
+use crate::presence::Presence;
+use crate::utf8::Utf8Values;
+
+/// How the cells of a column lie in its buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// One value of so many bytes a cell.
+    Values(u64),
+    /// One bit a cell; `values` has a byte for each.
+    Bits,
+    /// A child with so many values of so many bytes a cell.
+    List { values: u64, size: u64 },
+    /// Offsets in bytes, then all bytes.
+    Bytes,
+    /// Offsets in values, then a child with values of so many bytes.
+    VariableList(u64),
+}
+
+/// A column and its Arrow type.
+pub struct ArrowColumn {
+    pub field: ArrowField,
+    pub layout: Layout,
+    /// The data buffer of all rows.
+    pub values: Arc<dyn Content>,
+    /// In bytes, as columns have them.
+    pub offsets: Option<Arc<dyn Content>>,
+    /// A byte a cell, 0 for null.
+    pub validity: Option<Arc<dyn Content>>,
+    pub labels: Option<Arc<Labels>>,
+}
+
+impl ArrowColumn {
+    /// Whether a field has an Arrow type, and if not why.
+    pub fn check(field: &Field) -> FormatResult<()> {
+        data_type(field).map(drop)
+    }
+
+    /// The column's type and contents.
+    pub fn new(column: &Column) -> FormatResult<Self> {
+        let field = &column.field;
+        let (data_type, layout) = data_type(field)?;
+        let labels = field.labels.clone().filter(|_| matches!(data_type, DataType::Dictionary(..)));
+        let mut validity = column.validity.clone();
+        if let Some(labels) = &labels {
+            validity = Some(Arc::new(Presence::of_codes(column, labels)));
+        } else if Presence::may_lack_times(column) {
+            validity = Some(Arc::new(Presence::of_times(column)));
+        }
+        let arrow_field = ArrowField {
+            name: field.name.clone(),
+            data_type,
+            is_nullable: validity.is_some(),
+            is_ordered: labels.as_ref().is_some_and(|labels| labels.ordered),
+            datatype: Some(field.datatype),
+        };
+        let values: Arc<dyn Content> = match &column.offsets {
+            // Readers check the bytes of nulls as well.
+            Some(offsets) if arrow_field.data_type == DataType::LargeUtf8 => {
+                Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), None, &field.name))
+            }
+            _ => column.values.clone(),
+        };
+        let values = match seconds_of(field.datatype).filter(|_| matches!(layout, Layout::Values(_))) {
+            Some(seconds) => Arc::new(Converted::integers(values, "seconds", move |value| {
+                // "Not a time" is null, so its value does not matter.
+                let seconds = if value == i64::MIN { Some(value) } else { seconds(value) };
+                seconds.map(i64::to_le_bytes)
+            })),
+            None => values,
+        };
+        Ok(ArrowColumn { field: arrow_field, layout, values, offsets: column.offsets.clone(), validity, labels })
+    }
+}
+
+fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
+    let datatype = field.datatype;
+    let size = datatype.size() as u64;
+    let list_length =
+        |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells so long"));
+    let items = |data_type| ArrowField::of_items("item", data_type);
+    if datatype.kind() == Kind::Bytes && size == 1 {
+        return Ok(match field.values_per_cell {
+            Some(values) => (DataType::FixedSizeBinary(list_length(values)?), Layout::Values(values.into())),
+            None => match datatype {
+                Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt => {
+                    (DataType::LargeUtf8, Layout::Bytes)
+                }
+                _ => (DataType::LargeBinary, Layout::Bytes),
+            },
+        });
+    }
+    let value = value_type(datatype);
+    Ok(match field.values_per_cell {
+        Some(1) => match &field.labels {
+            Some(labels) if matches!(datatype.kind(), Kind::Signed | Kind::Unsigned) && value != DataType::Boolean => {
+                (DataType::Dictionary(Box::new(value), Box::new(label_type(labels))), Layout::Values(size))
+            }
+            _ if value == DataType::Boolean => (value, Layout::Bits),
+            _ => (value, Layout::Values(size)),
+        },
+        Some(values) => {
+            let items = items(element_type(datatype));
+            let layout = Layout::List { values: values.into(), size };
+            (DataType::FixedSizeList(items, list_length(values)?), layout)
+        }
+        None => {
+            let items = items(element_type(datatype));
+            (DataType::LargeList(items), Layout::VariableList(size))
+        }
+    })
+}
+
+/// The type of one of a cell's several values. None of them can be null, and "not a time" is no date, so dates and times
+/// are the counts that TileDB stores. Bits of several cells could share a byte, so booleans are bytes.
+fn element_type(datatype: Datatype) -> DataType {
+    match value_type(datatype) {
+        _ if datatype.time_unit().is_some() => DataType::Int64,
+        DataType::Boolean => DataType::UInt8,
+        value => value,
+    }
+}
+
+/// The type of one value that is not a byte of a text.
+fn value_type(datatype: Datatype) -> DataType {
+    let unit = match datatype.time_unit() {
+        Some("ms") => Some(TimeUnit::Millisecond),
+        Some("us") => Some(TimeUnit::Microsecond),
+        Some("ns") => Some(TimeUnit::Nanosecond),
+        Some("ps" | "fs" | "as") | None => None,
+        Some(_) => Some(TimeUnit::Second),
+    };
+    match (unit, datatype.kind(), datatype.size()) {
+        (Some(unit), ..) if datatype.is_datetime() => DataType::Timestamp(unit),
+        (Some(unit), ..) => DataType::Duration(unit),
+        _ if datatype == Datatype::Bool => DataType::Boolean,
+        (_, Kind::Signed, 1) => DataType::Int8,
+        (_, Kind::Signed, 2) => DataType::Int16,
+        (_, Kind::Signed, 4) => DataType::Int32,
+        (_, Kind::Signed, _) => DataType::Int64,
+        (_, Kind::Float, 4) => DataType::Float32,
+        (_, Kind::Float, _) => DataType::Float64,
+        (_, _, 1) => DataType::UInt8,
+        (_, _, 2) => DataType::UInt16,
+        (_, _, 4) => DataType::UInt32,
+        _ => DataType::UInt64,
+    }
+}
+
+/// The conversion to seconds of dates and times in coarser units.
+fn seconds_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
+    const DAY: i64 = 86_400;
+    match datatype.time_unit()? {
+        "Y" => Some(|years| calendar::days_of_years(years)?.checked_mul(DAY)),
+        "M" => Some(|months| calendar::days_of_months(months)?.checked_mul(DAY)),
+        "W" => Some(|weeks| weeks.checked_mul(7 * DAY)),
+        "D" => Some(|days| days.checked_mul(DAY)),
+        "h" => Some(|hours| hours.checked_mul(3600)),
+        "m" => Some(|minutes| minutes.checked_mul(60)),
+        _ => None,
+    }
+}
+
+/// The type of the labels: text, bytes where some label is no text, or numbers.
+pub fn label_type(labels: &Labels) -> DataType {
+    match labels.datatype.kind() {
+        Kind::Bytes if labels.are_text() => DataType::LargeUtf8,
+        Kind::Bytes => DataType::LargeBinary,
+        // Dates and booleans are rare enough as labels to be their numbers.
+        Kind::Signed if labels.datatype.size() == 8 => DataType::Int64,
+        _ if labels.datatype == Datatype::Bool => DataType::UInt8,
+        _ => value_type(labels.datatype),
+    }
+}

@@ -1,0 +1,335 @@
+//! Cells box by box, for the formats of tiles and chunks: a part of the array as a column of its own, and the same
+//! framed where it is smaller than the tile that it has to fill.
+
+use std::sync::{Arc, OnceLock};
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::read::Output;
+use tilefs_reader::threads::cancellation;
+
+use super::column::{Column, Field, Metadatum};
+use super::compose::Slice;
+use super::content::{Content, check_range};
+use super::element::{Converted, by_elements};
+use super::georeference::GeoreferencedAxes;
+use super::var::read_offset;
+
+/// The cells of an attribute or dimension, of which any box can be had.
+pub trait Boxes: Send + Sync {
+    /// What the cells are.
+    fn field(&self) -> &Field;
+
+    /// The length of each axis.
+    fn shape(&self) -> &[u64];
+
+    /// How long the array's own tiles are along each axis, at least 1; where it has none, as long as is best read at once.
+    fn extents(&self) -> Vec<u64>;
+
+    /// The cells of a box, which lies within the shape, in row-major order.
+    ///
+    /// # Errors
+    /// When metadata that is needed cannot be read or, of cells of variable length, their offsets.
+    fn column(&self, cells: &IndexBox) -> Result<Column>;
+}
+
+/// All that one array or slice shows, box by box: as [`Columns`](super::Columns).
+#[derive(Clone)]
+pub struct BoxedColumns {
+    /// Whether there is one row per cell, rather than a grid.
+    pub sparse: bool,
+    pub dimensions: Vec<Arc<dyn Boxes>>,
+    pub attributes: Vec<Arc<dyn Boxes>>,
+    /// The array's metadata.
+    pub metadata: Vec<Metadatum>,
+    /// Dense: which axes lie where on the Earth, if the metadata says so.
+    pub georeference: Option<GeoreferencedAxes>,
+}
+
+/// Makes the whole column when a part of it is first wanted.
+type MakeColumn = Box<dyn Fn() -> Result<Column> + Send + Sync>;
+
+/// A column with one axis, whose boxes are parts of its contents.
+pub struct Rows {
+    field: Field,
+    shape: [u64; 1],
+    extent: u64,
+    make: MakeColumn,
+    made: OnceLock<Column>,
+}
+
+/// A box of rows takes about this many bytes, those of variable length as many as it takes.
+const BYTES_OF_ROWS: u64 = 1 << 20;
+
+impl Rows {
+    /// So many rows; `make` gives all of them.
+    pub fn new(field: Field, rows: u64, make: impl Fn() -> Result<Column> + Send + Sync + 'static) -> Self {
+        let extent = (BYTES_OF_ROWS / field.cell_size().unwrap_or(8).max(1)).max(1);
+        Rows { field, shape: [rows], extent, make: Box::new(make), made: OnceLock::new() }
+    }
+
+    /// All rows of a column in boxes of `extent`.
+    pub fn of(column: Column, extent: u64) -> Self {
+        let (field, rows) = (column.field.clone(), column.cells());
+        Rows { extent: extent.max(1), ..Rows::new(field, rows, move || Ok(column.clone())) }
+    }
+
+    fn all(&self) -> Result<Column> {
+        if let Some(made) = self.made.get() {
+            return Ok(made.clone());
+        }
+        let made = (self.make)()?;
+        cancellation::check()?;
+        Ok(self.made.get_or_init(|| made).clone())
+    }
+}
+
+impl Boxes for Rows {
+    fn field(&self) -> &Field {
+        &self.field
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn extents(&self) -> Vec<u64> {
+        vec![self.extent]
+    }
+
+    fn column(&self, cells: &IndexBox) -> Result<Column> {
+        let (&[first], &[count]) = (cells.first.as_slice(), cells.count.as_slice()) else {
+            return Err(Error::internal("a box of rows has one axis"));
+        };
+        let all = self.all()?;
+        let part = |content: Arc<dyn Content>, size: u64| -> Arc<dyn Content> {
+            Arc::new(Slice::new(content, first.saturating_mul(size), count.saturating_mul(size)))
+        };
+        let validity = all.validity.map(|validity| part(validity, 1));
+        let (values, offsets) = match (all.offsets, all.field.cell_size()) {
+            (None, size) => (part(all.values, size.unwrap_or(1)), None),
+            (Some(offsets), _) => {
+                let (start, end) = (read_offset(&offsets, first)?, read_offset(&offsets, first.saturating_add(count))?);
+                let length = end.checked_sub(start).filter(|_| end <= all.values.len());
+                let length = length.ok_or_else(|| Error::damaged("offsets of values that go backwards"))?;
+                let own =
+                    Arc::new(Slice::new(offsets, first.saturating_mul(8), count.saturating_add(1).saturating_mul(8)));
+                let from_here = Converted::integers(own, "an offset", move |offset| {
+                    Some((offset as u64).checked_sub(start)?.to_le_bytes())
+                });
+                (Arc::new(Slice::new(all.values, start, length)) as _, Some(Arc::new(from_here) as _))
+            }
+        };
+        Ok(Column { shape: vec![count], values, offsets, validity, ..all })
+    }
+}
+
+/// The box with the number `tile` along each axis of a grid of tiles over a shape, as far as it lies within the shape;
+/// `None` where there is no such tile.
+pub fn box_of_tile(shape: &[u64], extents: &[u64], tile: &[u64]) -> Option<IndexBox> {
+    if tile.len() != shape.len() {
+        return None;
+    }
+    let mut cells = IndexBox { first: Vec::new(), count: Vec::new() };
+    for ((&number, &length), &extent) in tile.iter().zip(shape).zip(extents) {
+        let first = number.checked_mul(extent).filter(|&first| first < length)?;
+        cells.first.push(first);
+        cells.count.push(extent.min(length - first));
+    }
+    Some(cells)
+}
+
+/// A box of cells in the front of a larger box, both numbered in row-major order.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    shape: Vec<u64>,
+    frame: Vec<u64>,
+}
+
+impl Frame {
+    /// A box with these lengths in a frame with those, none of which is shorter. Either has fewer than 2^63 cells.
+    pub fn new(shape: &[u64], frame: &[u64]) -> Self {
+        let mut own = Frame { shape: Vec::new(), frame: Vec::new() };
+        for (&length, &framed) in shape.iter().zip(frame) {
+            match (own.shape.last_mut(), own.frame.last_mut()) {
+                // Along an axis that the box fills, its cells go on where those of the axis before end.
+                (Some(before), Some(framed_before)) if length == framed => {
+                    *before *= length;
+                    *framed_before *= framed;
+                }
+                _ => {
+                    own.shape.push(length);
+                    own.frame.push(framed);
+                }
+            }
+        }
+        own
+    }
+
+    /// Cells of the frame.
+    pub fn cells(&self) -> u64 {
+        self.frame.iter().product()
+    }
+
+    /// How many of the box's own cells lie before a cell of the frame.
+    pub fn own_before(&self, cell: u64) -> u64 {
+        let (mut in_frame, mut own) = (self.cells(), self.shape.iter().product::<u64>());
+        if cell >= in_frame {
+            return own;
+        }
+        let (mut before, mut rest) = (0, cell);
+        for (&length, &framed) in self.shape.iter().zip(&self.frame) {
+            in_frame /= framed.max(1);
+            own /= length.max(1);
+            let index = rest / in_frame.max(1);
+            rest %= in_frame.max(1);
+            if index >= length {
+                return before + length * own;
+            }
+            before += index * own;
+        }
+        before
+    }
+}
+
+/// The values of a box in the front of a larger one, which holds the same cell everywhere else.
+pub struct Framed {
+    of: Arc<dyn Content>,
+    frame: Frame,
+    /// One cell; not empty.
+    fill: Vec<u8>,
+}
+
+impl Framed {
+    /// `of` in a frame, if that is larger. It has as many cells as `shape` says, each as long as `fill`.
+    pub fn within(of: Arc<dyn Content>, shape: &[u64], frame: &[u64], fill: Vec<u8>) -> Arc<dyn Content> {
+        if shape == frame {
+            return of;
+        }
+        Arc::new(Framed { of, frame: Frame::new(shape, frame), fill })
+    }
+
+    /// Whole cells from cell `first`.
+    fn read_cells(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+        let size = self.fill.len() as u64;
+        let last = first + out.len() / size;
+        let own = self.frame.own_before(first)..self.frame.own_before(last);
+        let mut bytes = Vec::new();
+        self.of.read(own.start * size, out.aside((own.end - own.start) * size, &mut bytes))?;
+        let Some(mut out) = out.wanted() else { return Ok(()) };
+        let line = self.frame.frame.last().copied().unwrap_or(1).max(1);
+        let mut rest = bytes.as_slice();
+        let mut cell = first;
+        while cell < last {
+            let end = (cell - cell % line + line).min(last);
+            let count = self.frame.own_before(end) - self.frame.own_before(cell);
+            let (now, later) = out.split_at_mut(((end - cell) * size) as usize);
+            let (values, behind) = now.split_at_mut((count * size) as usize);
+            let (from, more) = rest.split_at(values.len());
+            values.copy_from_slice(from);
+            behind.chunks_exact_mut(self.fill.len()).for_each(|cell| cell.copy_from_slice(&self.fill));
+            (out, rest, cell) = (later, more, end);
+        }
+        Ok(())
+    }
+}
+
+impl Content for Framed {
+    fn len(&self) -> u64 {
+        self.frame.cells().saturating_mul(self.fill.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let most = (CELLS_AT_ONCE / self.fill.len().max(1)).max(1);
+        by_elements(self.fill.len(), most, offset, out, |first, out| self.read_cells(first, out))
+    }
+}
+
+/// Bytes of cells that are had aside at a time.
+const CELLS_AT_ONCE: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use tilefs_format::datatype::Datatype;
+
+    use super::*;
+    use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
+    use proptest::prelude::*;
+
+    fn one_box(first: u64, count: u64) -> IndexBox {
+        IndexBox { first: vec![first], count: vec![count] }
+    }
+
+    #[test]
+    fn rows_are_parts_of_their_column() {
+        let field = Field::new("a", Datatype::Int16);
+        let column = Column::fixed(field, vec![5], Arc::new((0..10).collect::<Vec<u8>>()))
+            .with_validity(Arc::new(vec![1, 0, 1, 1, 0]));
+        let rows = Rows::of(column, 2);
+        let part = rows.column(&one_box(1, 2)).unwrap();
+        assert!(part.check().is_ok());
+        assert_eq!(read_all(&*part.values), [2, 3, 4, 5]);
+        assert_eq!(read_all(&*part.validity.unwrap()), [0, 1]);
+    }
+
+    #[test]
+    fn rows_of_variable_length_have_offsets_of_their_own() {
+        let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
+        let offsets: Vec<u8> = [0u64, 1, 3, 3, 6].iter().flat_map(|offset| offset.to_le_bytes()).collect();
+        let rows = |offsets: Vec<u8>| {
+            Rows::of(Column::variable(field.clone(), vec![4], Arc::new(b"abbccc".to_vec()), Arc::new(offsets)), 9)
+        };
+        let part = rows(offsets.clone()).column(&one_box(1, 3)).unwrap();
+        assert!(part.check().is_ok());
+        assert_eq!(read_all(&*part.values), b"bbccc");
+        assert_eq!(read_all(&*part.offsets.unwrap()), [0u64, 2, 2, 5].map(u64::to_le_bytes).concat());
+        let backwards: Vec<u8> = [0u64, 5, 3, 3, 2].iter().flat_map(|offset| offset.to_le_bytes()).collect();
+        assert!(rows(backwards).column(&one_box(1, 3)).is_err());
+    }
+
+    #[test]
+    fn a_grid_has_the_tiles_that_begin_within_it() {
+        let of = |tile: &[u64]| box_of_tile(&[5, 4], &[2, 4], tile);
+        assert_eq!(of(&[2, 0]), Some(IndexBox { first: vec![4, 0], count: vec![1, 4] }));
+        assert_eq!(of(&[1, 0]), Some(IndexBox { first: vec![2, 0], count: vec![2, 4] }));
+        for outside in [&[3, 0][..], &[0, 1], &[u64::MAX, 0], &[0], &[0, 0, 0]] {
+            assert_eq!(of(outside), None);
+        }
+        assert_eq!(box_of_tile(&[0], &[1], &[0]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_frame_is_filled_around_its_box(
+            axes in proptest::collection::vec((0u64..4, 0u64..3), 1..4),
+            size in 1usize..5,
+        ) {
+            let shape: Vec<u64> = axes.iter().map(|(length, _)| *length).collect();
+            let frame: Vec<u64> = axes.iter().map(|(length, more)| length + more).collect();
+            let cells = shape.iter().product::<u64>() as usize;
+            let of: Vec<u8> = (0..cells * size).map(|byte| byte as u8 + 1).collect();
+            let mut own = of.chunks(size);
+            let mut expected = Vec::new();
+            for cell in 0..frame.iter().product::<u64>() {
+                let mut rest = cell;
+                let mut is_own = true;
+                for (&length, &framed) in shape.iter().zip(&frame).rev() {
+                    is_own &= rest % framed < length;
+                    rest /= framed;
+                }
+                expected.extend(if is_own { own.next().unwrap().to_vec() } else { vec![0; size] });
+            }
+            let framed = Framed::within(Arc::new(of), &shape, &frame, vec![0; size]);
+            prop_assert_eq!(read_all(&*framed), expected);
+            assert_random_access(&*framed);
+        }
+    }
+
+    #[test]
+    fn the_cells_of_the_box_are_read_ahead() {
+        assert_reads_ahead(|sources| {
+            Framed::within(sources.values(Arc::new(vec![1; 3 * 50 * 70])), &[50, 70], &[64, 80], vec![0; 3])
+        });
+    }
+}

@@ -1,0 +1,299 @@
+//! The words of the CF conventions, for the formats that speak them: units of dates, meanings of codes, and where a
+//! raster lies on the Earth: coordinates of rows and columns, and a variable that describes the coordinate system.
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Result;
+use tilefs_reader::read::Output;
+
+use super::calendar;
+use super::column::Labels;
+use super::content::{Content, check_range};
+use super::element::by_elements;
+use super::georeference::Georeference;
+use super::wkt::{CoordinateSystem, Projection};
+
+/// What is said of a variable under a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    pub name: &'static str,
+    pub value: Said,
+}
+
+/// What a [`Remark`] says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    Text(String),
+    Numbers(Vec<f64>),
+}
+
+impl Remark {
+    fn text(name: &'static str, text: impl Into<String>) -> Self {
+        Remark { name, value: Said::Text(text.into()) }
+    }
+
+    fn numbers(name: &'static str, numbers: &[f64]) -> Self {
+        Remark { name, value: Said::Numbers(numbers.to_vec()) }
+    }
+}
+
+/// The value of an attribute that lists variables, such as `coordinates`; `None` where no name can be listed.
+///
+/// Names are separated by blanks, so one with a blank in it would be read as several that are not there, and xarray then
+/// ignores the whole list. Such a name is left out.
+pub fn list_of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.contains(char::is_whitespace)).collect();
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
+/// Attributes whose values have the type of the variable's own.
+pub const LIKE_THE_VALUES: [&str; 6] =
+    ["missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
+
+/// More labels than this are no `flag_meanings`.
+const MOST_FLAGS: usize = 256;
+
+/// The `flag_meanings` of a few text labels, one word each; `None` of others.
+pub fn flag_meanings(labels: &Labels) -> Option<String> {
+    let count = labels.values.len();
+    if !labels.datatype.is_string() || labels.datatype.size() != 1 || count == 0 || count > MOST_FLAGS {
+        return None;
+    }
+    let word = |label: &Vec<u8>| -> String {
+        let word: String = String::from_utf8_lossy(label)
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "_-.+@".contains(c) { c } else { '_' })
+            .collect();
+        if word.is_empty() { "_".into() } else { word }
+    };
+    Some(labels.values.iter().map(word).collect::<Vec<_>>().join(" "))
+}
+
+/// The conversion to days, for dates in units that CF has no exact name for.
+pub fn days_of(datatype: Datatype) -> Option<fn(i64) -> Option<i64>> {
+    match datatype {
+        Datatype::DateTimeYear => Some(calendar::days_of_years),
+        Datatype::DateTimeMonth => Some(calendar::days_of_months),
+        Datatype::DateTimeWeek => Some(|weeks| weeks.checked_mul(7)),
+        _ => None,
+    }
+}
+
+/// The `units` of a date or time, as CF and UDUNITS spell them; of dates that [`days_of`] converts they are days.
+///
+/// Dates finer than nanoseconds get no "since": no reader can decode them, and some would refuse the file.
+pub fn units(datatype: Datatype) -> Option<String> {
+    let unit = match datatype.time_unit()? {
+        "Y" | "M" | "W" | "D" => "days",
+        "h" => "hours",
+        "m" => "minutes",
+        "s" => "seconds",
+        "ms" => "milliseconds",
+        "us" => "microseconds",
+        "ns" => "nanoseconds",
+        "ps" => return Some("picoseconds".into()),
+        "fs" => return Some("femtoseconds".into()),
+        _ => return Some("attoseconds".into()),
+    };
+    let since = if datatype.is_datetime() { " since 1970-01-01" } else { "" };
+    Some(format!("{unit}{since}"))
+}
+
+/// Which coordinates an axis has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Along a row: x, easting, longitude.
+    Samples,
+    /// From row to row: y, northing, latitude.
+    Lines,
+}
+
+/// The coordinates of the centres of pixels, as little-endian doubles. The raster is not rotated.
+pub fn coordinates(transform: [f64; 6], direction: Direction, length: u64) -> Arc<dyn Content> {
+    let [x, width, _, y, _, height] = transform;
+    let (corner, step) = match direction {
+        Direction::Samples => (x, width),
+        Direction::Lines => (y, height),
+    };
+    Arc::new(Centres { corner, step, length })
+}
+
+/// What CF says of such coordinates.
+pub fn axis_remarks(place: &Georeference, direction: Direction) -> Vec<Remark> {
+    let of = |samples, lines| if direction == Direction::Samples { samples } else { lines };
+    let mut remarks = vec![Remark::text("axis", of("X", "Y"))];
+    let Some(system) = CoordinateSystem::parse(&place.system) else { return remarks };
+    if system.is_geographic {
+        remarks.push(Remark::text("standard_name", of("longitude", "latitude")));
+        remarks.push(Remark::text("long_name", of("longitude", "latitude")));
+        remarks.push(Remark::text("units", of("degrees_east", "degrees_north")));
+        return remarks;
+    }
+    remarks.push(Remark::text("standard_name", of("projection_x_coordinate", "projection_y_coordinate")));
+    remarks.push(Remark::text("long_name", of("x coordinate of projection", "y coordinate of projection")));
+    if let Some((name, metres)) = system.unit() {
+        let units = match name.to_lowercase().as_str() {
+            "metre" | "meter" | "m" => "m".to_owned(),
+            "us survey foot" | "foot_us" | "us survey feet" => "US_survey_foot".to_owned(),
+            "foot" | "international foot" => "foot".to_owned(),
+            "kilometre" | "kilometer" | "km" => "km".to_owned(),
+            _ => format!("{metres} m"),
+        };
+        remarks.push(Remark::text("units", units));
+    }
+    remarks
+}
+
+/// The attributes of the variable that describes the coordinate system: its text for GDAL and all who know it, and
+/// CF's own words for the projections that those have a name for.
+pub fn grid_mapping(place: &Georeference) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let system = CoordinateSystem::parse(&place.system);
+    if let Some((name, numbers)) = system.as_ref().and_then(words) {
+        remarks.push(Remark::text("grid_mapping_name", name));
+        remarks.extend(numbers.into_iter().map(|(name, values)| Remark::numbers(name, &values)));
+    }
+    if let Some(datum) = system.as_ref().and_then(CoordinateSystem::datum) {
+        remarks.push(Remark::numbers("semi_major_axis", &[datum.semi_major_axis]));
+        // CF, unlike the text, has no 0 for a sphere.
+        if datum.inverse_flattening > 0.0 {
+            remarks.push(Remark::numbers("inverse_flattening", &[datum.inverse_flattening]));
+        }
+        remarks.push(Remark::numbers("longitude_of_prime_meridian", &[datum.prime_meridian]));
+    }
+    if !place.system.is_empty() {
+        remarks.push(Remark::text("crs_wkt", place.system.clone()));
+        remarks.push(Remark::text("spatial_ref", place.system.clone()));
+    }
+    if let Some(transform) = place.transform {
+        remarks.push(Remark::text("GeoTransform", transform.map(|number| number.to_string()).join(" ")));
+    }
+    remarks
+}
+
+type Numbers = Vec<(&'static str, Vec<f64>)>;
+
+/// CF's name of a projection and its parameters. Angles are degrees, which [`CoordinateSystem::datum`] makes sure of.
+fn words(system: &CoordinateSystem<'_>) -> Option<(&'static str, Numbers)> {
+    system.datum()?;
+    if system.is_geographic {
+        return Some(("latitude_longitude", Vec::new()));
+    }
+    let projection: Projection<'_> = system.projection()?;
+    let of = |name: &str| projection.parameter(name);
+    let scale = of("scale_factor").unwrap_or(1.0);
+    let origin = |longitude: f64, latitude: f64| -> Numbers {
+        vec![("longitude_of_projection_origin", vec![longitude]), ("latitude_of_projection_origin", vec![latitude])]
+    };
+    let central = |longitude: f64, latitude: f64| -> Numbers {
+        vec![("longitude_of_central_meridian", vec![longitude]), ("latitude_of_projection_origin", vec![latitude])]
+    };
+    let (name, mut numbers) = match projection.method {
+        "Transverse_Mercator" => {
+            let mut numbers = central(of("central_meridian")?, of("latitude_of_origin")?);
+            numbers.push(("scale_factor_at_central_meridian", vec![scale]));
+            ("transverse_mercator", numbers)
+        }
+        "Lambert_Conformal_Conic_2SP" => {
+            let mut numbers = central(of("central_meridian")?, of("latitude_of_origin")?);
+            numbers.push(("standard_parallel", vec![of("standard_parallel_1")?, of("standard_parallel_2")?]));
+            ("lambert_conformal_conic", numbers)
+        }
+        "Albers_Conic_Equal_Area" => {
+            let mut numbers = central(of("longitude_of_center")?, of("latitude_of_center")?);
+            numbers.push(("standard_parallel", vec![of("standard_parallel_1")?, of("standard_parallel_2")?]));
+            ("albers_conical_equal_area", numbers)
+        }
+        "Lambert_Azimuthal_Equal_Area" => {
+            ("lambert_azimuthal_equal_area", origin(of("longitude_of_center")?, of("latitude_of_center")?))
+        }
+        "Mercator_1SP" => {
+            let longitude = vec![of("central_meridian")?];
+            let numbers =
+                vec![("longitude_of_projection_origin", longitude), ("scale_factor_at_projection_origin", vec![scale])];
+            ("mercator", numbers)
+        }
+        "Polar_Stereographic" if scale == 1.0 => {
+            let parallel = of("latitude_of_origin")?;
+            let numbers = vec![
+                ("straight_vertical_longitude_from_pole", vec![of("central_meridian")?]),
+                ("latitude_of_projection_origin", vec![90f64.copysign(parallel)]),
+                ("standard_parallel", vec![parallel]),
+            ];
+            ("polar_stereographic", numbers)
+        }
+        _ => return None,
+    };
+    numbers.push(("false_easting", vec![of("false_easting").unwrap_or(0.0)]));
+    numbers.push(("false_northing", vec![of("false_northing").unwrap_or(0.0)]));
+    Some((name, numbers))
+}
+
+/// The centres of pixels that begin at a corner.
+struct Centres {
+    corner: f64,
+    step: f64,
+    length: u64,
+}
+
+impl Content for Centres {
+    fn len(&self) -> u64 {
+        self.length.saturating_mul(8)
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        by_elements(8, usize::MAX, offset, out, |first, mut out| {
+            let centres = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
+            for (number, centre) in (first..).zip(centres) {
+                *centre = (self.corner + (number as f64 + 0.5) * self.step).to_le_bytes();
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_blank_does_not_spoil_a_list_of_names() {
+        assert_eq!(list_of_names(["y", "a b", "x\u{a0}", "ü"]).as_deref(), Some("y ü"));
+        assert_eq!(list_of_names([" "]), None);
+        assert_eq!(list_of_names([]), None);
+    }
+    use crate::testing::{assert_random_access, read_all};
+
+    #[test]
+    fn coordinates_are_the_centres_of_pixels() {
+        let transform = [10.0, 2.0, 0.0, 50.0, 0.0, -4.0];
+        let y = coordinates(transform, Direction::Lines, 3);
+        assert_eq!(read_all(&y), [48f64, 44.0, 40.0].map(f64::to_le_bytes).concat());
+        assert_eq!(read_all(&coordinates(transform, Direction::Samples, 1)), 11f64.to_le_bytes());
+        assert_random_access(&y);
+    }
+
+    #[test]
+    fn a_system_without_a_name_in_cf_is_told_by_its_text() {
+        let geographic = "GEOGCS[\"a\",DATUM[\"b\",SPHEROID[\"c\",6371000,0]],PRIMEM[\"Paris\",2.5],UNIT[\"degree\",0.0174532925199433]]";
+        let names = |system: &str| -> Vec<&'static str> {
+            let place = Georeference::new([0.0, 1.0, 0.0, 0.0, 0.0, -1.0], system);
+            grid_mapping(&place).into_iter().map(|remark| remark.name).collect()
+        };
+        let of_text = ["crs_wkt", "spatial_ref", "GeoTransform"];
+        let earth = ["semi_major_axis", "longitude_of_prime_meridian"];
+        assert_eq!(names(geographic), [&["grid_mapping_name"][..], &earth, &of_text].concat());
+        let projected = format!("PROJCS[\"d\",{geographic},PROJECTION[\"Krovak\"],UNIT[\"metre\",1]]");
+        assert_eq!(names(&projected), [&earth[..], &of_text].concat());
+        // What an extension says is not what the parameters say.
+        let extended = format!(
+            "PROJCS[\"d\",{geographic},PROJECTION[\"Mercator_1SP\"],PARAMETER[\"central_meridian\",0],\
+             EXTENSION[\"PROJ4\",\"+proj=merc +R=1\"]]"
+        );
+        assert_eq!(names(&extended), [&earth[..], &of_text].concat());
+        assert_eq!(names("nonsense"), of_text);
+        assert_eq!(names(""), ["GeoTransform"]);
+    }
+}

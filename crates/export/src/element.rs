@@ -1,0 +1,221 @@
+//! Contents computed element by element: byte order, narrower and wider numbers, bits.
+
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::memory;
+use tilefs_reader::read::Output;
+
+use super::content::{Content, check_range};
+
+/// Cuts a read of bytes into reads of whole elements of `width` bytes, at least 1, from the element whose number
+/// `produce` is given: where bytes are wanted of at most `most` elements at a time, for the sake of the memory beside
+/// them; reading ahead of all at once. Elements that the ends of the range cut are produced aside.
+///
+/// The range lies within the content.
+pub(crate) fn by_elements(
+    width: usize,
+    most: usize,
+    offset: u64,
+    out: Output<'_>,
+    mut produce: impl FnMut(u64, Output<'_>) -> Result<()>,
+) -> Result<()> {
+    let (mut number, mut into) = (offset / width as u64, offset % width as u64);
+    let mut rest = match out {
+        Output::Into(rest) => rest,
+        Output::Ahead(0) => return Ok(()),
+        Output::Ahead(length) => {
+            let count = into.saturating_add(length).div_ceil(width as u64);
+            return produce(number, Output::Ahead(count.saturating_mul(width as u64)));
+        }
+    };
+    let mut cut = Vec::new();
+    while !rest.is_empty() {
+        let whole = (rest.len() / width).min(most.max(1));
+        if into == 0 && whole > 0 {
+            let (now, later) = rest.split_at_mut(whole * width);
+            produce(number, Output::Into(now))?;
+            (rest, number) = (later, number + whole as u64);
+        } else {
+            memory::resize(&mut cut, width, "one value")?;
+            produce(number, Output::Into(&mut cut))?;
+            let seen = &cut[into as usize..];
+            let (now, later) = rest.split_at_mut(seen.len().min(rest.len()));
+            now.copy_from_slice(&seen[..now.len()]);
+            (rest, number, into) = (later, number + 1, 0);
+        }
+    }
+    Ok(())
+}
+
+/// The elements of another content with their bytes in the opposite order: little-endian as big-endian.
+pub struct Swapped {
+    of: Arc<dyn Content>,
+    width: usize,
+}
+
+impl Swapped {
+    /// `width` is 1, 2, 4 or 8 bytes; the length of `of` is a multiple of it.
+    pub fn new(of: Arc<dyn Content>, width: usize) -> Self {
+        Swapped { of, width }
+    }
+}
+
+/// Reverses the bytes of each element, in place. Simple enough for the compiler to use vector instructions.
+fn swap_in_place(width: usize, bytes: &mut [u8]) {
+    match width {
+        2 => bytes.as_chunks_mut().0.iter_mut().for_each(|c| *c = u16::from_le_bytes(*c).to_be_bytes()),
+        4 => bytes.as_chunks_mut().0.iter_mut().for_each(|c| *c = u32::from_le_bytes(*c).to_be_bytes()),
+        8 => bytes.as_chunks_mut().0.iter_mut().for_each(|c| *c = u64::from_le_bytes(*c).to_be_bytes()),
+        _ => {}
+    }
+}
+
+impl Content for Swapped {
+    fn len(&self) -> u64 {
+        self.of.len()
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        // In one read, since a long one may be decoded on several cores.
+        by_elements(self.width, usize::MAX, offset, out, |first, mut out| {
+            let length = out.len();
+            self.of.read(first * self.width as u64, out.part(0..length))?;
+            if let Some(out) = out.wanted() {
+                swap_in_place(self.width, out);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// So many bytes are fetched and converted at a time, and are then still in the processor's cache.
+pub(crate) const BLOCK: usize = 64 << 10;
+
+/// What is done to whole elements: from bytes of the one width to as many of the other.
+pub type Conversion = dyn Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync;
+
+/// Each element of another content as an element of another type.
+pub struct Converted {
+    of: Arc<dyn Content>,
+    from: usize,
+    to: usize,
+    convert: Box<Conversion>,
+}
+
+impl Converted {
+    /// Elements of `from` bytes become elements of `to` bytes (both 1 to 64). `convert` gets whole
+    /// elements, the same number on both sides.
+    pub fn new(
+        of: Arc<dyn Content>,
+        from: usize,
+        to: usize,
+        convert: impl Fn(&[u8], &mut [u8]) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        Converted { of, from, to, convert: Box::new(convert) }
+    }
+
+    /// 64-bit integers through a function; `None` is an error that names `what` cannot be shown.
+    pub fn integers<const TO: usize>(
+        of: Arc<dyn Content>,
+        what: &'static str,
+        each: impl Fn(i64) -> Option<[u8; TO]> + Send + Sync + 'static,
+    ) -> Self {
+        Converted::new(of, 8, TO, move |from, to| {
+            for (from, to) in from.as_chunks().0.iter().zip(to.as_chunks_mut().0) {
+                let value = i64::from_le_bytes(*from);
+                *to = each(value).ok_or_else(|| Error::unsupported(format!("the value {value} as {what}")))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Content for Converted {
+    fn len(&self) -> u64 {
+        (self.of.len() / self.from as u64).saturating_mul(self.to as u64)
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let (from, to) = (self.from as u64, self.to as u64);
+        let mut input = Vec::new();
+        by_elements(self.to, BLOCK / self.from, offset, out, |first, mut out| {
+            self.of.read(first * from, out.aside(out.len() / to * from, &mut input))?;
+            match out.wanted() {
+                Some(out) => (self.convert)(&input, out),
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::Repeat;
+    use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn swapped_reverses_each_element(width in prop::sample::select(vec![1usize, 2, 4, 8]), count in 0usize..40, seed: u64) {
+            let bytes: Vec<u8> = (0..count * width).map(|i| (seed >> (i % 57)) as u8 ^ i as u8).collect();
+            let expected: Vec<u8> = bytes.chunks(width).flat_map(|c| c.iter().rev().copied()).collect();
+            let swapped = Swapped::new(Arc::new(bytes), width);
+            prop_assert_eq!(read_all(&swapped), expected);
+            assert_random_access(&swapped);
+        }
+
+        #[test]
+        fn converted_maps_each_element(values in proptest::collection::vec(-1000i64..1000, 0..50)) {
+            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let expected: Vec<u8> = values.iter().flat_map(|&v| (v as i32 * 2).to_be_bytes()).collect();
+            let doubled =
+                Converted::integers(Arc::new(bytes), "i32", |v| i32::try_from(v * 2).ok().map(i32::to_be_bytes));
+            prop_assert_eq!(read_all(&doubled), expected);
+            assert_random_access(&doubled);
+        }
+    }
+
+    #[test]
+    fn blocks_join_without_a_seam() {
+        let bytes: Vec<u8> = (0..3 * BLOCK as u32 / 4 + 5).flat_map(u32::to_le_bytes).collect();
+        let expected: Vec<u8> = (0..3 * BLOCK as u32 / 4 + 5).flat_map(u32::to_be_bytes).collect();
+        let content: Arc<dyn Content> = Arc::new(bytes);
+        let swapped = Swapped::new(content.clone(), 4);
+        let widened = Converted::new(content, 4, 4, |from, to| {
+            to.copy_from_slice(from);
+            swap_in_place(4, to);
+            Ok(())
+        });
+        assert!(read_all(&swapped) == expected);
+        assert!(read_all(&widened) == expected);
+        let mut part = vec![0; 2 * BLOCK];
+        swapped.read_at(3, &mut part).unwrap();
+        assert!(part[..] == expected[3..3 + 2 * BLOCK]);
+    }
+
+    #[test]
+    fn a_value_that_does_not_fit_is_an_error() {
+        let bytes = [1i64, i64::MAX].map(i64::to_le_bytes).concat();
+        let narrow = Converted::integers(Arc::new(bytes), "i32", |v| i32::try_from(v).ok().map(i32::to_le_bytes));
+        let mut buf = [0; 4];
+        narrow.read_at(0, &mut buf).unwrap();
+        assert!(narrow.read_at(4, &mut buf).is_err());
+    }
+
+    #[test]
+    fn whole_elements_are_read_ahead() {
+        let bytes = |length: usize| Arc::new(vec![1; length]);
+        assert_reads_ahead(|sources| Arc::new(Swapped::new(sources.values(bytes(4000)), 8)));
+        // More than a block.
+        assert_reads_ahead(|sources| {
+            let source = sources.values(bytes(3 * BLOCK));
+            Arc::new(Converted::new(source, 4, 3, |_, _| Ok(())))
+        });
+        let huge = Converted::new(Arc::new(Repeat::zeros(1 << 60)), 8, 1, |_, _| panic!("nothing is converted"));
+        huge.read(7, Output::Ahead(1 << 56)).unwrap();
+    }
+}

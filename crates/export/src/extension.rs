@@ -1,0 +1,70 @@
+//! The ending of a raw file's name: it says the type of the values, for those who open the file without us.
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+use super::column::Field;
+
+/// The extension of the values of a datatype: `i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 bool` and `bytes`.
+///
+/// Dates and times are `i64`, UTF-16 and UTF-32 text are `u16` and `u32`.
+pub fn of_datatype(datatype: Datatype) -> &'static str {
+    match (datatype.kind(), datatype.size()) {
+        _ if datatype == Datatype::Bool => "bool",
+        (Kind::Signed, 1) => "i8",
+        (Kind::Signed, 2) => "i16",
+        (Kind::Signed, 4) => "i32",
+        (Kind::Signed, _) => "i64",
+        (Kind::Unsigned, 1) => "u8",
+        (Kind::Unsigned | Kind::Bytes, 2) => "u16",
+        (Kind::Unsigned | Kind::Bytes, 4) => "u32",
+        (Kind::Unsigned, _) => "u64",
+        (Kind::Float, 4) => "f32",
+        (Kind::Float, _) => "f64",
+        (Kind::Bytes, _) => "bytes",
+    }
+}
+
+/// The name of the raw file of a field's values: `temp.f32`, `name.bytes`.
+pub fn values_file(field: &Field) -> String {
+    format!("{}.{}", field.name, of_datatype(field.datatype))
+}
+
+/// The name of the file of a variable-length field's byte offsets.
+pub fn offsets_file(field: &Field) -> String {
+    format!("{}.offsets.u64", field.name)
+}
+
+/// The name of the file of a nullable field's validity: 1 = valid, 0 = null.
+pub fn validity_file(field: &Field) -> String {
+    format!("{}.valid.u8", field.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_datatype_has_the_extension_of_its_width() {
+        for number in 0..44 {
+            let datatype = Datatype::from_number(number).unwrap();
+            let extension = of_datatype(datatype);
+            let bits = 8 * datatype.size();
+            match extension {
+                "bytes" | "bool" => assert_eq!(bits, 8),
+                _ => assert!(extension.ends_with(&bits.to_string()), "{} is {extension}", datatype.name()),
+            }
+        }
+        assert_eq!(of_datatype(Datatype::DateTimeDay), "i64");
+        assert_eq!(of_datatype(Datatype::StringUcs2), "u16");
+        assert_eq!(of_datatype(Datatype::GeomWkb), "bytes");
+        assert_eq!(of_datatype(Datatype::Bool), "bool");
+    }
+
+    #[test]
+    fn names_are_those_of_the_tree() {
+        let field = Field::new("temp", Datatype::Float32);
+        assert_eq!(values_file(&field), "temp.f32");
+        assert_eq!(offsets_file(&field), "temp.offsets.u64");
+        assert_eq!(validity_file(&field), "temp.valid.u8");
+    }
+}

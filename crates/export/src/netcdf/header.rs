@@ -1,0 +1,138 @@
+//! The header of a netCDF classic file, in the big-endian encoding of its specification: dimensions, global
+//! attributes, variables.
+
+use super::Version;
+use super::types::NcType;
+use super::variables::Variable;
+use crate::cf::{Remark, Said};
+
+const DIMENSIONS: u32 = 0x0a;
+const VARIABLES: u32 = 0x0b;
+const ATTRIBUTES: u32 = 0x0c;
+
+/// A named length. Length 0 is the classic format's mark of its one unlimited dimension, here always with no
+/// record, so that it is a dimension of length 0 after all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dimension {
+    pub name: String,
+    pub length: u64,
+}
+
+/// A named text or list of numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attribute {
+    pub name: String,
+    pub nc_type: NcType,
+    /// The values, big-endian.
+    pub values: Vec<u8>,
+}
+
+impl Attribute {
+    /// A text.
+    pub fn text(name: &str, text: impl Into<String>) -> Self {
+        Attribute { name: name.into(), nc_type: NcType::Char, values: text.into().into_bytes() }
+    }
+}
+
+impl From<Remark> for Attribute {
+    fn from(remark: Remark) -> Self {
+        match remark.value {
+            Said::Text(text) => Attribute::text(remark.name, text),
+            Said::Numbers(numbers) => {
+                let values = numbers.into_iter().flat_map(f64::to_be_bytes).collect();
+                Attribute { name: remark.name.into(), nc_type: NcType::Double, values }
+            }
+        }
+    }
+}
+
+/// A variable and the offset of its data in the file.
+pub struct Placed<'a> {
+    pub variable: &'a Variable,
+    pub begin: u64,
+}
+
+/// All that the header says.
+pub struct Header<'a> {
+    pub version: Version,
+    pub dimensions: &'a [Dimension],
+    pub attributes: &'a [Attribute],
+    pub variables: Vec<Placed<'a>>,
+}
+
+impl Header<'_> {
+    /// The header's bytes. Their number depends on nothing but names, attributes and the number of things.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Encoder { wide: self.version == Version::Cdf5, bytes: b"CDF".to_vec() };
+        out.bytes.push(if out.wide { 5 } else { 2 });
+        // No records.
+        out.count(0);
+        out.list(DIMENSIONS, self.dimensions.len());
+        for dimension in self.dimensions {
+            out.name(&dimension.name);
+            out.count(dimension.length);
+        }
+        out.attributes(self.attributes);
+        out.list(VARIABLES, self.variables.len());
+        for Placed { variable, begin } in &self.variables {
+            out.name(&variable.name);
+            out.count(variable.dimensions.len() as u64);
+            for &dimension in &variable.dimensions {
+                out.count(dimension as u64);
+            }
+            out.attributes(&variable.attributes);
+            out.u32(variable.nc_type as u32);
+            // CDF-2 writes the largest number for a size that does not fit, and readers compute it.
+            out.count(variable.size(self.dimensions).div_ceil(4).saturating_mul(4));
+            out.bytes.extend(begin.to_be_bytes());
+        }
+        out.bytes
+    }
+}
+
+struct Encoder {
+    /// Counts and lengths have 64 bits (CDF-5).
+    wide: bool,
+    bytes: Vec<u8>,
+}
+
+impl Encoder {
+    fn u32(&mut self, value: u32) {
+        self.bytes.extend(value.to_be_bytes());
+    }
+
+    fn count(&mut self, value: u64) {
+        if self.wide {
+            self.bytes.extend(value.to_be_bytes());
+        } else {
+            self.u32(u32::try_from(value).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// The head of a list; an empty one has no tag.
+    fn list(&mut self, tag: u32, length: usize) {
+        self.u32(if length == 0 { 0 } else { tag });
+        self.count(length as u64);
+    }
+
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    fn name(&mut self, name: &str) {
+        self.count(name.len() as u64);
+        self.bytes.extend(name.as_bytes());
+        self.pad();
+    }
+
+    fn attributes(&mut self, attributes: &[Attribute]) {
+        self.list(ATTRIBUTES, attributes.len());
+        for attribute in attributes {
+            self.name(&attribute.name);
+            self.u32(attribute.nc_type as u32);
+            self.count((attribute.values.len() / attribute.nc_type.size()) as u64);
+            self.bytes.extend(&attribute.values);
+            self.pad();
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! How TileDB's datatypes are stored in the two classic forms.
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+use super::Version;
+use crate::cf::days_of;
+use crate::content::Content;
+use crate::element::{Converted, Swapped};
+
+/// The external types of netCDF, by their numbers; those from `UByte` on are CDF-5's alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NcType {
+    Byte = 1,
+    Char = 2,
+    Short = 3,
+    Int = 4,
+    Float = 5,
+    Double = 6,
+    UByte = 7,
+    UShort = 8,
+    UInt = 9,
+    Int64 = 10,
+    UInt64 = 11,
+}
+
+impl NcType {
+    /// Bytes of one value.
+    pub fn size(self) -> usize {
+        match self {
+            NcType::Byte | NcType::Char | NcType::UByte => 1,
+            NcType::Short | NcType::UShort => 2,
+            NcType::Int | NcType::Float | NcType::UInt => 4,
+            NcType::Double | NcType::Int64 | NcType::UInt64 => 8,
+        }
+    }
+}
+
+/// Doubles hold all integers up to this, in both directions.
+const EXACT_IN_DOUBLE: i128 = 1 << 53;
+
+/// How the values of a datatype are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoding {
+    pub nc_type: NcType,
+    /// The type is signed and the values are not: the attribute `_Unsigned` says so.
+    pub unsigned: bool,
+    datatype: Datatype,
+}
+
+impl Encoding {
+    /// The encoding of values that lie within `bounds`, where those are known. `None` where CDF-2 has no
+    /// type that surely holds them.
+    pub fn of(datatype: Datatype, bounds: Option<(i128, i128)>, version: Version) -> Option<Self> {
+        let old = version == Version::Cdf2;
+        let unsigned = |old_type, new_type| if old { (old_type, true) } else { (new_type, false) };
+        let (nc_type, unsigned) = match (datatype.kind(), datatype.size()) {
+            (Kind::Bytes, 1) if datatype.is_string() || datatype == Datatype::GeomWkt => (NcType::Char, false),
+            _ if datatype == Datatype::Bool => (NcType::Byte, false),
+            (Kind::Signed, 1) => (NcType::Byte, false),
+            (Kind::Signed, 2) => (NcType::Short, false),
+            (Kind::Signed, 4) => (NcType::Int, false),
+            (Kind::Float, 4) => (NcType::Float, false),
+            (Kind::Float, _) => (NcType::Double, false),
+            (Kind::Unsigned | Kind::Bytes, 1) => unsigned(NcType::Byte, NcType::UByte),
+            (Kind::Unsigned | Kind::Bytes, 2) => unsigned(NcType::Short, NcType::UShort),
+            (Kind::Unsigned | Kind::Bytes, 4) => unsigned(NcType::Int, NcType::UInt),
+            (Kind::Signed, _) if !old => (NcType::Int64, false),
+            (Kind::Unsigned | Kind::Bytes, _) if !old => (NcType::UInt64, false),
+            _ => (narrow(datatype, bounds?)?, false),
+        };
+        Some(Encoding { nc_type, unsigned, datatype })
+    }
+
+    /// Little-endian values of the datatype as big-endian values of the type.
+    pub fn apply(self, values: Arc<dyn Content>) -> Arc<dyn Content> {
+        let count = move |value: i64| self.count(value);
+        match self.nc_type {
+            _ if self.datatype.size() < 8 || self.datatype == Datatype::Float64 => {}
+            NcType::Int => {
+                let each = move |value| i32::try_from(count(value)?).ok().map(i32::to_be_bytes);
+                return Arc::new(Converted::integers(values, "a 32-bit integer", each));
+            }
+            NcType::Double => {
+                let fits = |value: &i64| i128::from(*value).abs() <= EXACT_IN_DOUBLE;
+                let each = move |value| count(value).filter(fits).map(|value| (value as f64).to_be_bytes());
+                return Arc::new(Converted::integers(values, "a double", each));
+            }
+            _ if days_of(self.datatype).is_some() => {
+                return Arc::new(Converted::integers(values, "days", move |value| count(value).map(i64::to_be_bytes)));
+            }
+            _ => {}
+        }
+        match self.nc_type.size() {
+            1 => values,
+            size => Arc::new(Swapped::new(values, size)),
+        }
+    }
+
+    /// One value; `None` where it does not fit.
+    pub fn apply_to(self, value: &[u8]) -> Option<Vec<u8>> {
+        let encoded = self.apply(Arc::new(value.to_vec()));
+        let mut bytes = vec![0; self.nc_type.size()];
+        encoded.read_at(0, &mut bytes).ok().map(|()| bytes)
+    }
+
+    /// The number that is stored for a 64-bit integer or date.
+    fn count(self, value: i64) -> Option<i64> {
+        match days_of(self.datatype) {
+            _ if self.datatype.kind() == Kind::Unsigned && value < 0 => None,
+            // Not a time: no day either.
+            Some(days) if value != i64::MIN => days(value),
+            _ => Some(value),
+        }
+    }
+}
+
+/// The type of CDF-2 that holds all 64-bit integers or dates within the bounds.
+fn narrow(datatype: Datatype, (lowest, highest): (i128, i128)) -> Option<NcType> {
+    let days = |value: i128| match days_of(datatype) {
+        Some(days) => i64::try_from(value).ok().and_then(days).map(i128::from),
+        None => Some(value),
+    };
+    let (lowest, highest) = (days(lowest)?, days(highest)?);
+    let within = |limit: i128| lowest >= -limit && highest <= limit;
+    if within(i128::from(i32::MAX)) { Some(NcType::Int) } else { within(EXACT_IN_DOUBLE).then_some(NcType::Double) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Datatype::*;
+
+    #[test]
+    fn cdf2_takes_what_it_surely_holds() {
+        let of = |datatype, bounds| Encoding::of(datatype, bounds, Version::Cdf2);
+        assert_eq!(of(Int64, None), None);
+        assert_eq!(of(Int64, Some((-5, 1 << 31))).unwrap().nc_type, NcType::Double);
+        assert_eq!(of(Int64, Some((-5, (1 << 31) - 1))).unwrap().nc_type, NcType::Int);
+        assert_eq!(of(UInt64, Some((0, 1 << 54))), None);
+        assert_eq!(of(DateTimeYear, Some((0, 60))).unwrap().nc_type, NcType::Int);
+        // 2^53 years have more days than a double counts.
+        assert_eq!(of(DateTimeYear, Some((0, 1 << 53))), None);
+        assert!(of(UInt16, None).unwrap().unsigned);
+        assert!(!Encoding::of(UInt16, None, Version::Cdf5).unwrap().unsigned);
+        for number in 0..44 {
+            assert!(Encoding::of(Datatype::from_number(number).unwrap(), None, Version::Cdf5).is_some());
+        }
+    }
+
+    #[test]
+    fn values_are_converted_or_refused() {
+        let wide = |value: i64| value.to_le_bytes();
+        let int = Encoding::of(UInt64, Some((0, 9)), Version::Cdf2).unwrap();
+        assert_eq!(int.apply_to(&wide(7)), Some(7i32.to_be_bytes().to_vec()));
+        assert_eq!(int.apply_to(&wide(-1)), None, "2^64-1 is not -1");
+        let double = Encoding::of(Int64, Some((0, 1 << 40)), Version::Cdf2).unwrap();
+        assert_eq!(double.apply_to(&wide(1 << 40)), Some(((1i64 << 40) as f64).to_be_bytes().to_vec()));
+        assert_eq!(double.apply_to(&wide(i64::MIN)), None);
+        let years = Encoding::of(DateTimeYear, None, Version::Cdf5).unwrap();
+        assert_eq!(years.apply_to(&wide(1)), Some(365i64.to_be_bytes().to_vec()));
+        assert_eq!(years.apply_to(&wide(i64::MIN)), Some(i64::MIN.to_be_bytes().to_vec()));
+        assert_eq!(years.apply_to(&wide(i64::MAX)), None);
+        let days = Encoding::of(DateTimeDay, None, Version::Cdf5).unwrap();
+        assert_eq!(days.apply_to(&wide(i64::MAX)), Some(i64::MAX.to_be_bytes().to_vec()));
+        let float = Encoding::of(Float64, None, Version::Cdf2).unwrap();
+        assert_eq!(float.apply_to(&1.5f64.to_le_bytes()), Some(1.5f64.to_be_bytes().to_vec()));
+    }
+}

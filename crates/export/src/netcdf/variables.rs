@@ -1,0 +1,444 @@
+//! What a netCDF file of an array consists of: dimensions, variables and attributes.
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+use super::Version;
+use super::header::{Attribute, Dimension};
+use super::metadata;
+use super::types::{Encoding, NcType};
+use crate::cf::{self, Direction};
+use crate::column::{Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
+use crate::compose::Repeat;
+use crate::content::Content;
+use crate::element::Swapped;
+use crate::georeference::Georeference;
+use crate::masked::Masked;
+use crate::names::Names;
+use crate::number;
+use crate::padded::Padded;
+
+/// A variable; its content is the big-endian data.
+pub struct Variable {
+    pub name: String,
+    /// Positions in the list of dimensions, the slowest first.
+    pub dimensions: Vec<usize>,
+    pub attributes: Vec<Attribute>,
+    pub nc_type: NcType,
+    pub content: Arc<dyn Content>,
+}
+
+impl Variable {
+    /// Bytes of the variable, or of one record if it has the unlimited dimension.
+    pub fn size(&self, dimensions: &[Dimension]) -> u64 {
+        let lengths = self.dimensions.iter().filter_map(|&number| dimensions.get(number));
+        let lengths = lengths.map(|dimension| dimension.length).filter(|&length| length > 0);
+        lengths.fold(self.nc_type.size() as u64, u64::saturating_mul)
+    }
+}
+
+/// The longest variable of CDF-2 that may be followed by another.
+const LONGEST_IN_CDF2: u64 = u32::MAX as u64 - 3;
+
+/// The longest dimension of CDF-2.
+const LONGEST_DIMENSION_OF_CDF2: u64 = i32::MAX as u64 - 3;
+
+/// The labels of an enumeration are padded to the longest, in memory; they may take this many bytes.
+const MOST_LABEL_BYTES: u64 = 64 << 20;
+
+/// Text of variable length may take this many bytes when it is padded to the longest, or so many times its own.
+const MOST_PADDED: u64 = 64 << 20;
+const MOST_TIMES_PADDED: u64 = 16;
+
+/// Everything that the header lists.
+pub struct Plan {
+    pub dimensions: Vec<Dimension>,
+    pub attributes: Vec<Attribute>,
+    pub variables: Vec<Variable>,
+    pub left_out: LeftOut,
+}
+
+impl Plan {
+    /// The plan of an array's file in a version, or why that version cannot hold it.
+    pub fn of(columns: &Columns, version: Version) -> FormatResult<Self> {
+        let mut builder = Builder::new(version);
+        builder.global_attributes(&columns.metadata);
+        if columns.sparse {
+            builder.sparse(columns)?
+        } else {
+            builder.dense(columns)?
+        }
+        Ok(builder.plan)
+    }
+
+    /// CDF-2 allows one variable over 4 GiB, as the last.
+    pub fn move_longest_to_the_end(&mut self) -> FormatResult<()> {
+        let too_long = |variable: &Variable| variable.content.len() > LONGEST_IN_CDF2;
+        match self.variables.iter().filter(|variable| too_long(variable)).count() {
+            0 => {}
+            1 => self.variables.sort_by_key(too_long),
+            _ => return Err(Unrepresentable::new("CDF-2 has only one variable over 4 GiB")),
+        }
+        Ok(())
+    }
+}
+
+struct Builder {
+    version: Version,
+    plan: Plan,
+    /// Of variables and dimensions alike: only an axis shares its name with its coordinates.
+    names: Names,
+    /// Attributes that every variable over the cells gets.
+    shared: Vec<Attribute>,
+}
+
+impl Builder {
+    fn new(version: Version) -> Self {
+        let plan = Plan { dimensions: Vec::new(), attributes: Vec::new(), variables: Vec::new(), left_out: Vec::new() };
+        Builder { version, plan, names: Names::of_netcdf(), shared: Vec::new() }
+    }
+
+    fn dense(&mut self, columns: &Columns) -> FormatResult<()> {
+        let mut axes = Vec::new();
+        for axis in &columns.dimensions {
+            axis.check()?;
+            if axis.cells() == 0 {
+                return Err(Unrepresentable::new("netCDF classic has no axis of length 0"));
+            }
+            let name = self.names.give(&axis.field.name);
+            let dimension = self.dimension(name.clone(), axis.cells())?;
+            axes.push(dimension);
+            let earthly = columns.georeference.as_ref().filter(|georeference| !georeference.place.is_rotated());
+            let earthly = earthly.and_then(|georeference| match dimension {
+                _ if dimension == georeference.samples => Some((&georeference.place, Direction::Samples)),
+                _ if dimension == georeference.lines => Some((&georeference.place, Direction::Lines)),
+                _ => None,
+            });
+            let are_labelled = columns.georeference.as_ref().is_some_and(|georeference| georeference.are_labelled);
+            let transform = earthly.and_then(|(place, _)| place.transform).filter(|_| !are_labelled);
+            let mut on_earth = match earthly {
+                Some((place, direction)) if are_labelled || transform.is_some() => {
+                    cf::axis_remarks(place, direction).into_iter().map(Attribute::from).collect()
+                }
+                _ => Vec::new(),
+            };
+            let (nc_type, content, mut attributes) = match (transform, earthly) {
+                (Some(transform), Some((_, direction))) => {
+                    let content = cf::coordinates(transform, direction, axis.cells());
+                    (NcType::Double, Arc::new(Swapped::new(content, 8)) as Arc<dyn Content>, Vec::new())
+                }
+                _ => {
+                    let encoding = self.encoding(axis)?;
+                    let attributes = self.attributes_of(axis, &name, encoding);
+                    on_earth.retain(|said| attributes.iter().all(|own| own.name != said.name));
+                    (encoding.nc_type, encoding.apply(axis.values.clone()), attributes)
+                }
+            };
+            attributes.append(&mut on_earth);
+            self.add_notes(&mut attributes, axis, None);
+            self.add(name, vec![dimension], nc_type, content, attributes);
+        }
+        let lengths: Vec<u64> = columns.dimensions.iter().map(Column::cells).collect();
+        if let Some(georeference) = &columns.georeference {
+            self.grid_mapping(&georeference.place);
+        }
+        for column in &columns.attributes {
+            column.check()?;
+            if column.shape != lengths {
+                return Err(Unrepresentable::new(format!("{}: its shape is not that of the axes", column.field.name)));
+            }
+            self.column(column, &axes)?;
+        }
+        Ok(())
+    }
+
+    fn sparse(&mut self, columns: &Columns) -> FormatResult<()> {
+        let all = || columns.dimensions.iter().chain(&columns.attributes);
+        let cells = all().next().map_or(0, Column::cells);
+        let dimension_name = self.names.give("cells");
+        let cell_dimension = vec![self.dimension(dimension_name, cells)?];
+        for column in all() {
+            column.check()?;
+            if column.cells() != cells {
+                return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
+            }
+        }
+        let before = self.plan.variables.len();
+        for column in &columns.dimensions {
+            self.column(column, &cell_dimension)?;
+        }
+        let coordinates = self.plan.variables[before..].iter().filter(|variable| {
+            variable.dimensions == cell_dimension
+                || variable.nc_type == NcType::Char && variable.dimensions.starts_with(&cell_dimension)
+        });
+        if let Some(coordinates) = cf::list_of_names(coordinates.map(|variable| variable.name.as_str())) {
+            self.shared.push(Attribute::text("coordinates", coordinates));
+        }
+        for column in &columns.attributes {
+            self.column(column, &cell_dimension)?;
+        }
+        Ok(())
+    }
+
+    /// One attribute, or the coordinates of sparse cells, and the variables that explain it.
+    fn column(&mut self, column: &Column, cell_dimensions: &[usize]) -> FormatResult<()> {
+        let field = &column.field;
+        let encoding = self.encoding(column)?;
+        let size = field.datatype.size() as u64;
+        let padded = padded_width(column).filter(|_| encoding.nc_type == NcType::Char);
+        let mut dimensions = cell_dimensions.to_vec();
+        match field.values_per_cell {
+            Some(1) => {}
+            Some(values) => {
+                let name = self.names.give(&format!("{}_values", field.name));
+                dimensions.push(self.dimension(name, u64::from(values))?);
+            }
+            None if padded.is_none() && column.values.len() < size => {
+                let reason = Unrepresentable::new("it has no values at all, and netCDF classic has no empty dimension");
+                self.plan.left_out.push((field.name.clone(), reason));
+                return Ok(());
+            }
+            None => match padded {
+                Some(width) => {
+                    let name = self.names.give(&format!("{}_length", field.name));
+                    dimensions.push(self.dimension(name, width)?);
+                }
+                None => {
+                    let name = self.names.give(&format!("{}_values", field.name));
+                    dimensions = vec![self.dimension(name, column.values.len() / size)?];
+                }
+            },
+        }
+        let name = self.names.give(&field.name);
+        let mut attributes = self.attributes_of(column, &name, encoding);
+        let is_unicode = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8);
+        if is_unicode && dimensions.len() == cell_dimensions.len() + 1 {
+            // Readers make texts of the characters by themselves.
+            attributes.push(Attribute::text("_Encoding", "utf-8"));
+        }
+        let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| column.validity.is_some()));
+        let missing = missing.and_then(|value| Some((value, encoding.apply_to(value)?)));
+        if let Some((_, values)) = &missing {
+            let values = values.clone();
+            attributes.push(Attribute { name: "_FillValue".into(), nc_type: encoding.nc_type, values });
+        }
+        if dimensions.starts_with(cell_dimensions) {
+            attributes.extend(self.shared.iter().cloned());
+        }
+        let mut values = column.values.clone();
+        if let Some(validity) = &column.validity {
+            let valid_name = self.names.give(&format!("{}_valid", field.name));
+            attributes.extend(
+                cf::list_of_names([valid_name.as_str()]).map(|names| Attribute::text("ancillary_variables", names)),
+            );
+            let mut flags = vec![Attribute { name: "flag_values".into(), nc_type: NcType::Byte, values: vec![0, 1] }];
+            flags.push(Attribute::text("flag_meanings", "null valid"));
+            flags.push(Attribute::text("standard_name", "status_flag"));
+            flags.push(Attribute::text("long_name", format!("whether {name} has a value")));
+            self.add(valid_name, cell_dimensions.to_vec(), NcType::Byte, validity.clone(), flags);
+            if let (Some((value, _)), Some(per_cell)) = (missing, field.values_per_cell) {
+                values = Arc::new(Masked::new(values, validity.clone(), value.repeat(per_cell as usize)));
+            }
+        }
+        if let Some(labels) = &field.labels {
+            attributes.extend(flags(labels, encoding, field.datatype));
+            self.labels(&name, labels)?;
+        }
+        let content = match (&column.offsets, padded) {
+            (Some(offsets), Some(width)) => Arc::new(Padded::new(values, offsets.clone(), width)),
+            (Some(offsets), None) => {
+                self.offsets(&name, column, offsets)?;
+                encoding.apply(values)
+            }
+            (None, _) => encoding.apply(values),
+        };
+        self.add_notes(&mut attributes, column, Some(encoding));
+        self.add(name, dimensions, encoding.nc_type, content, attributes);
+        Ok(())
+    }
+
+    /// Adds what the array's metadata says of this field to what we say. `encoding` is that of its values.
+    fn add_notes(&self, attributes: &mut Vec<Attribute>, column: &Column, encoding: Option<Encoding>) {
+        let mut names = Names::of_netcdf();
+        attributes.iter().for_each(|ours| drop(names.give(&ours.name)));
+        for note in &column.field.notes {
+            let ours = attributes.iter_mut().find(|ours| ours.name == note.key);
+            let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
+            match (ours, note.key.as_str()) {
+                // It is among ours if a value of this type can be it.
+                (_, "_FillValue") => {}
+                (Some(ours), "long_name" | "comment") => {
+                    if let Some(text) = text() {
+                        *ours = Attribute::text(&note.key, text);
+                    }
+                }
+                (Some(ours), "coordinates" | "ancillary_variables") => {
+                    if let Some(text) = text() {
+                        ours.values.push(b' ');
+                        ours.values.extend(text.into_bytes());
+                    }
+                }
+                (Some(_), _) => {}
+                (None, key) => {
+                    let name = names.give(key);
+                    let like_the_values = encoding
+                        .filter(|_| cf::LIKE_THE_VALUES.contains(&key) && note.datatype == column.field.datatype);
+                    let values = like_the_values.and_then(|encoding| {
+                        let each = note.value.chunks_exact(note.datatype.size());
+                        let values = each.map(|value| encoding.apply_to(value)).collect::<Option<Vec<_>>>()?;
+                        Some(Attribute { name: name.clone(), nc_type: encoding.nc_type, values: values.concat() })
+                    });
+                    attributes.push(values.unwrap_or_else(|| metadata::attribute(name, note, self.version)));
+                }
+            }
+        }
+    }
+
+    /// Where the values of each cell begin, and one more.
+    fn offsets(&mut self, name: &str, column: &Column, offsets: &Arc<dyn Content>) -> FormatResult<()> {
+        let offsets_name = self.names.give(&format!("{name}_offsets"));
+        let dimension = self.names.give(&format!("{name}_offset"));
+        let dimension = self.dimension(dimension, column.cells().saturating_add(1))?;
+        let bounds = Some((0, i128::from(column.values.len())));
+        // Signed in CDF-5 too: no length is over 2^63, and it is the commoner type.
+        let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
+        let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
+        let attributes = vec![Attribute::text("long_name", text)];
+        self.add(offsets_name, vec![dimension], encoding.nc_type, encoding.apply(offsets.clone()), attributes);
+        Ok(())
+    }
+
+    /// All labels as a variable: texts padded to the longest, numbers as they are.
+    fn labels(&mut self, name: &str, labels: &Labels) -> FormatResult<()> {
+        let size = labels.datatype.size();
+        let longest = labels.values.iter().map(Vec::len).max().unwrap_or(0).next_multiple_of(size);
+        if longest == 0 {
+            return Ok(());
+        }
+        let variable_name = self.names.give(&format!("{name}_labels"));
+        if (longest as u64).saturating_mul(labels.values.len() as u64) > MOST_LABEL_BYTES {
+            let reason = format!("the labels, padded to the longest, are over {} MiB", MOST_LABEL_BYTES >> 20);
+            self.plan.left_out.push((variable_name, Unrepresentable::new(reason)));
+            return Ok(());
+        }
+        // Only the type matters, and no bounds would allow a narrower one than the values' own.
+        let Some(encoding) = Encoding::of(labels.datatype, label_bounds(labels), self.version) else {
+            return Err(Unrepresentable::new("CDF-2 cannot hold the labels"));
+        };
+        let padded: Vec<u8> = labels
+            .values
+            .iter()
+            .flat_map(|label| label.iter().copied().chain(std::iter::repeat_n(0, longest - label.len())))
+            .collect();
+        let dimension = self.names.give(&format!("{name}_label"));
+        let mut dimensions = vec![self.dimension(dimension, labels.values.len() as u64)?];
+        if longest > size {
+            let dimension = self.names.give(&format!("{name}_label_length"));
+            dimensions.push(self.dimension(dimension, (longest / size) as u64)?);
+        }
+        let mut attributes = vec![Attribute::text("long_name", format!("labels of the codes of {name}, from 0 on"))];
+        if encoding.nc_type == NcType::Char && labels.values.iter().all(|label| std::str::from_utf8(label).is_ok()) {
+            // Readers make texts of the characters by themselves.
+            attributes.push(Attribute::text("_Encoding", "utf-8"));
+        }
+        self.add(variable_name, dimensions, encoding.nc_type, encoding.apply(Arc::new(padded)), attributes);
+        Ok(())
+    }
+
+    /// The variable that GDAL and CF look up the coordinate system in.
+    fn grid_mapping(&mut self, place: &Georeference) {
+        let name = self.names.give("crs");
+        self.shared.push(Attribute::text("grid_mapping", name.clone()));
+        let attributes = cf::grid_mapping(place).into_iter().map(Attribute::from).collect();
+        self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), attributes);
+    }
+
+    fn global_attributes(&mut self, metadata: &[Metadatum]) {
+        let mut names = Names::of_netcdf();
+        for metadatum in metadata {
+            let name = names.give(&metadatum.key);
+            self.plan.attributes.push(metadata::attribute(name, metadatum, self.version));
+        }
+        if !metadata.iter().any(|metadatum| metadatum.key == "Conventions") {
+            self.plan.attributes.push(Attribute::text(&names.give("Conventions"), "CF-1.8"));
+        }
+    }
+
+    /// What is said of the values of any column.
+    fn attributes_of(&self, column: &Column, name: &str, encoding: Encoding) -> Vec<Attribute> {
+        let field = &column.field;
+        let mut attributes = Vec::new();
+        if name != field.name {
+            attributes.push(Attribute::text("long_name", field.name.clone()));
+        }
+        if encoding.unsigned {
+            attributes.push(Attribute::text("_Unsigned", "true"));
+        }
+        if let Some(units) = cf::units(field.datatype) {
+            if units.contains("since") {
+                attributes.push(Attribute::text("calendar", "proleptic_gregorian"));
+            }
+            attributes.push(Attribute::text("units", units));
+            attributes.push(Attribute::text("tiledb_datatype", field.datatype.name()));
+        }
+        attributes
+    }
+
+    fn encoding(&self, column: &Column) -> FormatResult<Encoding> {
+        Encoding::of(column.field.datatype, column.bounds, self.version).ok_or_else(|| unrepresentable(column))
+    }
+
+    /// A dimension of that name, which is legal and unique already.
+    fn dimension(&mut self, name: String, length: u64) -> FormatResult<usize> {
+        let longest = match self.version {
+            Version::Cdf2 => LONGEST_DIMENSION_OF_CDF2,
+            Version::Cdf5 => i64::MAX as u64 - 3,
+        };
+        if length > longest {
+            return Err(Unrepresentable::new(format!("a dimension of length {length} is too long for netCDF")));
+        }
+        self.plan.dimensions.push(Dimension { name, length });
+        Ok(self.plan.dimensions.len() - 1)
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        dimensions: Vec<usize>,
+        nc_type: NcType,
+        content: Arc<dyn Content>,
+        attributes: Vec<Attribute>,
+    ) {
+        self.plan.variables.push(Variable { name, dimensions, attributes, nc_type, content });
+    }
+}
+
+fn unrepresentable(column: &Column) -> Unrepresentable {
+    Unrepresentable::new(format!("{}: CDF-2 has no 64-bit integers", column.field.name))
+}
+
+/// The length that all values of a text are padded to, unless that takes too much room.
+fn padded_width(column: &Column) -> Option<u64> {
+    let width = column.longest.filter(|_| column.field.values_per_cell.is_none())?.max(1);
+    let most = MOST_PADDED.max(column.values.len().saturating_mul(MOST_TIMES_PADDED));
+    column.cells().checked_mul(width).filter(|&bytes| bytes <= most).map(|_| width)
+}
+
+fn label_bounds(labels: &Labels) -> Option<(i128, i128)> {
+    let numbers = labels.values.iter().map(|label| number::integer(labels.datatype, label));
+    numbers.collect::<Option<Vec<_>>>().and_then(|n| Some((*n.iter().min()?, *n.iter().max()?)))
+}
+
+/// CF's `flag_values` and `flag_meanings` of a few text labels.
+fn flags(labels: &Labels, encoding: Encoding, codes: Datatype) -> Vec<Attribute> {
+    let Some(meanings) = cf::flag_meanings(labels) else { return Vec::new() };
+    let values = (0..labels.values.len() as u64).map(|code| encoding.apply_to(&code.to_le_bytes()[..codes.size()]));
+    match values.collect::<Option<Vec<_>>>() {
+        Some(values) => vec![
+            Attribute { name: "flag_values".into(), nc_type: encoding.nc_type, values: values.concat() },
+            Attribute::text("flag_meanings", meanings),
+        ],
+        None => Vec::new(),
+    }
+}

@@ -1,0 +1,52 @@
+//! One stored number as a value and as text, for headers and other places where speed does not matter.
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+/// An integer of any type, dates and booleans too; `None` for what is none or has another size.
+pub fn integer(datatype: Datatype, value: &[u8]) -> Option<i128> {
+    let mut wide = [0; 8];
+    if value.len() != datatype.size() {
+        return None;
+    }
+    wide.get_mut(..value.len())?.copy_from_slice(value);
+    let unused = 64 - 8 * value.len() as u32;
+    match datatype.kind() {
+        Kind::Signed => Some(i128::from((i64::from_le_bytes(wide) << unused) >> unused)),
+        Kind::Unsigned => Some(i128::from(u64::from_le_bytes(wide))),
+        Kind::Float | Kind::Bytes => None,
+    }
+}
+
+/// A number as text that reads back to it, not-a-number as `nan`; `None` for what is no number.
+pub fn text(datatype: Datatype, value: &[u8]) -> Option<String> {
+    Some(match (datatype.kind(), datatype.size()) {
+        (Kind::Float, 4) => float_text(f32::from_le_bytes(value.try_into().ok()?)),
+        (Kind::Float, 8) => float_text(f64::from_le_bytes(value.try_into().ok()?)),
+        _ => integer(datatype, value)?.to_string(),
+    })
+}
+
+fn float_text(value: impl Into<f64> + std::fmt::Debug + Copy) -> String {
+    if value.into().is_nan() { "nan".to_owned() } else { format!("{value:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_keep_their_sign() {
+        assert_eq!(integer(Datatype::Int16, &[0xff, 0xff]), Some(-1));
+        assert_eq!(integer(Datatype::UInt64, &[0xff; 8]), Some(i128::from(u64::MAX)));
+        assert_eq!(integer(Datatype::Int64, &[0xff; 4]), None);
+    }
+
+    #[test]
+    fn texts_read_back() {
+        assert_eq!(text(Datatype::Float32, &0.1f32.to_le_bytes()).unwrap(), "0.1");
+        assert_eq!(text(Datatype::Float64, &(-f64::MAX).to_le_bytes()).unwrap().parse(), Ok(-f64::MAX));
+        assert_eq!(text(Datatype::Float64, &f64::NAN.to_le_bytes()).unwrap(), "nan");
+        assert_eq!(text(Datatype::Int8, &[0x80]).unwrap(), "-128");
+        assert_eq!(text(Datatype::Blob, &[1]), None);
+    }
+}

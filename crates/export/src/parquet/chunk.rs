@@ -1,0 +1,289 @@
+//! A column of a row group: one page, and before it one with the labels of an enumeration.
+//!
+//! Where a chunk has nulls, its pages take no less room for it: Parquet stores no values of nulls, so the page with
+//! the values is as long as if there were none by padding behind the levels that say which they are. Readers take as many
+//! levels as there are rows, and begin with the values where the levels' stored length ends. So the place of everything
+//! is known without reading a cell.
+//!
+//! Lists that can be null, or have a length each, have as many levels as they have values, and one for each list without
+//! any. Their chunk has room for as many as there can be, and the lists are counted to know where in it the page begins.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::lists::{CountedLists, Lengths, Lists, most_levels_length};
+use super::metadata::{Chunk, Encoding, data_page, dictionary_page};
+use super::thrift::varint;
+use super::types::{Layout, ParquetColumn};
+use super::values::{self, Compacted, LengthsAndBytes, Present};
+use crate::bits::Bits;
+use crate::compose::{Concat, Repeat, Slice};
+use crate::content::Content;
+
+/// No page, and so no chunk, is longer.
+const MOST_BYTES: u64 = i32::MAX as u64;
+
+/// The rows of a chunk, and where the bytes of a column of variable length lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkRows {
+    pub rows: Range<u64>,
+    pub bytes: Range<u64>,
+}
+
+impl ChunkRows {
+    fn count(&self) -> u64 {
+        self.rows.end - self.rows.start
+    }
+}
+
+/// Bytes of the length before levels.
+const LENGTH: u64 = 4;
+
+impl ParquetColumn {
+    /// The encodings in its pages.
+    pub fn encodings(&self) -> &'static [Encoding] {
+        match self.layout {
+            Layout::Indices(_) => &[Encoding::Plain, Encoding::Rle, Encoding::RleDictionary],
+            _ => &[Encoding::Plain, Encoding::Rle],
+        }
+    }
+
+    fn encoding(&self) -> Encoding {
+        match self.layout {
+            Layout::Indices(_) => Encoding::RleDictionary,
+            _ => Encoding::Plain,
+        }
+    }
+
+    /// Bytes of the page with the values, without its header, of so many rows of which those of variable length take so
+    /// many bytes; `None` where that is more than a page may have. Of varying lists it needs what was counted.
+    fn page_length(&self, rows: u64, bytes: u64, lists: Option<&CountedLists>) -> Option<u64> {
+        let levels = match (self.layout, &self.present) {
+            (Layout::VaryingList { .. }, _) => lists?.length(),
+            (_, Some(_)) => LENGTH.checked_add(packed_length(rows, 1)?)?,
+            (_, None) => 0,
+        };
+        let values = match self.layout {
+            Layout::Values(size) => rows.checked_mul(size)?,
+            Layout::Bits => rows.div_ceil(8),
+            Layout::Bytes => rows.checked_mul(LENGTH)?.checked_add(bytes)?,
+            Layout::Indices(size) => packed_length(rows, 8 * size)?.checked_add(1)?,
+            Layout::List { values, size } => {
+                let elements = rows.checked_mul(values)?;
+                list_levels_length(elements).checked_add(elements.checked_mul(size)?)?
+            }
+            Layout::VaryingList { size } => lists?.values.checked_mul(size)?,
+        };
+        levels.checked_add(values).filter(|&length| length <= MOST_BYTES)
+    }
+
+    /// Counts the lists of a chunk; `None` of other columns, and of lists that are all alike.
+    fn lists(&self, rows: &Range<u64>) -> Result<Option<CountedLists>> {
+        let Layout::VaryingList { .. } = self.layout else { return Ok(None) };
+        let value_size = self.datatype.size() as u64;
+        let lengths = match &self.offsets {
+            Some(offsets) => Lengths::Offsets(offsets.clone()),
+            None => Lengths::Same(self.size / value_size),
+        };
+        let lists = Lists { rows: rows.clone(), value_size, lengths, present: self.present.clone() };
+        lists.count().in_field(&self.field.name).map(Some)
+    }
+
+    /// The page with the labels, if there is one, with its header.
+    fn dictionary_page(&self) -> Option<Vec<Arc<dyn Content>>> {
+        let dictionary = self.dictionary.as_ref()?;
+        let header = dictionary_page(dictionary.plain.as_slice().len() as i32, dictionary.count);
+        Some(vec![Arc::new(header), dictionary.plain.clone()])
+    }
+
+    /// Bytes of the room for a chunk of so many rows, without those of variable length; `None` where a page cannot hold
+    /// so many.
+    pub fn room(&self, rows: u64) -> Option<u64> {
+        let dictionary: u64 = self.dictionary_page().iter().flatten().map(|part| part.len()).sum();
+        let header = data_page(i32::MAX, i32::MAX, self.encoding()).len() as u64;
+        let page = match self.layout {
+            Layout::VaryingList { .. } => {
+                let bytes = if self.offsets.is_some() { 0 } else { rows.checked_mul(self.size)? };
+                most_levels_length(rows)?.checked_add(self.room_of_bytes(bytes)?)
+            }
+            _ => self.page_length(rows, 0, None),
+        };
+        dictionary.checked_add(header)?.checked_add(page?)
+    }
+
+    /// Bytes of the room for so many bytes of values that have a length each.
+    pub fn room_of_bytes(&self, bytes: u64) -> Option<u64> {
+        match self.layout {
+            // And less than a byte for the levels of a value.
+            Layout::VaryingList { size } => (bytes / self.datatype.size() as u64).checked_mul(size + 1),
+            _ => Some(bytes),
+        }
+    }
+
+    /// How many values a chunk of so many rows has, nulls and lists without any included.
+    fn value_count(&self, rows: u64, lists: Option<&CountedLists>) -> Option<u64> {
+        match self.layout {
+            Layout::List { values, .. } => rows.checked_mul(values),
+            Layout::VaryingList { .. } => lists.map(CountedLists::levels),
+            _ => Some(rows),
+        }
+        .filter(|&values| values <= MOST_BYTES)
+    }
+
+    /// The lengths of the page and its values, and its header.
+    fn data_header(&self, of: &ChunkRows, lists: Option<&CountedLists>) -> Result<(u64, u64, Vec<u8>)> {
+        let too_long = || Error::unsupported("a column of a row group over 2^31 bytes").in_field(&self.field.name);
+        let length = self.page_length(of.count(), of.bytes.end - of.bytes.start, lists).ok_or_else(too_long)?;
+        let values = self.value_count(of.count(), lists).ok_or_else(too_long)?;
+        Ok((length, values, data_page(length as i32, values as i32, self.encoding())))
+    }
+
+    /// What the footer says of a chunk whose room ends at `end`. All but the statistics. Counts varying lists.
+    ///
+    /// # Errors
+    /// When it is too long for a page, or lists cannot be counted.
+    pub fn chunk(&self, of: &ChunkRows, end: u64) -> Result<Chunk> {
+        let lists = self.lists(&of.rows)?;
+        let (length, values, header) = self.data_header(of, lists.as_ref())?;
+        let data = end.checked_sub(length + header.len() as u64);
+        let data = data.ok_or_else(|| Error::internal("a chunk larger than its room"))?;
+        let dictionary = self.dictionary_page().map(|parts| parts.iter().map(|part| part.len()).sum::<u64>());
+        Ok(Chunk {
+            values,
+            dictionary: dictionary.map(|length| data - length),
+            data,
+            bytes: end - data + dictionary.unwrap_or(0),
+            statistics: None,
+        })
+    }
+
+    /// The bytes of a chunk's room, which is so long; counts nulls, where there can be any, and varying lists.
+    ///
+    /// # Errors
+    /// When it is too long for a page, or what says where values are cannot be read.
+    pub fn content(&self, of: &ChunkRows, room: u64) -> Result<Concat> {
+        let lists = self.lists(&of.rows)?;
+        let (length, _, header) = self.data_header(of, lists.as_ref())?;
+        let mut parts: Vec<Arc<dyn Content>> = Vec::new();
+        let dictionary = self.dictionary_page().unwrap_or_default();
+        let dictionary_length: u64 = dictionary.iter().map(|part| part.len()).sum();
+        let gap = room.checked_sub(length + header.len() as u64 + dictionary_length);
+        parts.push(Arc::new(Repeat::zeros(gap.ok_or_else(|| Error::internal("a chunk larger than its room"))?)));
+        parts.extend(dictionary);
+        parts.push(Arc::new(header));
+        let marks = self
+            .present
+            .as_ref()
+            .map(|present| -> Arc<dyn Content> { Arc::new(Slice::new(present.clone(), of.rows.start, of.count())) });
+        let present = marks.map(Present::count).transpose().in_field(&self.field.name)?;
+        let values = self.values(of, present.clone())?;
+        if let Some(lists) = lists {
+            if lists.length() + values.len() != length {
+                return Err(Error::damaged("lists that do not agree with their values").in_field(&self.field.name));
+            }
+            parts.push(Arc::new(lists.content()));
+        } else if let Some(present) = present {
+            let levels = packed_head(of.count());
+            let bits: Arc<dyn Content> = Arc::new(Bits::new(present.marks().clone()));
+            let packed = levels.len() as u64 + of.count().div_ceil(8);
+            let padding = length.checked_sub(LENGTH + packed + values.len());
+            let padding = padding.ok_or_else(|| Error::damaged("more values than rows").in_field(&self.field.name))?;
+            let head = [&((packed + padding) as u32).to_le_bytes()[..], &levels].concat();
+            parts.push(Arc::new(head));
+            parts.push(bits);
+            parts.push(Arc::new(Repeat::zeros(padding)));
+        }
+        parts.push(values);
+        Ok(Concat::new(parts))
+    }
+
+    /// The values of a chunk that are there, as the column has them, and those of variable length as the page has them.
+    fn values_there(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
+        let rows = of.rows.clone();
+        let (values, bytes) = (self.values.clone(), of.bytes.clone());
+        Ok(match (&self.offsets, self.layout, present) {
+            (Some(_), Layout::VaryingList { .. }, None) => {
+                Arc::new(Slice::new(values, bytes.start, bytes.end - bytes.start))
+            }
+            (Some(offsets), layout, present) => {
+                let prefix = if layout == Layout::Bytes { values::LENGTH } else { 0 };
+                let made = LengthsAndBytes::new(values, offsets.clone(), rows, bytes, prefix, present);
+                Arc::new(made.in_field(&self.field.name)?)
+            }
+            (None, Layout::Bytes, _) => return Err(Error::internal("values of variable length without offsets")),
+            (None, _, present) => {
+                let part: Arc<dyn Content> =
+                    Arc::new(Slice::new(values, rows.start * self.size, of.count() * self.size));
+                match present {
+                    Some(present) => Arc::new(Compacted::new(part, self.size, present)),
+                    None => part,
+                }
+            }
+        })
+    }
+
+    /// The values of a chunk that are there, as its page has them.
+    fn values(&self, of: &ChunkRows, present: Option<Present>) -> Result<Arc<dyn Content>> {
+        let there = self.values_there(of, present)?;
+        let values = match self.conversion {
+            Some(convert) => convert(there),
+            None => there,
+        };
+        Ok(match self.layout {
+            Layout::Bits => Arc::new(Bits::new(values)),
+            // Of whole bytes: end to end they are the numbers. Those behind the last one stand for nothing.
+            Layout::Indices(size) => {
+                let head = [&[8 * size as u8][..], &packed_head(of.count())].concat();
+                let padding = of.count().next_multiple_of(8) * size - values.len();
+                Arc::new(Concat::new(vec![Arc::new(head), values, Arc::new(Repeat::zeros(padding))]))
+            }
+            Layout::List { values: of_cell, .. } => {
+                Arc::new(Concat::new(vec![Arc::new(list_levels(of.count(), of_cell)), values]))
+            }
+            Layout::Values(_) | Layout::Bytes | Layout::VaryingList { .. } => values,
+        })
+    }
+}
+
+/// Before numbers end to end: how many there are, in groups of eight.
+pub fn packed_head(values: u64) -> Vec<u8> {
+    let mut head = Vec::new();
+    varint(&mut head, values.div_ceil(8) << 1 | 1);
+    head
+}
+
+/// Bytes of so many numbers of so many bits, with their head.
+fn packed_length(values: u64, bits: u64) -> Option<u64> {
+    values.div_ceil(8).checked_mul(bits)?.checked_add(packed_head(values).len() as u64)
+}
+
+/// The levels of lists that all have `values` values, and none is null: where each list begins (0 where one does, 1
+/// else), and that all values are there.
+fn list_levels(rows: u64, values: u64) -> Concat {
+    let elements = rows * values;
+    // The pattern repeats after as many bytes as a list has elements.
+    let bits: Vec<u8> = (0..8 * values).map(|element| u8::from(!element.is_multiple_of(values))).collect();
+    let eights = bits.as_chunks::<8>().0.iter();
+    let pattern: Vec<u8> = eights.map(|eight| eight.iter().rev().fold(0, |byte, bit| byte << 1 | bit)).collect();
+    let head = packed_head(elements);
+    let packed = Repeat::new(pattern, elements.div_ceil(8));
+    let repetition = [&((head.len() as u64 + packed.len()) as u32).to_le_bytes()[..], &head].concat();
+    let run = run_of_ones(elements);
+    let definition = [&(run.len() as u32).to_le_bytes()[..], &run].concat();
+    Concat::new(vec![Arc::new(repetition), Arc::new(packed), Arc::new(definition)])
+}
+
+/// Bytes of the levels of lists with so many elements in all.
+fn list_levels_length(elements: u64) -> u64 {
+    let repetition = packed_head(elements).len() as u64 + elements.div_ceil(8);
+    LENGTH + repetition + LENGTH + run_of_ones(elements).len() as u64
+}
+
+fn run_of_ones(count: u64) -> Vec<u8> {
+    let mut run = Vec::new();
+    varint(&mut run, count.saturating_mul(2));
+    run.push(1);
+    run
+}

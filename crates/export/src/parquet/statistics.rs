@@ -1,0 +1,77 @@
+//! The least and the greatest value of a chunk, where something says what they are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::datatype::Kind;
+
+use super::metadata::Statistics;
+use super::types::{Layout, ParquetColumn};
+use crate::column::Summary;
+use crate::content::Content;
+
+/// Longer values are not put into the footer.
+pub const MOST_STATISTIC: usize = 64;
+
+/// What is known of the values of a column in some rows, as Parquet stores them. What cannot be found out is not known.
+///
+/// Labels are in another order than their codes, and lists in none.
+pub fn statistics(column: &ParquetColumn, rows: Range<u64>) -> Option<Statistics> {
+    let summaries = column.summaries.as_ref()?;
+    let summary = match summaries.summary(rows.clone()) {
+        Ok(summary) => summary?,
+        Err(error) => {
+            log::debug!("no statistics of {} in rows {} to {}: {error}", column.field.name, rows.start, rows.end);
+            return None;
+        }
+    };
+    let Summary { least, greatest } = summary;
+    let (least, greatest) = match column.layout {
+        Layout::Values(_) => (stored(column, least, Ordering::Least)?, stored(column, greatest, Ordering::Greatest)?),
+        Layout::Bits => (vec![u8::from(*least.first()? != 0)], vec![u8::from(*greatest.first()? != 0)]),
+        Layout::Bytes => (least, greatest),
+        Layout::Indices(_) | Layout::List { .. } | Layout::VaryingList { .. } => return None,
+    };
+    (least.len() <= MOST_STATISTIC && greatest.len() <= MOST_STATISTIC).then_some(Statistics { least, greatest })
+}
+
+#[derive(Clone, Copy)]
+enum Ordering {
+    Least,
+    Greatest,
+}
+
+/// One value as it is stored; `None` for "not a number" and "not a time", which are not in the order of the others.
+fn stored(column: &ParquetColumn, value: Vec<u8>, which: Ordering) -> Option<Vec<u8>> {
+    let datatype = column.datatype;
+    if value.len() != datatype.size() || datatype.time_unit().is_some() && value == i64::MIN.to_le_bytes() {
+        return None;
+    }
+    if datatype.kind() == Kind::Float {
+        return stored_float(value, which);
+    }
+    let Some(convert) = column.conversion else { return Some(value) };
+    let converted = convert(Arc::new(value));
+    let mut bytes = vec![0; usize::try_from(converted.len()).ok()?];
+    converted.read_at(0, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A zero as a bound is the one that no other zero lies beyond, since writers take both for the same.
+fn stored_float(value: Vec<u8>, which: Ordering) -> Option<Vec<u8>> {
+    let (is_nan, is_zero) = match value.len() {
+        4 => value.as_chunks().0.first().map(|bytes| f32::from_le_bytes(*bytes)).map(|v| (v.is_nan(), v == 0.0))?,
+        _ => value.as_chunks().0.first().map(|bytes| f64::from_le_bytes(*bytes)).map(|v| (v.is_nan(), v == 0.0))?,
+    };
+    if is_nan {
+        return None;
+    }
+    if !is_zero {
+        return Some(value);
+    }
+    let mut zero = vec![0; value.len()];
+    if let (Ordering::Least, Some(sign)) = (which, zero.last_mut()) {
+        *sign = 0x80;
+    }
+    Some(zero)
+}

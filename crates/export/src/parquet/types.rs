@@ -1,0 +1,406 @@
+//! How a column is stored in Parquet: its type, and its values where those are not the column's own.
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+use crate::arrow::schema::{DataType, Field as ArrowField, TimeUnit};
+use crate::calendar;
+use crate::column::{Column, Field, FormatResult, Labels, Summaries, Unrepresentable};
+use crate::content::Content;
+use crate::element::Converted;
+use crate::presence::Presence;
+use crate::utf8::Utf8Values;
+
+/// The types that values are stored as, by their numbers in Parquet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Physical {
+    Boolean = 0,
+    Int32 = 1,
+    Int64 = 2,
+    Float = 4,
+    Double = 5,
+    ByteArray = 6,
+    FixedLenByteArray = 7,
+}
+
+/// What stored values mean where that is more than their physical type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Logical {
+    String,
+    Integer { bits: i8, is_signed: bool },
+    Date,
+    Timestamp(Unit),
+}
+
+/// The units of times, by their numbers in Parquet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Millis = 1,
+    Micros = 2,
+    Nanos = 3,
+}
+
+/// How the values of a column lie in its pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// One value of so many bytes a cell.
+    Values(u64),
+    /// One bit a cell; `values` has a byte for each.
+    Bits,
+    /// The length of each cell in four bytes, and the cell.
+    Bytes,
+    /// An index of so many bytes a cell into the chunk's dictionary.
+    Indices(u64),
+    /// A list of so many values of so many bytes a cell, none of them null.
+    List { values: u64, size: u64 },
+    /// A list of values of so many bytes a cell, which can be null or has its own length.
+    VaryingList { size: u64 },
+}
+
+impl Layout {
+    pub fn is_list(self) -> bool {
+        matches!(self, Layout::List { .. } | Layout::VaryingList { .. })
+    }
+}
+
+/// A leaf of the schema.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leaf {
+    pub physical: Physical,
+    pub logical: Option<Logical>,
+    /// Of [`Physical::FixedLenByteArray`].
+    pub length: Option<i32>,
+}
+
+/// What becomes of each value before it is stored.
+pub type Conversion = fn(Arc<dyn Content>) -> Arc<dyn Content>;
+
+/// A column and its Parquet type.
+pub struct ParquetColumn {
+    /// As Arrow has it, for readers that make Arrow of Parquet.
+    pub field: ArrowField,
+    pub leaf: Leaf,
+    pub layout: Layout,
+    /// The values of all rows as the column has them, of `size` bytes each, or all bytes where there are offsets.
+    pub values: Arc<dyn Content>,
+    pub size: u64,
+    /// To be done to those values that are there.
+    pub conversion: Option<Conversion>,
+    /// Of [`Layout::Bytes`] and lists of any length, as columns have them.
+    pub offsets: Option<Arc<dyn Content>>,
+    /// A byte a cell, 0 where there is no value.
+    pub present: Option<Arc<dyn Content>>,
+    pub dictionary: Option<Dictionary>,
+    /// What is known of the column's own values.
+    pub summaries: Option<Arc<dyn Summaries>>,
+    pub datatype: Datatype,
+}
+
+/// The labels of an enumeration, stored one after the other.
+pub struct Dictionary {
+    pub count: i32,
+    pub plain: Arc<Vec<u8>>,
+}
+
+impl ParquetColumn {
+    /// Whether a field has a Parquet type, and if not why.
+    pub fn check(field: &Field) -> FormatResult<()> {
+        Stored::of(field).map(drop)
+    }
+
+    /// The column's type and contents.
+    pub fn new(column: &Column) -> FormatResult<Self> {
+        let field = &column.field;
+        let stored = Stored::of(field)?;
+        let is_codes = matches!(stored.layout, Layout::Indices(_));
+        let labels = field.labels.as_ref().filter(|_| is_codes);
+        let may_lack_times = matches!(stored.layout, Layout::Values(_)) && Presence::may_lack_times(column);
+        let present: Option<Arc<dyn Content>> = match labels {
+            Some(labels) => Some(Arc::new(Presence::of_codes(column, labels))),
+            None if may_lack_times => Some(Arc::new(Presence::of_times(column))),
+            None => column.validity.clone(),
+        };
+        let values: Arc<dyn Content> = match &column.offsets {
+            Some(offsets) if stored.leaf.logical == Some(Logical::String) => {
+                Arc::new(Utf8Values::new(column.values.clone(), offsets.clone(), present.clone(), &field.name))
+            }
+            _ => column.values.clone(),
+        };
+        Ok(ParquetColumn {
+            field: ArrowField {
+                name: field.name.clone(),
+                data_type: stored.arrow,
+                is_nullable: present.is_some(),
+                is_ordered: labels.is_some_and(|labels| labels.ordered),
+                datatype: Some(field.datatype),
+            },
+            leaf: stored.leaf,
+            layout: stored.layout,
+            values,
+            size: field.cell_size().unwrap_or(field.datatype.size() as u64),
+            conversion: stored.conversion,
+            offsets: column.offsets.clone(),
+            present,
+            dictionary: labels.map(|labels| dictionary(labels)).transpose()?,
+            summaries: column.summaries.clone(),
+            datatype: field.datatype,
+        })
+    }
+
+    /// Bytes of a cell's values in a page, about; `None` where they vary.
+    pub fn row_length(&self) -> Option<u64> {
+        match self.layout {
+            Layout::Values(size) | Layout::Indices(size) => Some(size),
+            Layout::Bits => Some(1),
+            Layout::List { values, size } => values.checked_mul(size),
+            Layout::VaryingList { .. } if self.offsets.is_none() => Some(self.size),
+            Layout::VaryingList { .. } | Layout::Bytes => None,
+        }
+    }
+}
+
+/// Longer lists are no cells of a table.
+const MOST_LISTED: i32 = 1 << 16;
+
+/// The types of a field and how its cells become values of them.
+struct Stored {
+    leaf: Leaf,
+    layout: Layout,
+    conversion: Option<Conversion>,
+    arrow: DataType,
+}
+
+impl Stored {
+    fn of(field: &Field) -> FormatResult<Self> {
+        let datatype = field.datatype;
+        if datatype.kind() == Kind::Bytes && datatype.size() == 1 {
+            return Stored::of_bytes(field);
+        }
+        match (field.values_per_cell, &field.labels) {
+            (Some(1), Some(labels))
+                if matches!(datatype.kind(), Kind::Signed | Kind::Unsigned) && datatype != Datatype::Bool =>
+            {
+                Ok(Stored::of_codes(datatype, labels))
+            }
+            (Some(1), _) => Ok(Stored::of_number(datatype)),
+            (values, _) => {
+                let element = Stored::of_element(datatype);
+                let Layout::Values(size) = element.layout else {
+                    return Err(Unrepresentable::new("Parquet has no such lists"));
+                };
+                let items = ArrowField::of_items("element", element.arrow);
+                let (layout, arrow) = match values {
+                    None => (Layout::VaryingList { size }, DataType::LargeList(items)),
+                    Some(values) => {
+                        let length = i32::try_from(values).ok().filter(|&values| values <= MOST_LISTED);
+                        let length = length.ok_or_else(|| Unrepresentable::new("lists of more than 65,536 numbers"))?;
+                        let layout = match field.nullable {
+                            true => Layout::VaryingList { size },
+                            false => Layout::List { values: values.into(), size },
+                        };
+                        (layout, DataType::FixedSizeList(items, length))
+                    }
+                };
+                Ok(Stored { layout, arrow, ..element })
+            }
+        }
+    }
+
+    fn of_bytes(field: &Field) -> FormatResult<Self> {
+        let leaf = |physical, logical, length| Leaf { physical, logical, length };
+        let (leaf, layout, arrow) = match field.values_per_cell {
+            Some(values) => {
+                let length = i32::try_from(values);
+                let length = length.map_err(|_| Unrepresentable::new("Parquet has no cells so long"))?;
+                let leaf = leaf(Physical::FixedLenByteArray, None, Some(length));
+                (leaf, Layout::Values(values.into()), DataType::FixedSizeBinary(length))
+            }
+            None => match field.datatype {
+                Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt => {
+                    (leaf(Physical::ByteArray, Some(Logical::String), None), Layout::Bytes, DataType::LargeUtf8)
+                }
+                _ => (leaf(Physical::ByteArray, None, None), Layout::Bytes, DataType::LargeBinary),
+            },
+        };
+        Ok(Stored { leaf, layout, conversion: None, arrow })
+    }
+
+    fn of_codes(datatype: Datatype, labels: &Labels) -> Self {
+        let wanted = match labels.values.len() {
+            0..=0x100 => 1,
+            0x101..=0x1_0000 => 2,
+            _ => 4,
+        };
+        let conversion: (u64, Option<Conversion>) = match (datatype.size(), wanted) {
+            (1, _) => (1, None),
+            (2, 1) => (1, Some(narrowed::<2, 1>)),
+            (2, _) => (2, None),
+            (4, 1) => (1, Some(narrowed::<4, 1>)),
+            (4, 2) => (2, Some(narrowed::<4, 2>)),
+            (4, _) => (4, None),
+            (_, 1) => (1, Some(narrowed::<8, 1>)),
+            (_, 2) => (2, Some(narrowed::<8, 2>)),
+            _ => (4, Some(narrowed::<8, 4>)),
+        };
+        let (width, conversion) = conversion;
+        let values = Stored::of_labels(labels);
+        let arrow = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values.arrow));
+        Stored { leaf: values.leaf, layout: Layout::Indices(width), conversion, arrow }
+    }
+
+    fn of_labels(labels: &Labels) -> Self {
+        match labels.datatype.kind() {
+            Kind::Bytes => {
+                let are_text = labels.are_text();
+                let logical = are_text.then_some(Logical::String);
+                Stored {
+                    leaf: Leaf { physical: Physical::ByteArray, logical, length: None },
+                    layout: Layout::Bytes,
+                    conversion: None,
+                    arrow: if are_text { DataType::LargeUtf8 } else { DataType::LargeBinary },
+                }
+            }
+            _ => Stored::of_element(labels.datatype),
+        }
+    }
+
+    /// A number as an element of a list or as a label. Neither can be null here, and "not a time" is no date, so dates
+    /// and times are the counts that TileDB stores. Booleans are numbers.
+    fn of_element(datatype: Datatype) -> Self {
+        match datatype {
+            _ if datatype.time_unit().is_some() => Stored::of_number(Datatype::Int64),
+            Datatype::Bool => Stored::of_number(Datatype::UInt8),
+            _ => Stored::of_number(datatype),
+        }
+    }
+
+    /// One value a cell that is not a byte of a text.
+    fn of_number(datatype: Datatype) -> Self {
+        let plain = |physical, size, arrow| Stored {
+            leaf: Leaf { physical, logical: None, length: None },
+            layout: Layout::Values(size),
+            conversion: None,
+            arrow,
+        };
+        let logical =
+            |logical, stored: Stored| Stored { leaf: Leaf { logical: Some(logical), ..stored.leaf }, ..stored };
+        let converted = |conversion, stored| Stored { conversion: Some(conversion), ..stored };
+        let integer = |bits, is_signed, physical, size, arrow| {
+            logical(Logical::Integer { bits, is_signed }, plain(physical, size, arrow))
+        };
+        if let Some(unit) = datatype.time_unit() {
+            return Stored::of_time(datatype, unit);
+        }
+        if datatype == Datatype::Bool {
+            return Stored { layout: Layout::Bits, ..plain(Physical::Boolean, 1, DataType::Boolean) };
+        }
+        use Physical::{Double, Float, Int32, Int64};
+        match (datatype.kind(), datatype.size()) {
+            (Kind::Signed, 1) => converted(widened::<1, true>, integer(8, true, Int32, 4, DataType::Int8)),
+            (Kind::Signed, 2) => converted(widened::<2, true>, integer(16, true, Int32, 4, DataType::Int16)),
+            (Kind::Signed, 4) => plain(Int32, 4, DataType::Int32),
+            (Kind::Signed, _) => plain(Int64, 8, DataType::Int64),
+            (Kind::Float, 4) => plain(Float, 4, DataType::Float32),
+            (Kind::Float, _) => plain(Double, 8, DataType::Float64),
+            (_, 1) => converted(widened::<1, false>, integer(8, false, Int32, 4, DataType::UInt8)),
+            (_, 2) => converted(widened::<2, false>, integer(16, false, Int32, 4, DataType::UInt16)),
+            (_, 4) => integer(32, false, Int32, 4, DataType::UInt32),
+            _ => integer(64, false, Int64, 8, DataType::UInt64),
+        }
+    }
+
+    fn of_time(datatype: Datatype, unit: &str) -> Self {
+        let stored = |physical, logical, size, arrow, conversion| Stored {
+            leaf: Leaf { physical, logical, length: None },
+            layout: Layout::Values(size),
+            conversion,
+            arrow,
+        };
+        let date = |conversion| stored(Physical::Int32, Some(Logical::Date), 4, DataType::Date32, Some(conversion));
+        let timestamp = |unit, arrow, conversion| {
+            let arrow = DataType::Timestamp(arrow);
+            stored(Physical::Int64, Some(Logical::Timestamp(unit)), 8, arrow, conversion)
+        };
+        let duration = |unit, conversion| stored(Physical::Int64, None, 8, DataType::Duration(unit), conversion);
+        let millis = |conversion: Conversion| timestamp(Unit::Millis, TimeUnit::Millisecond, Some(conversion));
+        match (datatype.is_datetime(), unit) {
+            (true, "Y") => date(|values| days(values, calendar::days_of_years)),
+            (true, "M") => date(|values| days(values, calendar::days_of_months)),
+            (true, "W") => date(|values| days(values, |weeks| weeks.checked_mul(7))),
+            (true, "D") => date(|values| days(values, Some)),
+            (true, "h") => millis(|values| multiplied(values, 3_600_000, "milliseconds")),
+            (true, "m") => millis(|values| multiplied(values, 60_000, "milliseconds")),
+            (true, "s") => millis(|values| multiplied(values, 1000, "milliseconds")),
+            (true, "ms") => timestamp(Unit::Millis, TimeUnit::Millisecond, None),
+            (true, "us") => timestamp(Unit::Micros, TimeUnit::Microsecond, None),
+            (true, "ns") => timestamp(Unit::Nanos, TimeUnit::Nanosecond, None),
+            (false, "h") => duration(TimeUnit::Second, Some(|values| multiplied(values, 3600, "seconds"))),
+            (false, "m") => duration(TimeUnit::Second, Some(|values| multiplied(values, 60, "seconds"))),
+            (false, "s") => duration(TimeUnit::Second, None),
+            (false, "ms") => duration(TimeUnit::Millisecond, None),
+            (false, "us") => duration(TimeUnit::Microsecond, None),
+            (false, "ns") => duration(TimeUnit::Nanosecond, None),
+            _ => stored(Physical::Int64, None, 8, DataType::Int64, None),
+        }
+    }
+}
+
+/// Integers of `SIZE` bytes as such of four.
+fn widened<const SIZE: usize, const IS_SIGNED: bool>(values: Arc<dyn Content>) -> Arc<dyn Content> {
+    Arc::new(Converted::new(values, SIZE, 4, |from, to| {
+        for (from, to) in from.as_chunks::<SIZE>().0.iter().zip(to.as_chunks_mut::<4>().0) {
+            let is_negative = IS_SIGNED && from[SIZE - 1] & 0x80 != 0;
+            *to = if is_negative { [0xff; 4] } else { [0; 4] };
+            to[..SIZE].copy_from_slice(from);
+        }
+        Ok(())
+    }))
+}
+
+/// Integers of `FROM` bytes as such of fewer, which they fit.
+fn narrowed<const FROM: usize, const TO: usize>(values: Arc<dyn Content>) -> Arc<dyn Content> {
+    Arc::new(Converted::new(values, FROM, TO, |from, to| {
+        for (from, to) in from.as_chunks::<FROM>().0.iter().zip(to.as_chunks_mut::<TO>().0) {
+            to.copy_from_slice(&from[..TO]);
+        }
+        Ok(())
+    }))
+}
+
+/// Days since 1970 as 32-bit numbers.
+fn days(values: Arc<dyn Content>, of: fn(i64) -> Option<i64>) -> Arc<dyn Content> {
+    Arc::new(Converted::integers(values, "a day of 32 bits", move |value| {
+        of(value).and_then(|days| i32::try_from(days).ok()).map(i32::to_le_bytes)
+    }))
+}
+
+fn multiplied(values: Arc<dyn Content>, factor: i64, what: &'static str) -> Arc<dyn Content> {
+    Arc::new(Converted::integers(values, what, move |value| value.checked_mul(factor).map(i64::to_le_bytes)))
+}
+
+/// The labels, PLAIN.
+fn dictionary(labels: &Labels) -> FormatResult<Dictionary> {
+    let too_long = || Unrepresentable::new(format!("the labels of {} take 2^31 bytes", labels.name));
+    let count = i32::try_from(labels.values.len()).map_err(|_| too_long())?;
+    let stored = Stored::of_labels(labels);
+    let mut plain = Vec::new();
+    if stored.layout == Layout::Bytes {
+        for label in labels.utf8_or_stored() {
+            plain.extend(u32::try_from(label.len()).map_err(|_| too_long())?.to_le_bytes());
+            plain.extend(label);
+        }
+    } else {
+        if labels.values.iter().any(|label| label.len() != labels.datatype.size()) {
+            return Err(Unrepresentable::new(format!("the labels of {} have several values each", labels.name)));
+        }
+        let values: Arc<dyn Content> = Arc::new(labels.values.concat());
+        let values = stored.conversion.map_or(values.clone(), |convert| convert(values));
+        plain.resize(usize::try_from(values.len()).map_err(|_| too_long())?, 0);
+        values.read_at(0, &mut plain).map_err(|error| Unrepresentable::new(error.to_string()))?;
+    }
+    if i32::try_from(plain.len()).is_err() {
+        return Err(too_long());
+    }
+    Ok(Dictionary { count, plain: Arc::new(plain) })
+}

@@ -1,0 +1,490 @@
+//! Values without the nulls between them, as Parquet's pages have them.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::read::Output;
+
+use crate::content::{Content, check_range};
+use crate::var::read_offset;
+
+/// Rows between two places that are remembered.
+pub const BLOCK_ROWS: u64 = 1024;
+
+/// So many blocks are read at once.
+const BLOCKS_AT_ONCE: usize = 32;
+
+/// Which rows of a page have a value.
+#[derive(Clone)]
+pub struct Present {
+    /// A byte a row, 0 for none.
+    marks: Arc<dyn Content>,
+    /// How many rows before each block have one, and at the end how many do at all.
+    before: Arc<Vec<u32>>,
+}
+
+impl Present {
+    /// Counts the values of at most 2^31 rows.
+    ///
+    /// # Errors
+    /// When any of the marks cannot be read.
+    pub fn count(marks: Arc<dyn Content>) -> Result<Self> {
+        let rows = marks.len();
+        let (mut before, mut count) = (vec![0], 0);
+        let mut buf = vec![0; (BLOCK_ROWS * BLOCKS_AT_ONCE as u64).min(rows) as usize];
+        let mut row = 0;
+        while row < rows {
+            let part = &mut buf[..(rows - row).min(BLOCK_ROWS * BLOCKS_AT_ONCE as u64) as usize];
+            marks.read_at(row, part)?;
+            for block in part.chunks(BLOCK_ROWS as usize) {
+                count += block.iter().map(|mark| u32::from(*mark != 0)).sum::<u32>();
+                before.push(count);
+            }
+            row += part.len() as u64;
+        }
+        Ok(Present { marks, before: Arc::new(before) })
+    }
+
+    /// How many rows have a value.
+    pub fn values(&self) -> u64 {
+        self.before.last().copied().unwrap_or(0).into()
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.marks.len()
+    }
+
+    pub fn marks(&self) -> &Arc<dyn Content> {
+        &self.marks
+    }
+
+    /// The block that holds a value, by the number of that.
+    fn block_of(&self, value: u64) -> usize {
+        self.before.partition_point(|&before| u64::from(before) <= value).saturating_sub(1)
+    }
+
+    fn rows_of(&self, blocks: &Range<usize>) -> Range<u64> {
+        let row = |block: usize| (block as u64).saturating_mul(BLOCK_ROWS).min(self.rows());
+        row(blocks.start)..row(blocks.end)
+    }
+}
+
+/// The values of those rows that have one, end to end.
+pub struct Compacted {
+    /// Of all rows.
+    values: Arc<dyn Content>,
+    size: u64,
+    present: Present,
+}
+
+impl Compacted {
+    /// `values` has `size` bytes for each row.
+    pub fn new(values: Arc<dyn Content>, size: u64, present: Present) -> Self {
+        Compacted { values, size, present }
+    }
+}
+
+impl Content for Compacted {
+    fn len(&self) -> u64 {
+        self.present.values() * self.size
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let (mut at, mut rest) = (offset, out);
+        let (mut values, mut marks) = (Vec::new(), Vec::new());
+        let before = &self.present.before;
+        while !rest.is_empty() {
+            let first = self.present.block_of(at / self.size);
+            // Of rows with nulls memory is taken for some blocks only.
+            let last = self.present.block_of((at + rest.len() - 1) / self.size);
+            let most = (BLOCKS_AT_ONCE / (self.size as usize / 64 + 1)).max(1);
+            let end = if rest.wanted().is_some() { last.min(first.saturating_add(most - 1)) } else { last } + 1;
+            let rows = self.present.rows_of(&(first..end));
+            let (start, stop) = (u64::from(before[first]) * self.size, u64::from(before[end]) * self.size);
+            let (mut now, later) = rest.split_at(stop - at);
+            let skipped = at - start;
+            at += now.len();
+            rest = later;
+            if u64::from(before[end] - before[first]) == rows.end - rows.start {
+                self.values.read(rows.start * self.size + skipped, now)?;
+                continue;
+            }
+            let count = rows.end - rows.start;
+            self.values.read(rows.start * self.size, now.aside(count * self.size, &mut values))?;
+            self.present.marks.read(rows.start, now.aside(count, &mut marks))?;
+            let Some(out) = now.wanted() else { continue };
+            let kept = keep_present(&mut values, self.size as usize, &marks);
+            let there = values[..kept].get(skipped as usize..).and_then(|there| there.get(..out.len()));
+            out.copy_from_slice(there.ok_or_else(changed)?);
+        }
+        Ok(())
+    }
+}
+
+fn changed() -> Error {
+    Error::damaged("nulls that are not the ones counted before")
+}
+
+/// Moves the values that are present to the front; returns how many bytes they are.
+fn keep_present(values: &mut [u8], size: usize, marks: &[u8]) -> usize {
+    match size {
+        1 => keep_present_of::<1>(values, marks),
+        2 => keep_present_of::<2>(values, marks),
+        4 => keep_present_of::<4>(values, marks),
+        8 => keep_present_of::<8>(values, marks),
+        _ => {
+            let mut to = 0;
+            for (row, _) in marks.iter().enumerate().filter(|(_, mark)| **mark != 0) {
+                values.copy_within(row * size..(row + 1) * size, to);
+                to += size;
+            }
+            to
+        }
+    }
+}
+
+fn keep_present_of<const SIZE: usize>(values: &mut [u8], marks: &[u8]) -> usize {
+    let (values, _) = values.as_chunks_mut::<SIZE>();
+    let mut to = 0;
+    // Without branches: each is written, and the next one over it where it is null.
+    for (row, mark) in marks.iter().enumerate().take(values.len()) {
+        values[to] = values[row];
+        to += usize::from(*mark != 0);
+    }
+    to * SIZE
+}
+
+/// Values of variable length that are read, and written anew between their lengths, at once.
+const TEXT_BATCH: u64 = 256 << 10;
+
+/// Bytes of the length before each value of a column of texts or bytes.
+pub const LENGTH: u64 = 4;
+
+/// The values of some rows, each behind its length or, in lists, without it. Nulls are left out.
+pub struct LengthsAndBytes {
+    /// Of the whole column.
+    values: Arc<dyn Content>,
+    offsets: Arc<dyn Content>,
+    rows: Range<u64>,
+    /// Bytes of the length before each value, [`LENGTH`] or 0.
+    prefix: u64,
+    /// Where the bytes of these rows begin and end.
+    bytes: Range<u64>,
+    /// Which of these rows have a value, and where in this content the values of each block begin.
+    present: Option<(Present, Vec<u64>)>,
+    length: u64,
+    /// The block at which the last read ended, and where that begins, which is where the next one usually does.
+    last: Mutex<(u64, u64)>,
+}
+
+impl LengthsAndBytes {
+    /// The values of `rows`, whose bytes lie at `bytes`, each behind its length in `prefix` bytes: [`LENGTH`], or 0.
+    ///
+    /// # Errors
+    /// When there are nulls and their lengths cannot be read.
+    pub fn new(
+        values: Arc<dyn Content>,
+        offsets: Arc<dyn Content>,
+        rows: Range<u64>,
+        bytes: Range<u64>,
+        prefix: u64,
+        present: Option<Present>,
+    ) -> Result<Self> {
+        let mut new = LengthsAndBytes {
+            values,
+            offsets,
+            length: (rows.end - rows.start) * prefix + (bytes.end - bytes.start),
+            rows,
+            bytes,
+            prefix,
+            present: None,
+            last: Mutex::default(),
+        };
+        if let Some(present) = present {
+            let (mut starts, mut start) = (vec![0], 0);
+            let (mut offsets, mut marks) = (Vec::new(), Vec::new());
+            for block in 0..(new.rows.end - new.rows.start).div_ceil(BLOCK_ROWS) {
+                let rows = new.block(block);
+                new.read_offsets(&rows, &mut offsets)?;
+                marks.resize((rows.end - rows.start) as usize, 0);
+                present.marks.read_at(rows.start - new.rows.start, &mut marks)?;
+                let lengths = offsets.windows(2).zip(&marks).filter(|(_, mark)| **mark != 0);
+                start += lengths.map(|(ends, _)| ends[1] - ends[0] + prefix).sum::<u64>();
+                starts.push(start);
+            }
+            new.length = start;
+            new.present = Some((present, starts));
+        }
+        Ok(new)
+    }
+
+    /// The rows of a block, counted in the column.
+    fn block(&self, number: u64) -> Range<u64> {
+        let row = |block: u64| self.rows.start.saturating_add(block.saturating_mul(BLOCK_ROWS)).min(self.rows.end);
+        row(number)..row(number + 1)
+    }
+
+    /// Where the values of some rows lie: one more than there are rows.
+    fn read_offsets(&self, rows: &Range<u64>, offsets: &mut Vec<u64>) -> Result<()> {
+        let mut bytes = vec![0; 8 * (rows.end - rows.start + 1) as usize];
+        self.offsets.read_at(8 * rows.start, &mut bytes)?;
+        offsets.clear();
+        offsets.extend(bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)));
+        let within =
+            |offset: Option<&u64>| offset.is_some_and(|offset| (self.bytes.start..=self.bytes.end).contains(offset));
+        if !offsets.is_sorted() || !within(offsets.first()) || !within(offsets.last()) {
+            return Err(Error::damaged("offsets of values that do not begin at 0, or fall"));
+        }
+        Ok(())
+    }
+
+    /// Where the values of a block begin here.
+    fn start_of(&self, block: u64) -> Result<u64> {
+        if let Some((_, starts)) = &self.present {
+            return Ok(starts.get(block as usize).copied().unwrap_or(self.length));
+        }
+        let row = self.block(block).start;
+        let offset = read_offset(&self.offsets, row)?.checked_sub(self.bytes.start);
+        let start = offset.map(|offset| offset.saturating_add(self.prefix * (row - self.rows.start)));
+        start.filter(|&start| start <= self.length).ok_or_else(|| Error::damaged("offsets of values that fall"))
+    }
+
+    /// The last block that begins at a place or before it, and where it begins.
+    fn find(&self, place: u64) -> Result<(u64, u64)> {
+        let (known, start) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut low, mut high) = (0, (self.rows.end - self.rows.start).div_ceil(BLOCK_ROWS));
+        let mut found = (0, 0);
+        if start <= place {
+            found = (known, start);
+            low = known;
+            // Near the last one, if any.
+            let next = known + 1;
+            if next < high {
+                match self.start_of(next)? {
+                    start if start > place => return Ok(found),
+                    start => found = (next, start),
+                }
+                low = next;
+            }
+        } else {
+            high = known;
+        }
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            match self.start_of(middle)? {
+                start if start > place => high = middle,
+                start => (low, found) = (middle, (middle, start)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Gives `out` what it wants of the values of a block, which begin at `start`; it begins at `at`.
+    fn read_block<'o>(&self, rows: Range<u64>, start: u64, at: &mut u64, mut out: Output<'o>) -> Result<Output<'o>> {
+        let (mut offsets, mut marks) = (Vec::new(), vec![1; (rows.end - rows.start) as usize]);
+        self.read_offsets(&rows, &mut offsets)?;
+        if let Some((present, _)) = &self.present {
+            present.marks.read_at(rows.start - self.rows.start, &mut marks)?;
+        }
+        let mut scratch = Vec::new();
+        let mut place = start;
+        let mut number = 0;
+        while number < marks.len() && !out.is_empty() {
+            let length = offsets[number + 1] - offsets[number];
+            if marks[number] == 0 {
+                number += 1;
+                continue;
+            }
+            if place + self.prefix + length <= *at {
+                place += self.prefix + length;
+                number += 1;
+                continue;
+            }
+            if length > TEXT_BATCH {
+                let prefix = (length as u32).to_le_bytes();
+                let skipped = (*at).saturating_sub(place).min(self.prefix);
+                let (mut now, later) = out.split_at(self.prefix - skipped);
+                if let Some(now) = now.wanted() {
+                    now.copy_from_slice(&prefix[skipped as usize..][..now.len()]);
+                }
+                *at += now.len();
+                let (now, later) = later.split_at(place + self.prefix + length - *at);
+                let wanted = now.len();
+                if wanted > 0 {
+                    self.values.read(offsets[number] + (*at - place - self.prefix), now)?;
+                }
+                *at += wanted;
+                (out, place, number) = (later, place + self.prefix + length, number + 1);
+                continue;
+            }
+            // Whole values, those of which a part is wanted, and what of nulls lies between.
+            let (first, wanted_end) = (offsets[number], *at + out.len());
+            let (mut batch_end, mut batch_place) = (number, place);
+            while batch_end < marks.len() && batch_place < wanted_end && offsets[batch_end + 1] - first <= TEXT_BATCH {
+                if marks[batch_end] != 0 {
+                    batch_place += self.prefix + offsets[batch_end + 1] - offsets[batch_end];
+                }
+                batch_end += 1;
+            }
+            if out.wanted().is_none() {
+                self.values.read(first, Output::Ahead(offsets[batch_end] - first))?;
+                let (now, later) = out.split_at(batch_place - *at);
+                *at += now.len();
+                (out, place, number) = (later, batch_place, batch_end);
+                continue;
+            }
+            scratch.resize((offsets[batch_end] - first) as usize, 0);
+            self.values.read_at(first, &mut scratch)?;
+            let mut filled = 0;
+            if let Some(out) = out.wanted().filter(|_| *at == place) {
+                // Those that are wanted whole.
+                while number < batch_end {
+                    if marks[number] != 0 {
+                        let value =
+                            &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
+                        let Some(room) = out.get_mut(filled..filled + self.prefix as usize + value.len()) else {
+                            break;
+                        };
+                        let (prefix, room) = room.split_at_mut(self.prefix as usize);
+                        prefix.copy_from_slice(&(value.len() as u32).to_le_bytes()[..self.prefix as usize]);
+                        room.copy_from_slice(value);
+                        filled += self.prefix as usize + value.len();
+                    }
+                    number += 1;
+                }
+            }
+            (place, *at) = (place + filled as u64, *at + filled as u64);
+            out = out.split_at(filled as u64).1;
+            while number < batch_end && !out.is_empty() {
+                if marks[number] == 0 {
+                    number += 1;
+                    continue;
+                }
+                let value = &scratch[(offsets[number] - first) as usize..(offsets[number + 1] - first) as usize];
+                let prefix = (value.len() as u32).to_le_bytes();
+                for part in [&prefix[..self.prefix as usize], value] {
+                    let skipped = (at.saturating_sub(place) as usize).min(part.len());
+                    let part_end = place + part.len() as u64;
+                    let (mut now, later) = out.split_at((part.len() - skipped) as u64);
+                    if let Some(now) = now.wanted() {
+                        now.copy_from_slice(&part[skipped..][..now.len()]);
+                    }
+                    *at += now.len();
+                    (out, place) = (later, part_end);
+                }
+                number += 1;
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Content for LengthsAndBytes {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Lengths are read truly even ahead.
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let (mut block, mut start) = self.find(offset)?;
+        let (mut at, mut rest) = (offset, out);
+        while !rest.is_empty() {
+            let rows = self.block(block);
+            if rows.is_empty() {
+                return Err(Error::damaged("offsets that do not agree with the values"));
+            }
+            rest = self.read_block(rows, start, &mut at, rest)?;
+            if rest.is_empty() {
+                break;
+            }
+            block += 1;
+            start = self.start_of(block)?;
+            if start != at {
+                return Err(Error::damaged("offsets that do not agree with the values"));
+            }
+        }
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = (block, start);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_random_access, assert_reads_ahead_within, read_all};
+    use proptest::prelude::*;
+
+    fn marks(count: usize, every: usize) -> Vec<u8> {
+        (0..count).map(|row| u8::from(every == 0 || row % every != 0 && row / 2000 % 2 == 0)).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn present_values_are_end_to_end(count in 0usize..5000, every in 0usize..4, size in 1usize..20) {
+            let marks = marks(count, every);
+            let values: Vec<u8> = (0..count * size).map(|i| (i * 7 / 3) as u8).collect();
+            let expected: Vec<u8> = values
+                .chunks(size)
+                .zip(&marks)
+                .filter(|(_, mark)| **mark != 0)
+                .flat_map(|(value, _)| value.to_vec())
+                .collect();
+            let present = Present::count(Arc::new(marks)).unwrap();
+            let compacted = Compacted::new(Arc::new(values), size as u64, present);
+            prop_assert!(read_all(&compacted) == expected);
+            assert_random_access(&compacted);
+        }
+    }
+
+    /// Texts of 0 to 6 bytes, one of them long.
+    fn texts(count: usize) -> (Vec<u8>, Vec<u8>, Vec<Vec<u8>>) {
+        let text = |row: usize| vec![b'a' + (row % 26) as u8; if row == 1500 { 300_000 } else { row * 5 % 7 }];
+        let texts: Vec<Vec<u8>> = (0..count).map(text).collect();
+        let mut offsets = vec![0u64];
+        texts.iter().for_each(|text| offsets.push(offsets[offsets.len() - 1] + text.len() as u64));
+        (texts.concat(), offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect(), texts)
+    }
+
+    #[test]
+    fn texts_stand_behind_their_lengths() {
+        let parts = [(3000, 0..3000, 0), (3000, 1100..2900, 3), (5000, 1..4999, 2), (10, 3..3, 0), (9000, 0..9000, 1)];
+        for ((count, rows, every), prefix) in parts.into_iter().flat_map(|part| [(part.clone(), LENGTH), (part, 0)]) {
+            let (values, offsets, texts) = texts(count);
+            let here = &texts[rows.start as usize..rows.end as usize];
+            let marks = marks(here.len(), every);
+            let present = (every > 0).then(|| Present::count(Arc::new(marks.clone())).unwrap());
+            let start: usize = texts[..rows.start as usize].concat().len();
+            let bytes = start as u64..(start + here.concat().len()) as u64;
+            let content =
+                LengthsAndBytes::new(Arc::new(values), Arc::new(offsets), rows, bytes, prefix, present).unwrap();
+            let expected: Vec<u8> = here
+                .iter()
+                .zip(&marks)
+                .filter(|(_, mark)| **mark != 0)
+                .flat_map(|(text, _)| [&(text.len() as u32).to_le_bytes()[..prefix as usize], text].concat())
+                .collect();
+            assert!(read_all(&content) == expected, "{count} {every}");
+            assert_random_access(&content);
+        }
+    }
+
+    #[test]
+    fn values_are_read_ahead() {
+        assert_reads_ahead_within(8 * BLOCK_ROWS * BLOCKS_AT_ONCE as u64, |sources| {
+            let present = Present::count(sources.values(Arc::new(marks(100_000, 3)))).unwrap();
+            Arc::new(Compacted::new(sources.values(Arc::new(vec![1; 800_000])), 8, present))
+        });
+        assert_reads_ahead_within(TEXT_BATCH + 20 * BLOCK_ROWS, |sources| {
+            let (values, offsets, _) = texts(3000);
+            let bytes = 0..values.len() as u64;
+            let (values, offsets) = (sources.values(Arc::new(values)), sources.index(Arc::new(offsets)));
+            Arc::new(LengthsAndBytes::new(values, offsets, 0..3000, bytes, LENGTH, None).unwrap())
+        });
+    }
+}

@@ -1,0 +1,148 @@
+//! Where the cells of a column lie in its values: after each other, or where the offsets say.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::read::Output;
+
+use crate::column::{Column, FormatResult, Unrepresentable};
+use crate::content::Content;
+
+/// The cells of a column, each some elements: numbers, or bytes of a text.
+pub struct ColumnCells {
+    name: String,
+    /// Bytes of an element.
+    pub size: u64,
+    count: Count,
+    values: Arc<dyn Content>,
+    /// A byte a cell, 0 for null.
+    validity: Option<Arc<dyn Content>>,
+}
+
+/// How many elements a cell has.
+enum Count {
+    Each(u64),
+    /// Where the offsets say.
+    Offsets(Arc<dyn Content>),
+}
+
+impl ColumnCells {
+    /// The cells of a column whose lengths agree.
+    pub fn new(column: &Column) -> FormatResult<Self> {
+        let field = &column.field;
+        let count = match (field.values_per_cell, &column.offsets) {
+            (Some(values), _) => Count::Each(u64::from(values)),
+            (None, Some(offsets)) => Count::Offsets(offsets.clone()),
+            (None, None) => return Err(Unrepresentable::new(format!("{}: it has no offsets", field.name))),
+        };
+        Ok(ColumnCells {
+            name: field.name.clone(),
+            size: field.datatype.size() as u64,
+            count,
+            values: column.values.clone(),
+            validity: column.validity.clone(),
+        })
+    }
+
+    /// The elements of each cell, where all have the same number.
+    pub fn each(&self) -> Option<u64> {
+        match self.count {
+            Count::Each(count) => Some(count),
+            Count::Offsets(_) => None,
+        }
+    }
+
+    /// The elements of all cells of so many rows.
+    pub fn total(&self, rows: u64) -> Option<u64> {
+        match self.each() {
+            Some(each) => rows.checked_mul(each),
+            None => Some(self.values.len() / self.size),
+        }
+    }
+
+    /// The number of the first element of each of `count` rows from `first`, and of the row after them.
+    ///
+    /// # Errors
+    /// When offsets cannot be read, or fall, or lie outside of the values.
+    pub fn elements(&self, first: u64, count: u64, out: &mut Vec<u64>) -> Result<()> {
+        out.clear();
+        let offsets = match &self.count {
+            Count::Each(each) => {
+                out.extend((first..=first + count).map(|row| row * each));
+                return Ok(());
+            }
+            Count::Offsets(offsets) => offsets,
+        };
+        let mut bytes = [0; 8 * 128];
+        let (mut before, mut row) = (0, first);
+        while row <= first + count {
+            let part = bytes.len().min((first + count + 1 - row) as usize * 8);
+            offsets.read_at(row * 8, &mut bytes[..part])?;
+            for offset in bytes[..part].as_chunks().0 {
+                let offset = u64::from_le_bytes(*offset);
+                if offset < before || offset > self.values.len() || !offset.is_multiple_of(self.size) {
+                    return Err(Error::damaged(format!("the offset {offset} of a value")).in_field(&self.name));
+                }
+                out.push(offset / self.size);
+                before = offset;
+            }
+            row += part as u64 / 8;
+        }
+        Ok(())
+    }
+
+    /// The number of the first element of a row; behind the last row, of all elements.
+    ///
+    /// # Errors
+    /// As [`ColumnCells::elements`].
+    pub fn element(&self, row: u64) -> Result<u64> {
+        let mut element = Vec::with_capacity(1);
+        self.elements(row, 0, &mut element)?;
+        Ok(element.first().copied().unwrap_or(0))
+    }
+
+    /// Reads elements, into `scratch` where the text that they become is wanted.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn read_values(&self, elements: Range<u64>, out: &Output<'_>, scratch: &mut Vec<u8>) -> Result<()> {
+        let length = elements.end.saturating_sub(elements.start).saturating_mul(self.size);
+        let values = out.aside(length, scratch);
+        if values.is_empty() { Ok(()) } else { self.values.read(elements.start * self.size, values) }
+    }
+
+    /// Reads the validity of rows, into `scratch` where their text is wanted: a byte each, or none at all where no cell
+    /// can be null.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_validity(&self, rows: Range<u64>, out: &Output<'_>, scratch: &mut Vec<u8>) -> Result<()> {
+        scratch.clear();
+        match &self.validity {
+            Some(validity) if rows.start < rows.end => {
+                validity.read(rows.start, out.aside(rows.end - rows.start, scratch))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the cells between two places decoded: their validity, their values, and where those are. A place is a row, and
+    /// how many elements of its cell are before it.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn read_ahead(&self, from: (u64, u64), to: (u64, u64)) -> Result<()> {
+        let rows = from.0..to.0 + u64::from(to.1 > 0);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if let Count::Offsets(offsets) = &self.count {
+            offsets.read(rows.start * 8, Output::Ahead((rows.end - rows.start + 1) * 8))?;
+        }
+        let elements = self.element(from.0)? + from.1..self.element(to.0)? + to.1;
+        let ahead = Output::Ahead(0);
+        self.read_validity(rows, &ahead, &mut Vec::new())?;
+        self.read_values(elements, &ahead, &mut Vec::new())
+    }
+}

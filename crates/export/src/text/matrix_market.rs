@@ -1,0 +1,73 @@
+//! Matrix Market's coordinate form of a two-dimensional sparse array: a line `row column value` a cell.
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::Kind;
+
+use super::rows::{Rows, TextColumn};
+use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::content::Content;
+
+/// The coordinate form of Matrix Market: two sparse dimensions and one number attribute.
+///
+/// The rows and columns are the integer coordinates counted from 1 at the `first` of each dimension's
+/// domain; `lengths` are the domain's.
+pub fn matrix_market(
+    rows: &Column,
+    columns: &Column,
+    values: &Column,
+    domain: MatrixDomain,
+) -> FormatResult<Arc<dyn Content>> {
+    check(&rows.field, &columns.field, &values.field)?;
+    let number_kind = match values.field.datatype.kind() {
+        Kind::Float => "real",
+        _ => "integer",
+    };
+    let cells = values.cells();
+    let [height, width] = domain.lengths;
+    let header = format!("%%MatrixMarket matrix coordinate {number_kind} general\n{height} {width} {cells}\n");
+    let mut texts = Vec::new();
+    for (column, first, length) in
+        [(rows, domain.first[0], domain.lengths[0]), (columns, domain.first[1], domain.lengths[1])]
+    {
+        column.check()?;
+        texts.push(TextColumn::counted_from(column, first, length)?);
+    }
+    values.check()?;
+    texts.push(TextColumn::new(values, None)?);
+    if [rows.cells(), columns.cells()] != [cells; 2] {
+        return Err(Unrepresentable::new("coordinates and values differ in number"));
+    }
+    Ok(Arc::new(Rows::new(header.into_bytes(), texts, cells, b' ', 1)?))
+}
+
+/// The box of a sparse matrix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatrixDomain {
+    /// The lowest coordinate of each dimension.
+    pub first: [i128; 2],
+    /// How many coordinates each dimension has.
+    pub lengths: [u64; 2],
+}
+
+/// Whether [`matrix_market`] can hold a field over two dimensions, and if not why.
+pub fn check(rows: &Field, columns: &Field, values: &Field) -> FormatResult<()> {
+    for dimension in [rows, columns] {
+        let integers = matches!(dimension.datatype.kind(), Kind::Signed | Kind::Unsigned);
+        if !integers || dimension.values_per_cell != Some(1) {
+            return Err(Unrepresentable::new(
+                "Matrix Market counts rows and columns, and this dimension is no integer",
+            ));
+        }
+    }
+    if values.datatype.kind() == Kind::Bytes || values.values_per_cell != Some(1) {
+        return Err(Unrepresentable::new("Matrix Market has one number a cell"));
+    }
+    if values.datatype.time_unit().is_some() {
+        return Err(Unrepresentable::new("Matrix Market has no dates"));
+    }
+    if values.nullable {
+        return Err(Unrepresentable::new("Matrix Market has no nulls"));
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! A table whose every row has its place: checkpoints here and there, found in one pass, from which the rows between are
+//! written anew.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::read::Output;
+use tilefs_reader::threads::{self, for_all};
+
+use super::table::{Position, Scratch, Table};
+use crate::content::{Content, check_range, read_head};
+
+/// Checkpoints are at least this far apart: what a read has to write in vain before its first byte.
+const SPACING: u64 = 32 << 10;
+
+/// So many checkpoints are kept at most, of 32 bytes each; where there would be more, they are farther apart.
+pub(super) const MOST_CHECKPOINTS: usize = 1 << 18;
+
+/// So many rows are measured by one thread without a break.
+const ROWS_AT_A_TIME: u64 = 64 << 10;
+
+/// So many of these for each thread are measured before their checkpoints are gathered.
+const PARTS_OF_THREAD: usize = 16;
+
+/// The text of a table, which can be read from any place.
+pub struct Measured {
+    table: Arc<Table>,
+    checkpoints: Checkpoints,
+    length: u64,
+    /// A place near the end of the last read, which is where the next one usually begins.
+    last: Mutex<Checkpoint>,
+}
+
+/// The place of a position in the file.
+#[derive(Debug, Clone, Copy, Default)]
+struct Checkpoint {
+    place: u64,
+    position: Position,
+}
+
+/// Checkpoints in rising order.
+struct Checkpoints {
+    spacing: u64,
+    most: usize,
+    checkpoints: Vec<Checkpoint>,
+}
+
+impl Checkpoints {
+    fn new(most: usize) -> Self {
+        Checkpoints { spacing: SPACING, most, checkpoints: Vec::new() }
+    }
+
+    /// Keeps a checkpoint behind all others, if it is far enough from the last one.
+    fn add(&mut self, checkpoint: Checkpoint) {
+        if self.checkpoints.last().is_some_and(|last| checkpoint.place - last.place < self.spacing) {
+            return;
+        }
+        if self.checkpoints.len() == self.most {
+            self.spacing *= 2;
+            let mut next = 0;
+            self.checkpoints.retain(|checkpoint| {
+                let keep = checkpoint.place >= next;
+                if keep {
+                    next = checkpoint.place + self.spacing;
+                }
+                keep
+            });
+        }
+        self.checkpoints.push(checkpoint);
+    }
+
+    /// The last checkpoint that is not behind a place.
+    fn before(&self, place: u64) -> Checkpoint {
+        let after = self.checkpoints.partition_point(|checkpoint| checkpoint.place <= place);
+        after.checked_sub(1).and_then(|number| self.checkpoints.get(number)).copied().unwrap_or_default()
+    }
+
+    /// The position of the first checkpoint at a place or behind it; that behind the last of `rows` where there is none.
+    fn behind(&self, place: u64, rows: u64) -> Position {
+        let behind = self.checkpoints.partition_point(|checkpoint| checkpoint.place < place);
+        self.checkpoints
+            .get(behind)
+            .map_or(Position { row: rows, ..Position::default() }, |checkpoint| checkpoint.position)
+    }
+}
+
+impl Measured {
+    pub(super) fn new(table: Arc<Table>) -> Result<Self> {
+        let too_long = || Error::unsupported("the text would be longer than 2^63 bytes");
+        let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS);
+        let mut length = table.header.len() as u64;
+        let mut first = 0;
+        while first < table.rows {
+            let parts_left = (table.rows - first).div_ceil(ROWS_AT_A_TIME);
+            let parts = (PARTS_OF_THREAD * threads::decoding()).min(usize::try_from(parts_left).unwrap_or(usize::MAX));
+            let measured = for_all(parts, |number| {
+                let start = (first + number as u64 * ROWS_AT_A_TIME).min(table.rows);
+                measure(&table, start, (start + ROWS_AT_A_TIME).min(table.rows))
+            })?;
+            for (part, part_length) in measured {
+                for Checkpoint { place, position } in part.checkpoints {
+                    checkpoints.add(Checkpoint { place: length + place, position });
+                }
+                length =
+                    length.checked_add(part_length).filter(|&length| length <= i64::MAX as u64).ok_or_else(too_long)?;
+            }
+            first += parts as u64 * ROWS_AT_A_TIME;
+        }
+        let start = Checkpoint { place: table.header.len() as u64, position: Position::default() };
+        Ok(Measured { table, checkpoints, length, last: Mutex::new(start) })
+    }
+}
+
+/// The checkpoints of some rows, counted from the first of them, and their length.
+fn measure(table: &Table, first: u64, end: u64) -> Result<(Checkpoints, u64)> {
+    let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS / (PARTS_OF_THREAD * threads::decoding()));
+    let (mut scratch, mut text, mut length) = (Scratch::default(), Vec::new(), 0u64);
+    let mut position = Position { row: first, ..Position::default() };
+    while position.row < end {
+        checkpoints.add(Checkpoint { place: length, position });
+        text.clear();
+        position = table.advance(position, end, &mut scratch, &mut text)?;
+        length = length.saturating_add(text.len() as u64);
+    }
+    Ok((checkpoints, length))
+}
+
+impl Content for Measured {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        let (start, rest) = read_head(&self.table.header, offset, out);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let end = start + rest.len();
+        let Output::Into(rest) = rest else {
+            // Where a row begins between two checkpoints is known only to who writes the rows before it.
+            let behind = self.checkpoints.behind(end, self.table.rows);
+            return self.table.read_ahead(self.checkpoints.before(start).position, behind);
+        };
+        let mut checkpoint = self.checkpoints.before(start);
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if (checkpoint.place..=start).contains(&last.place) {
+            checkpoint = last;
+        }
+        let (mut scratch, mut text) = (Scratch::default(), Vec::new());
+        loop {
+            text.clear();
+            if checkpoint.position.row >= self.table.rows {
+                return Err(Error::damaged("rows that are shorter than they were"));
+            }
+            let position = self.table.advance(checkpoint.position, self.table.rows, &mut scratch, &mut text)?;
+            let text_end = checkpoint.place + text.len() as u64;
+            let (from, to) = (checkpoint.place.max(start), text_end.min(end));
+            if from < to {
+                rest[(from - start) as usize..(to - start) as usize]
+                    .copy_from_slice(&text[(from - checkpoint.place) as usize..(to - checkpoint.place) as usize]);
+            }
+            if text_end >= end {
+                break;
+            }
+            checkpoint = Checkpoint { place: text_end, position };
+        }
+        // The next read may begin within what was written last.
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = checkpoint;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_thin_out_and_stay_in_order() {
+        let mut checkpoints = Checkpoints::new(8);
+        for row in 0..1000u64 {
+            checkpoints
+                .add(Checkpoint { place: 100 + row * SPACING / 2, position: Position { row, ..Position::default() } });
+            assert!(checkpoints.checkpoints.len() <= 8);
+        }
+        assert!(checkpoints.checkpoints.windows(2).all(|two| two[1].place - two[0].place >= checkpoints.spacing));
+        assert_eq!(checkpoints.checkpoints[0].position.row, 0);
+        for place in [100, 5000, 100 + 250 * SPACING, u64::MAX] {
+            let before = checkpoints.before(place);
+            assert!(before.place <= place && before.place == 100 + before.position.row * SPACING / 2);
+            assert!(checkpoints.behind(place, 1000).row >= before.position.row);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Writes a few rows at a time, column by column, into the bytes that a read wants, or has decoded what they are made of.
+
+use std::ops::Range;
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::read::Output;
+
+use super::rows::{Rows, TextColumn};
+use crate::element::by_elements;
+
+/// The characters that a read wants, the rows at hand, and buffers that are used again for each batch.
+pub struct RowWriter<'a> {
+    /// The place in the file of the first character of `out`.
+    start: u64,
+    out: Output<'a>,
+    /// The place of the next character of each row that is seen; then that of the row after them.
+    places: Vec<u64>,
+    /// The row that holds the character after what is seen, counted from the first, and its place.
+    after: (u64, u64),
+    at_end: bool,
+    /// For each column, the number of the first element of each row, and of the row after.
+    elements: Vec<Vec<u64>>,
+    values: Vec<u8>,
+    validity: Vec<u8>,
+}
+
+impl<'a> RowWriter<'a> {
+    /// For a read of `out` from the place `start`.
+    pub fn new(start: u64, out: Output<'a>) -> Self {
+        RowWriter {
+            start,
+            out,
+            places: Vec::new(),
+            after: (0, 0),
+            at_end: false,
+            elements: Vec::new(),
+            values: Vec::new(),
+            validity: Vec::new(),
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.out.len()
+    }
+
+    /// Finds the places of `count` rows from `first`, which is at `place`, and keeps those that are seen.
+    pub fn lay_out(&mut self, rows: &Rows, first: u64, count: u64, place: u64) -> Result<()> {
+        self.elements.resize_with(rows.columns.len(), Vec::new);
+        self.places.clear();
+        self.places.extend((0..=count).map(|row| rows.header.len() as u64 + (first + row) * rows.fixed));
+        for (column, elements) in rows.columns.iter().zip(&mut self.elements) {
+            column.cells.elements(first, count, elements)?;
+            if column.varies() {
+                self.places.iter_mut().zip(elements).for_each(|(place, element)| *place += *element * column.width);
+            }
+        }
+        if self.places.first() != Some(&place) {
+            return Err(Error::damaged("the offsets of the values do not begin at 0"));
+        }
+        // Two rows at least: the first, whose place is before the end, and the one after it.
+        let end = self.end();
+        let seen = self.places[..self.places.len() - 1].partition_point(|&place| place < end);
+        self.places.truncate(seen + 1);
+        let next = if self.places[seen] <= end { seen } else { seen - 1 };
+        self.at_end = self.places[seen] >= end;
+        self.after = (next as u64, self.places[next]);
+        Ok(())
+    }
+
+    /// Whether the rows that were laid out are the last that the read wants.
+    pub fn reaches_end(&self) -> bool {
+        self.at_end
+    }
+
+    /// The row that holds the character after what is seen of the batch, and its place.
+    pub fn next(&self, first: u64) -> (u64, u64) {
+        (first + self.after.0, self.after.1)
+    }
+
+    /// Writes what is seen of the rows that were laid out, of which `first` is the first.
+    pub fn write(&mut self, rows: &Rows, first: u64) -> Result<()> {
+        self.places.pop();
+        let elements = std::mem::take(&mut self.elements);
+        let last = rows.columns.len() - 1;
+        for (number, (column, elements)) in rows.columns.iter().zip(&elements).enumerate() {
+            let marks = Separators {
+                separator: rows.separator,
+                // Of all columns but the last every cell is followed by a separator.
+                rows_of_line: if number == last { rows.rows_of_line } else { u64::MAX },
+                row_of_line: if number == last { first % rows.rows_of_line } else { 0 },
+            };
+            self.column(column, elements, first, marks)?;
+        }
+        self.elements = elements;
+        Ok(())
+    }
+
+    /// Writes the cells of a column, each with the mark behind it, and moves the places on.
+    fn column(&mut self, column: &TextColumn, elements: &[u64], first: u64, mut marks: Separators) -> Result<()> {
+        let count = self.places.len();
+        // Of the first and the last cell only what is seen is read: cells may be longer than memory.
+        let from = elements[0] + self.seen(column, elements, 0).start;
+        let to = elements[count - 1] + self.seen(column, elements, count - 1).end;
+        column.cells.read_values(from..to, &self.out, &mut self.values)?;
+        column.cells.read_validity(first..first + count as u64, &self.out, &mut self.validity)?;
+        let (start, end, size) = (self.start, self.end(), column.cells.size);
+        let bytes = |from_element: u64, to_element: u64| {
+            &self.values[((from_element - from) * size) as usize..((to_element - from) * size) as usize]
+        };
+        for (index, place) in self.places.iter_mut().enumerate() {
+            let cell = elements[index]..elements[index + 1];
+            let after = *place + (cell.end - cell.start) * column.width;
+            let text = *place..after;
+            *place = after + 1;
+            let Some(out) = self.out.wanted() else { continue };
+            let null = self.validity.get(index) == Some(&0);
+            let mark = marks.next();
+            if index > 0 && index + 1 < count {
+                // Wholly seen, as only the first and the last row are cut.
+                let out = &mut out[(text.start - start) as usize..(after + 1 - start) as usize];
+                let (text, end) = out.split_at_mut(out.len() - 1);
+                print(column, bytes(cell.start, cell.end), null, text);
+                end[0] = mark;
+                continue;
+            }
+            let seen = text.start.max(start)..after.min(end);
+            if seen.start < seen.end {
+                let out = Output::Into(&mut out[(seen.start - start) as usize..(seen.end - start) as usize]);
+                by_elements(column.width as usize, usize::MAX, seen.start - text.start, out, |element, mut out| {
+                    let first = cell.start + element;
+                    let count = out.len() / column.width;
+                    out.wanted().into_iter().for_each(|out| print(column, bytes(first, first + count), null, out));
+                    Ok(())
+                })?;
+            }
+            if (start..end).contains(&after) {
+                out[(after - start) as usize] = mark;
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of a row's cell that are seen.
+    fn seen(&self, column: &TextColumn, elements: &[u64], index: usize) -> Range<u64> {
+        let (place, count) = (self.places[index], elements[index + 1] - elements[index]);
+        let skipped = (self.start.saturating_sub(place) / column.width).min(count);
+        skipped..self.end().saturating_sub(place).div_ceil(column.width).min(count)
+    }
+}
+
+/// Writes the elements of a cell into as many characters as they have.
+fn print(column: &TextColumn, values: &[u8], null: bool, out: &mut [u8]) {
+    let (size, width, lead) = (column.cells.size as usize, column.width as usize, usize::from(column.spaced));
+    match null {
+        false if column.printer.is_run() => column.printer.print_run(values, out),
+        false if values.len() == size => {
+            out[..lead].fill(b' ');
+            column.printer.print(values, &mut out[lead..]);
+        }
+        _ => {
+            for (value, out) in values.chunks_exact(size).zip(out.chunks_exact_mut(width)) {
+                out[..lead].fill(b' ');
+                match null {
+                    true => column.printer.print_null(&mut out[lead..]),
+                    false => column.printer.print(value, &mut out[lead..]),
+                }
+            }
+        }
+    }
+}
+
+/// What follows each cell of a column.
+struct Separators {
+    separator: u8,
+    rows_of_line: u64,
+    row_of_line: u64,
+}
+
+impl Separators {
+    fn next(&mut self) -> u8 {
+        self.row_of_line += 1;
+        if self.row_of_line == self.rows_of_line {
+            self.row_of_line = 0;
+            return b'\n';
+        }
+        self.separator
+    }
+}

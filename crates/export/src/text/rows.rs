@@ -1,0 +1,213 @@
+//! Rows of fixed width: the place of every row is computed from its number and the offsets of its texts, so
+//! any byte is found without a scan.
+//!
+//! A column writes each element of a cell (a number, or a byte of text) in a fixed number of characters.
+//! The place of a row is therefore linear in its number and in the offsets of the variable-length columns,
+//! and the row at a place is found by bisection.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::read::Output;
+
+use super::cells::ColumnCells;
+use super::row_writer::RowWriter;
+use super::value::Printer;
+use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::content::{Content, check_range, read_head};
+use crate::element::Converted;
+use crate::number;
+
+/// Rows are written in batches of this many, so that all columns of a batch stay in the processor's cache.
+const BATCH: u64 = 1024;
+
+/// So many where nothing is written.
+const BATCH_AHEAD: u64 = 16 * BATCH;
+
+/// A column and how its cells become text.
+pub struct TextColumn {
+    pub(super) cells: ColumnCells,
+    pub(super) printer: Printer,
+    /// Characters of an element's text, a leading space included.
+    pub(super) width: u64,
+    /// Whether a space stands before each element: where there may be several numbers.
+    pub(super) spaced: bool,
+}
+
+impl TextColumn {
+    /// Whether a field has a text form, and if not why.
+    pub fn check(field: &Field) -> FormatResult<()> {
+        Printer::new(field, None).map(drop)
+    }
+
+    /// The column; `labels` are what is shown instead of codes, in the order of these.
+    pub fn new(column: &Column, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
+        let printer = Printer::new(&column.field, labels)?;
+        let spaced = !printer.is_run() && column.field.values_per_cell != Some(1);
+        let width = printer.width() as u64 + u64::from(spaced);
+        Ok(TextColumn { cells: ColumnCells::new(column)?, printer, width, spaced })
+    }
+
+    /// Integer coordinates as positions, counted from 1 at `first`, as wide as `length` needs. A coordinate
+    /// that lies outside is an error when it is read.
+    pub fn counted_from(column: &Column, first: i128, length: u64) -> FormatResult<Self> {
+        let datatype = column.field.datatype;
+        let size = datatype.size();
+        let positions = Converted::new(column.values.clone(), size, 8, move |from, to| {
+            for (from, to) in from.chunks_exact(size).zip(to.as_chunks_mut().0) {
+                let position = number::integer(datatype, from).map(|value| value - first + 1);
+                let position = position.and_then(|position| u64::try_from(position).ok());
+                let inside = position.filter(|position| (1..=length).contains(position));
+                *to = inside.ok_or_else(|| Error::damaged("a coordinate outside the domain"))?.to_le_bytes();
+            }
+            Ok(())
+        });
+        let field = Field::new(column.field.name.clone(), Datatype::UInt64);
+        TextColumn::new(&Column::fixed(field, column.shape.clone(), Arc::new(positions)), None)
+    }
+
+    /// Characters of all cells, without what separates them.
+    fn total(&self, rows: u64) -> Option<u64> {
+        self.cells.total(rows)?.checked_mul(self.width)
+    }
+
+    /// Whether the place of a row depends on offsets.
+    pub(super) fn varies(&self) -> bool {
+        self.cells.each().is_none()
+    }
+}
+
+/// Lines of text made of columns.
+pub struct Rows {
+    pub(super) header: Vec<u8>,
+    pub(super) columns: Vec<TextColumn>,
+    rows: u64,
+    pub(super) separator: u8,
+    /// So many rows are one line; the others end with the separator too.
+    pub(super) rows_of_line: u64,
+    /// Characters of each row that do not depend on offsets.
+    pub(super) fixed: u64,
+    length: u64,
+    /// A row and its place: where the last read ended, which is where the next one usually begins; and the same of
+    /// reading ahead.
+    last: [Mutex<(u64, u64)>; 2],
+}
+
+impl Rows {
+    /// All columns have `rows` cells, and `rows` is a multiple of `rows_of_line`.
+    pub fn new(
+        header: Vec<u8>,
+        columns: Vec<TextColumn>,
+        rows: u64,
+        separator: u8,
+        rows_of_line: u64,
+    ) -> FormatResult<Self> {
+        let too_long = || Unrepresentable::new("the text would be longer than 2^63 bytes");
+        let total = columns.iter().try_fold(header.len() as u64, |total, column| {
+            // One more for the separator or line break after each cell.
+            total.checked_add(column.total(rows)?)?.checked_add(rows)
+        });
+        let length = total.filter(|&length| length <= i64::MAX as u64).ok_or_else(too_long)?;
+        let fixed = columns.iter().map(|column| column.cells.each().unwrap_or(0) * column.width + 1).sum();
+        let last = [0, 1].map(|_| Mutex::new((0, header.len() as u64)));
+        Ok(Rows { header, columns, rows, separator, rows_of_line: rows_of_line.max(1), fixed, length, last })
+    }
+
+    /// The place of a row's first character.
+    fn place(&self, row: u64) -> Result<u64> {
+        let mut place = self.header.len() as u64 + row * self.fixed;
+        for column in self.columns.iter().filter(|column| column.varies()) {
+            place += column.cells.element(row)? * column.width;
+        }
+        Ok(place)
+    }
+
+    /// Whether the place of some row depends on offsets.
+    fn varies(&self) -> bool {
+        self.columns.iter().any(TextColumn::varies)
+    }
+
+    /// The row that the character at `place` belongs to, and that row's place; `last` are those of some other row.
+    fn row_at(&self, place: u64, last: (u64, u64)) -> Result<(u64, u64)> {
+        let header = self.header.len() as u64;
+        if !self.varies() {
+            let row = (place - header) / self.fixed;
+            return Ok((row, header + row * self.fixed));
+        }
+        let (mut low, mut low_place) = last;
+        let mut high = self.rows;
+        if place < low_place {
+            (low, low_place, high) = (0, header, low);
+        } else {
+            // Usually it is near: try ever longer steps.
+            let mut step = 1;
+            while low + step < high {
+                let tried = self.place(low + step)?;
+                if tried > place {
+                    high = low + step;
+                    break;
+                }
+                (low, low_place) = (low + step, tried);
+                step *= 2;
+            }
+        }
+        // The row is in low..high.
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            let middle_place = self.place(middle)?;
+            if middle_place > place {
+                high = middle;
+            } else {
+                (low, low_place) = (middle, middle_place);
+            }
+        }
+        Ok((low, low_place))
+    }
+}
+
+impl Content for Rows {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.length, offset, out.len())?;
+        let (offset, mut rest) = read_head(&self.header, offset, out);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let end = offset + rest.len();
+        let is_ahead = rest.wanted().is_none();
+        let last = &self.last[usize::from(is_ahead)];
+        let known = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut row, mut place) = self.row_at(offset, known)?;
+        let mut writer = RowWriter::new(offset, rest);
+        loop {
+            if is_ahead && !self.varies() && (offset..end).contains(&place) {
+                // No place has to be found but the one behind all whole rows.
+                let whole = ((end - place) / self.fixed).min(self.rows - row);
+                self.columns.iter().try_for_each(|column| column.cells.read_ahead((row, 0), (row + whole, 0)))?;
+                (row, place) = (row + whole, place + whole * self.fixed);
+                if place == end {
+                    break;
+                }
+            }
+            let most = if is_ahead { BATCH_AHEAD } else { BATCH };
+            let count = most.min(self.rows - row).min((end - place).div_ceil(self.fixed));
+            if count == 0 {
+                return Err(Error::damaged("the offsets of the values end too early"));
+            }
+            writer.lay_out(self, row, count, place)?;
+            writer.write(self, row)?;
+            let at_end = writer.reaches_end();
+            // Of the last batch the row that the next read begins in.
+            (row, place) = writer.next(row);
+            if at_end {
+                break;
+            }
+        }
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = (row, place);
+        Ok(())
+    }
+}

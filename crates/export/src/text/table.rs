@@ -1,0 +1,316 @@
+//! Rows of separated cells without any padding: how long a row is depends on its values.
+//!
+//! No place for padding is ignored by all readers: blanks within fields make Polars, SQLite and pandas take numbers
+//! for text, blank lines are rows to Polars and SQLite and the end to R's `fread`, a last column is one to all of
+//! them, and carriage returns break Polars and DuckDB. So the places of rows have to be measured, in one pass over
+//! all cells; see [`Table::measure`]. Who reads from the front need not wait for that; see [`Table::forward`].
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tilefs_format::error::Result;
+use tilefs_reader::read::Output;
+use tilefs_reader::threads::{self, cancellation, for_all};
+
+use super::cells::ColumnCells;
+use super::measured::Measured;
+use super::style::{self, LONG, Style};
+use super::value::Printer;
+use crate::column::{Column, FormatResult};
+use crate::content::Forward;
+
+/// At most so many cells and rows are written together: enough to read columns in pieces worth a call, and so few
+/// that their text stays in the processor's cache.
+const MOST_CELLS: u64 = 32 << 10;
+const MOST_ROWS: u64 = 512;
+
+/// Columns, and how their cells become rows of text.
+pub struct Table {
+    pub(super) header: Vec<u8>,
+    columns: Vec<TableColumn>,
+    pub(super) rows: u64,
+    separator: u8,
+    /// How many rows are written together; 0 where one value of fixed size alone is too long for that.
+    rows_of_batch: u64,
+}
+
+/// A column and how its cells become text.
+pub(super) struct TableColumn {
+    cells: ColumnCells,
+    printer: Printer,
+    style: Style,
+    /// Whether a cell may have several numbers, with spaces between them.
+    is_list: bool,
+}
+
+/// A place within a table: in front of an element of a cell. In front of the first one the cell's opening quote is
+/// still to come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Position {
+    pub row: u64,
+    pub column: u32,
+    pub element: u64,
+}
+
+/// The values of a few rows, in buffers that are used again.
+#[derive(Default)]
+pub(super) struct Scratch {
+    columns: Vec<Loaded>,
+}
+
+/// The cells of one column.
+#[derive(Default)]
+struct Loaded {
+    /// The number of the first element of each row, and of the row after.
+    elements: Vec<u64>,
+    values: Vec<u8>,
+    /// Empty where no cell can be null.
+    validity: Vec<u8>,
+}
+
+impl TableColumn {
+    /// The column in a style; `labels` are what is shown instead of codes, in the order of these.
+    pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
+        let printer = Printer::new(&column.field, labels)?;
+        let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
+        Ok(TableColumn { cells: ColumnCells::new(column)?, printer, style, is_list })
+    }
+
+    /// Reads the cells of `count` rows from `first` into the buffers; the elements are known already.
+    fn load(&self, first: u64, count: u64, loaded: &mut Loaded) -> Result<()> {
+        let (from, to) = (loaded.elements[0], loaded.elements[count as usize]);
+        let wanted = Output::Into(&mut []);
+        self.cells.read_values(from..to, &wanted, &mut loaded.values)?;
+        self.cells.read_validity(first..first + count, &wanted, &mut loaded.validity)
+    }
+
+    /// Appends a cell that was loaded.
+    fn append(&self, loaded: &Loaded, row: usize, out: &mut Vec<u8>) {
+        if loaded.validity.get(row) == Some(&0) {
+            return;
+        }
+        let size = self.cells.size as usize;
+        let from = (loaded.elements[row] - loaded.elements[0]) as usize * size;
+        let to = (loaded.elements[row + 1] - loaded.elements[0]) as usize * size;
+        let values = &loaded.values[from..to];
+        if self.printer.is_text() {
+            self.style.append_text(values, out);
+        } else if self.is_list || self.printer.is_hex() {
+            self.append_quote(values.is_empty(), out);
+            self.append_elements(values, true, out);
+            self.append_quote(values.is_empty(), out);
+        } else {
+            self.printer.append(values, out);
+        }
+    }
+
+    /// Appends elements of a cell, the first of them that of the cell or not.
+    fn append_elements(&self, values: &[u8], from_first: bool, out: &mut Vec<u8>) {
+        if self.printer.is_text() {
+            return style::append_within_quotes(values, out);
+        }
+        for (number, value) in values.chunks_exact(self.cells.size as usize).enumerate() {
+            if self.is_list && (number > 0 || !from_first) {
+                out.push(b' ');
+            }
+            let before = out.len();
+            self.printer.append(value, out);
+            if self.is_list && out.len() == before {
+                // A time that is none, which must not be lost among the others.
+                out.extend_from_slice(b"NaT");
+            }
+        }
+    }
+
+    /// Appends the quote at either end of a list, a blob, or a text that is too long to look through.
+    fn append_quote(&self, is_empty: bool, out: &mut Vec<u8>) {
+        if is_empty || self.printer.is_text() || (self.printer.is_hex() && self.style == Style::Csv) {
+            out.push(b'"');
+        }
+    }
+}
+
+impl Table {
+    /// All columns have `rows` cells.
+    pub(super) fn new(header: Vec<u8>, columns: Vec<TableColumn>, rows: u64, separator: u8) -> Self {
+        let widest = columns.iter().map(|column| column.cells.each().unwrap_or(0).saturating_mul(column.cells.size));
+        let that_fit = LONG as u64 / widest.max().unwrap_or(0).max(1);
+        let rows_of_batch = (MOST_CELLS / columns.len().max(1) as u64).clamp(1, MOST_ROWS).min(that_fit);
+        Table { header, columns, rows, separator, rows_of_batch }
+    }
+
+    /// The file, whose length and places of rows take a pass over all cells, on all cores. What is kept of it is a
+    /// place for every 32 KiB or more, of which there are [`super::measured::MOST_CHECKPOINTS`] at most.
+    ///
+    /// # Errors
+    /// When a cell cannot be read, or the text would be longer than 2^63 bytes.
+    pub fn measure(self: Arc<Self>) -> Result<Measured> {
+        Measured::new(self)
+    }
+
+    /// The same bytes from the first on, without knowing how many there are.
+    pub fn forward(self: Arc<Self>) -> impl Forward {
+        FromFront { table: self, at: Position::default(), rows: 0 }
+    }
+
+    /// Appends the text of some rows, or of a part of a row that is too long for memory, from a position; `end` is the
+    /// row after the last one that is wanted. Returns the position behind them.
+    pub(super) fn advance(&self, at: Position, end: u64, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
+        cancellation::check()?;
+        scratch.columns.resize_with(self.columns.len(), Loaded::default);
+        if at.column == 0 && at.element == 0 {
+            let count = self.load(at.row, end - at.row, scratch)?;
+            if count > 0 {
+                self.append_rows(count as usize, scratch, out);
+                return Ok(Position { row: at.row + count, ..Position::default() });
+            }
+        }
+        self.append_part(at, scratch, out)
+    }
+
+    /// Reads as many rows as fit, at most `most`, and says how many; 0 where a cell is longer than that.
+    fn load(&self, first: u64, most: u64, scratch: &mut Scratch) -> Result<u64> {
+        let mut count = self.rows_of_batch.min(most);
+        if count == 0 {
+            return Ok(0);
+        }
+        for (column, loaded) in self.columns.iter().zip(&mut scratch.columns) {
+            column.cells.elements(first, count, &mut loaded.elements)?;
+            let start = loaded.elements[0];
+            let ends = loaded.elements.partition_point(|end| (end - start) * column.cells.size <= LONG as u64);
+            count = count.min(ends as u64 - 1);
+        }
+        if count > 0 {
+            for (column, loaded) in self.columns.iter().zip(&mut scratch.columns) {
+                column.load(first, count, loaded)?;
+            }
+        }
+        Ok(count)
+    }
+
+    fn append_rows(&self, count: usize, scratch: &Scratch, out: &mut Vec<u8>) {
+        for row in 0..count {
+            for (column, loaded) in self.columns.iter().zip(&scratch.columns) {
+                column.append(loaded, row, out);
+                out.push(self.separator);
+            }
+            if let Some(last) = out.last_mut() {
+                *last = b'\n';
+            }
+        }
+    }
+
+    /// Appends one cell, or so much of it as is read at a time.
+    fn append_part(&self, at: Position, scratch: &mut Scratch, out: &mut Vec<u8>) -> Result<Position> {
+        let number = at.column as usize;
+        let (column, loaded) = (&self.columns[number], &mut scratch.columns[number]);
+        let size = column.cells.size;
+        column.cells.elements(at.row, 1, &mut loaded.elements)?;
+        let (start, end) = (loaded.elements[0], loaded.elements[1]);
+        if (end - start) * size <= LONG as u64 {
+            column.load(at.row, 1, loaded)?;
+            column.append(loaded, 0, out);
+        } else {
+            // A part of it as a cell of its own, at least one element.
+            let from = start + at.element;
+            let to = end.min(from + (LONG as u64 / size).max(1));
+            loaded.elements.clear();
+            loaded.elements.extend([from, to]);
+            column.load(at.row, 1, loaded)?;
+            if loaded.validity.first() != Some(&0) {
+                if at.element == 0 {
+                    column.append_quote(false, out);
+                }
+                column.append_elements(&loaded.values, at.element == 0, out);
+                if to < end {
+                    return Ok(Position { element: to - start, ..at });
+                }
+                column.append_quote(false, out);
+            }
+        }
+        let is_last = number + 1 == self.columns.len();
+        out.push(if is_last { b'\n' } else { self.separator });
+        Ok(match is_last {
+            true => Position { row: at.row + 1, ..Position::default() },
+            false => Position { column: at.column + 1, element: 0, ..at },
+        })
+    }
+
+    /// Has decoded what the text between two positions is made of.
+    pub(super) fn read_ahead(&self, from: Position, to: Position) -> Result<()> {
+        let mut columns = (0..).zip(&self.columns);
+        columns.try_for_each(|(number, column)| column.cells.read_ahead(from.in_column(number), to.in_column(number)))
+    }
+}
+
+impl Position {
+    /// Where a column goes on at this position or behind it: the row, and how many elements of its cell are before that.
+    fn in_column(self, number: u32) -> (u64, u64) {
+        match number.cmp(&self.column) {
+            Ordering::Less => (self.row + 1, 0),
+            Ordering::Equal => (self.row, self.element),
+            Ordering::Greater => (self.row, 0),
+        }
+    }
+}
+
+/// About so many bytes are made at a time once a reader has shown that a few rows are not all that is wanted.
+const PORTION: usize = 8 << 20;
+
+/// Of so many rows at first.
+const FIRST_ROWS: u64 = 64;
+
+/// A table that is written from its front.
+struct FromFront {
+    table: Arc<Table>,
+    at: Position,
+    /// How many rows were made last; 0 before the header.
+    rows: u64,
+}
+
+impl Forward for FromFront {
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<bool> {
+        out.clear();
+        if self.rows == 0 {
+            out.extend_from_slice(&self.table.header);
+            self.rows = FIRST_ROWS;
+            if !out.is_empty() {
+                return Ok(true);
+            }
+        }
+        if self.at.row >= self.table.rows {
+            return Ok(false);
+        }
+        // Each thread makes a part. One that meets long rows stops early, and what the others made is dropped.
+        let share = self.rows.div_ceil(threads::decoding() as u64);
+        let parts = for_all(threads::decoding(), |number| {
+            let first = self.at.row.saturating_add(number as u64 * share);
+            let start = if number == 0 { self.at } else { Position { row: first, ..Position::default() } };
+            self.table.some(start, first.saturating_add(share).min(self.table.rows))
+        })?;
+        let mut before = self.at;
+        for (start, part, after) in parts {
+            if start != before {
+                break;
+            }
+            out.extend(part);
+            before = after;
+        }
+        let made = (before.row - self.at.row).max(1);
+        self.at = before;
+        let fitting = PORTION as u64 * made / out.len().max(1) as u64;
+        self.rows = fitting.clamp(1, 4 * self.rows);
+        Ok(true)
+    }
+}
+
+impl Table {
+    /// The text from a position to the row `end`, or of so much as [`PORTION`] has room for.
+    fn some(&self, start: Position, end: u64) -> Result<(Position, Vec<u8>, Position)> {
+        let (mut at, mut text, mut scratch) = (start, Vec::new(), Scratch::default());
+        while at.row < end && text.len() < PORTION {
+            at = self.advance(at, end, &mut scratch, &mut text)?;
+        }
+        Ok((start, text, at))
+    }
+}

@@ -1,0 +1,236 @@
+//! Dates and times as ISO 8601, as precise as their unit: `2024-01-31`, `2024-01-31T10:15`, `10:15:00.250`.
+//!
+//! Years have four digits or more, and a sign before year 0 and after 9999. The smallest integer is not a
+//! time, `NaT`, as in NumPy.
+
+use tilefs_format::datatype::Datatype;
+
+use crate::calendar;
+
+/// Characters of the longest text of a date or time, which every text is padded to.
+///
+/// All 64-bit counts have a text, so the coarse units have room for years that nobody will live to see.
+pub fn width(datatype: Datatype) -> usize {
+    let unit = datatype.time_unit().unwrap_or_default();
+    match (datatype.is_datetime(), unit) {
+        (true, "Y") => 20,
+        (true, "M") => 22,
+        (true, "W") => 25,
+        (true, "D") => 24,
+        (true, "h") => 26,
+        (true, "m") => 27,
+        (true, "s") => 28,
+        (true, "ms" | "us") => 29,
+        (true, "ns") => 29,
+        (true, "ps") => 32,
+        (true, "fs") => 35,
+        (true, _) => 38,
+        (false, "h") => 20,
+        (false, "m") => 22,
+        (false, "s") => 23,
+        (false, "ms" | "us" | "ns" | "ps") => 24,
+        (false, "fs") => 25,
+        (false, _) => 28,
+    }
+}
+
+/// Calls `write` with the text of a date or time.
+pub fn print(datatype: Datatype, value: i64, write: impl FnOnce(&[u8])) {
+    let mut text = Text { bytes: [0; 48], length: 0 };
+    if value == i64::MIN {
+        text.put(b"NaT");
+    } else if datatype.is_datetime() {
+        date(&mut text, datatype.time_unit().unwrap_or_default(), value);
+    } else {
+        // Negative times have a sign, and the same digits as the positive ones.
+        if value < 0 {
+            text.put(b"-");
+        }
+        time_of_day(&mut text, datatype.time_unit().unwrap_or_default(), value.unsigned_abs());
+    }
+    write(&text.bytes[..text.length]);
+}
+
+fn date(text: &mut Text, unit: &str, value: i64) {
+    // The days, and what is left of the day in the unit.
+    let (days, rest) = match unit {
+        "Y" => return text.year(i128::from(value) + 1970),
+        "M" => {
+            let (year, month) = calendar::year_and_month(value);
+            text.year(year.into());
+            text.put(b"-");
+            return text.digits(month.into(), 2);
+        }
+        // Weeks begin on the epoch's weekday. Their days may exceed 64 bits, so reduce the cycles apart.
+        "W" => return weeks(text, value),
+        "D" => (value, 0),
+        "h" => (value.div_euclid(24), value.rem_euclid(24)),
+        "m" => (value.div_euclid(24 * 60), value.rem_euclid(24 * 60)),
+        _ => {
+            let ticks = ticks_of_second(unit) as i64;
+            let seconds = value.div_euclid(ticks);
+            text.day(seconds.div_euclid(86_400));
+            text.put(b"T");
+            return clock(text, unit, seconds.rem_euclid(86_400) as u64, value.rem_euclid(ticks) as u64);
+        }
+    };
+    text.day(days);
+    if unit != "D" {
+        text.put(b"T");
+        time_of_day(text, unit, rest as u64);
+    }
+}
+
+fn weeks(text: &mut Text, value: i64) {
+    // The calendar repeats after 400 years, which are 20,871 weeks.
+    let (cycles, weeks) = (value.div_euclid(20_871), value.rem_euclid(20_871));
+    let (year, month, day) = calendar::civil(weeks * 7);
+    text.civil(i128::from(year) + 400 * i128::from(cycles), month, day);
+}
+
+/// Hours and what is below them, as far as the unit goes; more than 24 hours stay hours.
+fn time_of_day(text: &mut Text, unit: &str, value: u64) {
+    match unit {
+        "h" => text.digits(value, 2),
+        "m" => {
+            text.digits(value / 60, 2);
+            text.put(b":");
+            text.digits(value % 60, 2);
+        }
+        _ => clock(text, unit, value / ticks_of_second(unit), value % ticks_of_second(unit)),
+    }
+}
+
+fn clock(text: &mut Text, unit: &str, seconds: u64, ticks: u64) {
+    text.digits(seconds / 3600, 2);
+    text.put(b":");
+    text.digits(seconds / 60 % 60, 2);
+    text.put(b":");
+    text.digits(seconds % 60, 2);
+    let places = ticks_of_second(unit).ilog10() as usize;
+    if places > 0 {
+        text.put(b".");
+        text.digits(ticks, places);
+    }
+}
+
+/// How many of the unit are a second: 1 for seconds, 10^18 for attoseconds.
+fn ticks_of_second(unit: &str) -> u64 {
+    match unit {
+        "ms" => 1_000,
+        "us" => 1_000_000,
+        "ns" => 1_000_000_000,
+        "ps" => 1_000_000_000_000,
+        "fs" => 1_000_000_000_000_000,
+        "as" => 1_000_000_000_000_000_000,
+        _ => 1,
+    }
+}
+
+/// A short text under construction.
+struct Text {
+    bytes: [u8; 48],
+    length: usize,
+}
+
+impl Text {
+    fn put(&mut self, text: &[u8]) {
+        for &byte in text {
+            if let Some(place) = self.bytes.get_mut(self.length) {
+                *place = byte;
+                self.length += 1;
+            }
+        }
+    }
+
+    /// A number with at least so many digits.
+    fn digits(&mut self, value: u64, least: usize) {
+        if least == 2 && value < 100 {
+            return self.put(&[b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]);
+        }
+        let mut buffer = itoa::Buffer::new();
+        let digits = buffer.format(value);
+        for _ in digits.len()..least {
+            self.put(b"0");
+        }
+        self.put(digits.as_bytes());
+    }
+
+    fn year(&mut self, year: i128) {
+        if !(0..=9999).contains(&year) {
+            self.put(if year < 0 { b"-" } else { b"+" });
+        }
+        // A year has at most 19 digits: it comes from a 64-bit count.
+        self.digits(u64::try_from(year.unsigned_abs()).unwrap_or(u64::MAX), 4);
+    }
+
+    fn civil(&mut self, year: i128, month: u32, day: u32) {
+        self.year(year);
+        self.put(b"-");
+        self.digits(month.into(), 2);
+        self.put(b"-");
+        self.digits(day.into(), 2);
+    }
+
+    fn day(&mut self, days: i64) {
+        let (year, month, day) = calendar::civil(days);
+        self.civil(year.into(), month, day);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Datatype::*;
+    use proptest::prelude::*;
+
+    fn text(datatype: Datatype, value: i64) -> String {
+        let mut text = String::new();
+        print(datatype, value, |bytes| text = String::from_utf8(bytes.to_vec()).unwrap());
+        text
+    }
+
+    #[test]
+    fn units_decide_the_precision() {
+        assert_eq!(text(DateTimeYear, 54), "2024");
+        assert_eq!(text(DateTimeYear, -1971), "-0001");
+        assert_eq!(text(DateTimeYear, 8030), "+10000");
+        assert_eq!(text(DateTimeMonth, -1), "1969-12");
+        assert_eq!(text(DateTimeWeek, 1), "1970-01-08");
+        assert_eq!(text(DateTimeDay, 19_753), "2024-01-31");
+        assert_eq!(text(DateTimeHr, -1), "1969-12-31T23");
+        assert_eq!(text(DateTimeMin, 61), "1970-01-01T01:01");
+        assert_eq!(text(DateTimeSec, 86_399), "1970-01-01T23:59:59");
+        assert_eq!(text(DateTimeMs, -1), "1969-12-31T23:59:59.999");
+        assert_eq!(text(DateTimeNs, 1), "1970-01-01T00:00:00.000000001");
+        assert_eq!(text(DateTimeAs, 1), "1970-01-01T00:00:00.000000000000000001");
+        assert_eq!(text(DateTimeNs, i64::MIN), "NaT");
+        assert_eq!(text(TimeHr, 30), "30");
+        assert_eq!(text(TimeMin, 61), "01:01");
+        assert_eq!(text(TimeMs, 86_399_250), "23:59:59.250");
+        assert_eq!(text(TimeUs, -1), "-00:00:00.000001");
+    }
+
+    #[test]
+    fn the_ends_of_the_range_fill_the_width() {
+        for number in DateTimeYear as u8..=TimeAs as u8 {
+            let datatype = Datatype::from_number(number).unwrap();
+            let ends = [i64::MIN + 1, i64::MAX].map(|value| text(datatype, value).len());
+            assert_eq!(*ends.iter().max().unwrap(), width(datatype), "{}", datatype.name());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn weeks_are_seven_days(weeks in -1_000_000_000i64..1_000_000_000) {
+            prop_assert_eq!(text(DateTimeWeek, weeks), text(DateTimeDay, 7 * weeks));
+        }
+
+        #[test]
+        fn finer_units_say_the_same(seconds in -9_000_000_000i64..9_000_000_000) {
+            let coarse = text(DateTimeSec, seconds);
+            prop_assert_eq!(text(DateTimeNs, seconds * 1_000_000_000), format!("{coarse}.000000000"));
+            prop_assert_eq!(text(DateTimeMin, seconds.div_euclid(60)), &coarse[..16]);
+        }
+    }
+}

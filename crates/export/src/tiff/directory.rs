@@ -1,0 +1,138 @@
+//! The directories of a BigTIFF: tags in their order, and the values that do not fit beside their tag.
+
+use std::sync::Arc;
+
+use crate::compose::Repeat;
+use crate::content::Content;
+
+/// The header: little-endian, BigTIFF, offsets of 8 bytes, and that of the first directory, which lies behind it.
+pub const HEADER: [u8; 16] = [b'I', b'I', 43, 0, 8, 0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0];
+
+/// Bytes of a tag.
+const TAG: u64 = 20;
+
+/// Values of at most so many bytes lie in the tag itself.
+const INLINE: u64 = 8;
+
+/// Values begin at multiples of this.
+const PLACE: u64 = 8;
+
+/// The values of a tag.
+#[derive(Clone)]
+pub enum Value {
+    Short(Vec<u16>),
+    Long(Vec<u32>),
+    Double(Vec<f64>),
+    /// With the NUL that ends it.
+    Text(Arc<Vec<u8>>),
+    /// Where directories are.
+    Directories(Vec<u64>),
+    /// 64-bit numbers, which may be very many.
+    Computed(Arc<dyn Content>),
+}
+
+impl Value {
+    pub fn text(text: &str) -> Self {
+        Value::Text(Arc::new(text.bytes().filter(|&byte| byte != 0).chain([0]).collect()))
+    }
+
+    /// Its type in TIFF, how many values there are, and their bytes.
+    fn parts(&self) -> (u16, u64, Arc<dyn Content>) {
+        let parts = |kind, count: usize, bytes: Vec<u8>| (kind, count as u64, Arc::new(bytes) as Arc<dyn Content>);
+        match self {
+            Value::Text(text) => (2, text.len(), text.clone()),
+            Value::Short(values) => {
+                parts(3, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            }
+            Value::Long(values) => {
+                parts(4, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            }
+            Value::Double(values) => {
+                parts(12, values.len(), values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            }
+            Value::Directories(places) => {
+                parts(18, places.len(), places.iter().flat_map(|place| place.to_le_bytes()).collect())
+            }
+            Value::Computed(content) => (16, content.len() / 8, content.clone()),
+        }
+    }
+}
+
+/// The tags of a picture.
+#[derive(Default)]
+pub struct Directory {
+    tags: Vec<(u16, Value)>,
+}
+
+impl Directory {
+    /// Adds a tag, in its place.
+    pub fn add(&mut self, tag: u16, value: Value) {
+        let place = self.tags.partition_point(|(known, _)| *known < tag);
+        self.tags.insert(place, (tag, value));
+    }
+
+    /// Bytes of the tags themselves, behind which are the values that have no room in them.
+    fn bytes_of_tags(&self) -> u64 {
+        (8 + TAG * self.tags.len() as u64 + 8).next_multiple_of(PLACE)
+    }
+
+    /// Bytes of all tags and values, a multiple of 8; `None` where they are too many.
+    pub fn length(&self) -> Option<u64> {
+        self.tags.iter().try_fold(self.bytes_of_tags(), |end, (_, value)| {
+            let length = value.parts().2.len();
+            if length <= INLINE { Some(end) } else { end.checked_add(length.checked_next_multiple_of(PLACE)?) }
+        })
+    }
+
+    /// All tags and values of a directory that begins at the byte `start`, as many bytes as its length; `next` is where
+    /// the next begins, 0 for none.
+    pub fn contents(&self, start: u64, next: u64) -> Vec<Arc<dyn Content>> {
+        let mut bytes = (self.tags.len() as u64).to_le_bytes().to_vec();
+        let mut behind: Vec<Arc<dyn Content>> = Vec::new();
+        let mut at = start + self.bytes_of_tags();
+        for (tag, value) in &self.tags {
+            let (kind, count, content) = value.parts();
+            bytes.extend(tag.to_le_bytes());
+            bytes.extend(kind.to_le_bytes());
+            bytes.extend(count.to_le_bytes());
+            let length = content.len();
+            if length <= INLINE {
+                let mut inline = [0; INLINE as usize];
+                // A few bytes that were made above, or computed, which cannot fail.
+                if content.read_at(0, &mut inline[..length as usize]).is_ok() {
+                    bytes.extend(inline);
+                }
+                continue;
+            }
+            bytes.extend(at.to_le_bytes());
+            let padded = length.next_multiple_of(PLACE);
+            behind.push(content);
+            behind.push(Arc::new(Repeat::zeros(padded - length)));
+            at += padded;
+        }
+        bytes.extend(next.to_le_bytes());
+        bytes.resize(bytes.len().next_multiple_of(PLACE as usize), 0);
+        let mut parts: Vec<Arc<dyn Content>> = vec![Arc::new(bytes)];
+        parts.append(&mut behind);
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compose::Concat;
+
+    #[test]
+    fn a_directory_is_as_long_as_it_says() {
+        for tags in 1..5 {
+            for length in 1..20 {
+                let mut directory = Directory::default();
+                (0..tags).for_each(|tag| directory.add(256 + tag, Value::Text(Arc::new(vec![1; length]))));
+                let contents = Concat::new(directory.contents(16, 0));
+                assert_eq!(directory.length(), Some(contents.len()), "{tags} tags of {length} bytes");
+                assert!(contents.len().is_multiple_of(PLACE));
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! GeoTIFF: where the pixels lie, and in which coordinate system.
+
+use super::directory::{Directory, Value};
+use crate::georeference::Georeference;
+use crate::wkt::CoordinateSystem;
+
+const PIXEL_SCALE: u16 = 33550;
+const TIE_POINT: u16 = 33922;
+const TRANSFORMATION: u16 = 34264;
+const KEYS: u16 = 34735;
+const DOUBLES: u16 = 34736;
+const TEXTS: u16 = 34737;
+
+/// The number of whatever has none.
+const USER_DEFINED: u16 = 32767;
+
+/// The EPSG's number of the degree.
+const DEGREE: u16 = 9102;
+
+/// The keys of a system, in their order, with the values that do not fit into them.
+#[derive(Default)]
+struct Keys {
+    /// A key, the tag its value is in (0: here), how many values there are, and the value or where they begin.
+    entries: Vec<[u16; 4]>,
+    doubles: Vec<f64>,
+    texts: String,
+}
+
+impl Keys {
+    fn short(&mut self, key: u16, value: u16) {
+        self.entries.push([key, 0, 1, value]);
+    }
+
+    fn double(&mut self, key: u16, value: f64) {
+        self.entries.push([key, DOUBLES, 1, self.doubles.len() as u16]);
+        self.doubles.push(value);
+    }
+
+    /// A text, which ends with a bar; of more than TIFF's 16-bit places reach, nothing is said.
+    fn text(&mut self, key: u16, text: &str) {
+        let text: String = text.chars().map(|c| if c.is_ascii() && c != '|' { c } else { '_' }).collect();
+        let place = u16::try_from(self.texts.len()).ok().zip(u16::try_from(text.len() + 1).ok());
+        if let Some((start, length)) = place {
+            self.entries.push([key, TEXTS, length, start]);
+            self.texts += &text;
+            self.texts.push('|');
+        }
+    }
+}
+
+/// Adds the tags of a place.
+pub fn add(directory: &mut Directory, place: &Georeference) {
+    if let Some(transform @ [x, width, _, y, _, height]) = place.transform {
+        match place.is_north_up() {
+            true => {
+                directory.add(PIXEL_SCALE, Value::Double(vec![width, -height, 0.0]));
+                directory.add(TIE_POINT, Value::Double(vec![0.0, 0.0, 0.0, x, y, 0.0]));
+            }
+            false => {
+                let [x, x_column, x_row, y, y_column, y_row] = transform;
+                let rows = [[x_column, x_row, 0.0, x], [y_column, y_row, 0.0, y], [0.0; 4], [0.0, 0.0, 0.0, 1.0]];
+                directory.add(TRANSFORMATION, Value::Double(rows.concat()));
+            }
+        }
+    }
+    let keys = keys(&place.system);
+    if keys.entries.is_empty() {
+        return;
+    }
+    let count = keys.entries.len() as u16;
+    directory.add(KEYS, Value::Short([1, 1, 0, count].into_iter().chain(keys.entries.concat()).collect()));
+    if !keys.doubles.is_empty() {
+        directory.add(DOUBLES, Value::Double(keys.doubles));
+    }
+    if !keys.texts.is_empty() {
+        directory.add(TEXTS, Value::text(&keys.texts));
+    }
+}
+
+fn keys(text: &str) -> Keys {
+    let mut keys = Keys::default();
+    let Some(system) = CoordinateSystem::parse(text) else { return keys };
+    // Projected or geographic; pixels are areas.
+    keys.short(1024, if system.is_geographic { 2 } else { 1 });
+    keys.short(1025, 1);
+    match (system.epsg(), system.is_geographic) {
+        (Some(number), true) => keys.short(2048, number),
+        (Some(number), false) => keys.short(3072, number),
+        (None, true) => {
+            keys.short(2048, USER_DEFINED);
+            keys.text(2049, system.name().unwrap_or("unnamed"));
+            keys.short(2050, USER_DEFINED);
+            keys.short(2054, DEGREE);
+            if let Some(datum) = system.datum() {
+                keys.short(2056, USER_DEFINED);
+                keys.double(2057, datum.semi_major_axis);
+                keys.double(2059, datum.inverse_flattening);
+                keys.double(2061, datum.prime_meridian);
+            }
+        }
+        (None, false) => {
+            keys.short(3072, USER_DEFINED);
+            keys.text(3073, &format!("ESRI PE String = {text}"));
+        }
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_are_numbers_or_texts() {
+        let of = |system: &str| {
+            let keys = keys(system);
+            (keys.entries, keys.doubles, keys.texts)
+        };
+        let geographic =
+            r#"GEOGCS["a",DATUM["b",SPHEROID["c",6371000,300]],PRIMEM["Paris",2.5],UNIT["degree",0.0174532925199433]]"#;
+        let (entries, doubles, texts) = of(geographic);
+        assert_eq!(entries[..3], [[1024, 0, 1, 2], [1025, 0, 1, 1], [2048, 0, 1, USER_DEFINED]]);
+        assert_eq!((doubles.as_slice(), texts.as_str()), (&[6371000.0, 300.0, 2.5][..], "a|"));
+        let projected = format!(r#"PROJCS["d",{geographic},PROJECTION["Krovak"],UNIT["metre",1]]"#);
+        let (entries, _, texts) = of(&projected);
+        assert_eq!(entries[2], [3072, 0, 1, USER_DEFINED]);
+        assert_eq!(texts, format!("ESRI PE String = {projected}|"));
+        let numbered = format!("{},AUTHORITY[\"EPSG\",\"4326\"]]", geographic.trim_end_matches(']').to_owned() + "]");
+        assert_eq!(of(&numbered).0.last(), Some(&[2048, 0, 1, 4326]));
+        assert!(of("nonsense").0.is_empty());
+    }
+}

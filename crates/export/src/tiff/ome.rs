@@ -1,0 +1,142 @@
+//! OME-XML: what the planes of a pyramid's directories are.
+//!
+//! Source: the OME data model of 2016-06 (`ome.xsd`), and how OME-TIFF uses it.
+
+use std::fmt::Write;
+
+use tilefs_format::datatype::Datatype;
+
+use crate::pyramid::{Channel, Steps};
+use crate::xml::escape;
+
+const NAMESPACE: &str = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
+
+/// The picture that the planes make up.
+pub struct Image<'a> {
+    pub name: &'a str,
+    /// What varies from one plane to the next, the fastest first: some of C, Z, T.
+    pub order: Vec<char>,
+    /// Lengths by their axes; those of X and Y, and of others that are not 1.
+    pub lengths: Vec<(char, u64)>,
+    /// Bands of a plane that lie together, which are the channels.
+    pub samples: u64,
+    pub kind: &'static str,
+    pub channels: &'a [Channel],
+    pub steps: &'a Steps,
+    pub planes: u64,
+}
+
+/// What OME calls values of a type; `None` for types that it does not know.
+pub fn kind(datatype: Datatype) -> Option<&'static str> {
+    Some(match datatype {
+        Datatype::Int8 => "int8",
+        Datatype::Int16 => "int16",
+        Datatype::Int32 => "int32",
+        Datatype::UInt8 => "uint8",
+        Datatype::UInt16 => "uint16",
+        Datatype::UInt32 => "uint32",
+        Datatype::Float32 => "float",
+        Datatype::Float64 => "double",
+        _ => return None,
+    })
+}
+
+impl Image<'_> {
+    fn length(&self, axis: char) -> u64 {
+        self.lengths.iter().find(|(known, _)| *known == axis).map_or(1, |(_, length)| *length)
+    }
+
+    /// The text for the tag ImageDescription.
+    pub fn xml(&self) -> String {
+        let rest = "CZT".chars().filter(|axis| !self.order.contains(axis));
+        // Bands that lie together vary before all planes.
+        let (first, behind): (Vec<char>, Vec<char>) = rest.partition(|&axis| axis == 'C' && self.samples > 1);
+        let order: String = first.iter().chain(&self.order).chain(&behind).collect();
+        let mut text = format!(
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OME xmlns=\"{NAMESPACE}\" \
+             xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+             xsi:schemaLocation=\"{NAMESPACE} {NAMESPACE}/ome.xsd\" Creator=\"tilefs {}\">\
+             <Image ID=\"Image:0\" Name=\"{}\"><Pixels ID=\"Pixels:0\" DimensionOrder=\"XY{order}\" Type=\"{}\" \
+             BigEndian=\"false\" Interleaved=\"{}\"",
+            env!("CARGO_PKG_VERSION"),
+            escape(self.name),
+            self.kind,
+            self.samples > 1,
+        );
+        // Writing to a string does not fail.
+        for axis in "XYZCT".chars() {
+            let _ = write!(text, " Size{axis}=\"{}\"", self.length(axis));
+        }
+        for axis in "XYZ".chars() {
+            if let Some(step) = self.steps.along(axis) {
+                let (size, unit) = (step.size, step.unit.symbol);
+                let _ = write!(text, " PhysicalSize{axis}=\"{size}\" PhysicalSize{axis}Unit=\"{unit}\"");
+            }
+        }
+        if let Some(step) = self.steps.along('T') {
+            let _ = write!(text, " TimeIncrement=\"{}\" TimeIncrementUnit=\"{}\"", step.size, step.unit.symbol);
+        }
+        text += ">";
+        self.channels(&mut text);
+        let _ = write!(text, "<TiffData IFD=\"0\" PlaneCount=\"{}\"/></Pixels></Image></OME>", self.planes);
+        text
+    }
+
+    /// An element for each channel; for bands that lie together, one for all.
+    fn channels(&self, text: &mut String) {
+        for number in 0..self.length('C') / self.samples.max(1) {
+            let _ = write!(text, "<Channel ID=\"Channel:0:{number}\" SamplesPerPixel=\"{}\"", self.samples);
+            let said = self.channels.get(usize::try_from(number).unwrap_or(usize::MAX)).filter(|_| self.samples == 1);
+            if let Some(name) = said.and_then(|channel| channel.name.as_deref()) {
+                let _ = write!(text, " Name=\"{}\"", escape(name));
+            }
+            if let Some(colour) = said.and_then(|channel| channel.colour) {
+                let _ = write!(text, " Color=\"{}\"", i32::from_be_bytes(colour));
+            }
+            *text += "/>";
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image<'a>(order: &str, samples: u64, channels: &'a [Channel], steps: &'a Steps) -> Image<'a> {
+        Image {
+            name: "a <b>",
+            order: order.chars().collect(),
+            lengths: vec![('X', 5), ('Y', 4), ('C', 3), ('T', 2)],
+            samples,
+            kind: "uint8",
+            channels,
+            steps,
+            planes: 6 / samples,
+        }
+    }
+
+    #[test]
+    fn the_order_has_all_axes_and_begins_with_what_lies_together() {
+        let steps = Steps::default();
+        for (order, samples, expected) in [("CT", 1, "XYCTZ"), ("TC", 1, "XYTCZ"), ("T", 3, "XYCTZ"), ("", 1, "XYCZT")]
+        {
+            let text = image(order, samples, &[], &steps).xml();
+            assert!(text.contains(&format!("DimensionOrder=\"{expected}\"")), "{order}: {text}");
+            assert_eq!(text.matches("<Channel ").count() as u64, 3 / samples);
+        }
+    }
+
+    #[test]
+    fn the_text_is_xml_with_names_and_colours() {
+        let named = Channel { name: Some("\"µ\" & \u{1}".to_owned()), colour: Some([255, 0, 0, 255]), limits: None };
+        let text = image("CT", 1, &[named], &Steps::default()).xml();
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let found = |name: &str| document.descendants().find(|node| node.tag_name().name() == name).unwrap();
+        assert_eq!(found("Image").attribute("Name"), Some("a <b>"));
+        assert_eq!(found("Channel").attribute("Name"), Some("\"µ\" &  "));
+        assert_eq!(found("Channel").attribute("Color"), Some("-16776961"));
+        assert_eq!(found("Pixels").attribute("SizeZ"), Some("1"));
+        assert_eq!(found("TiffData").attribute("PlaneCount"), Some("6"));
+        assert!(text.ends_with("OME>"));
+    }
+}

@@ -1,0 +1,88 @@
+//! A picture, or a plane of one, as a directory has it: its form, and where its tiles are.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+use super::directory::{Directory, Value};
+use super::tiles::{Computed, Layout};
+
+/// What the values of a picture mean to those who show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Photometric {
+    Grey,
+    /// The first three bands; a fourth is the opacity.
+    Rgb,
+    /// All red parts of the colours, then all green and all blue ones.
+    Palette(Vec<u16>),
+}
+
+/// What all planes of a picture have alike.
+#[derive(Clone)]
+pub struct Page {
+    pub layout: Arc<Layout>,
+    pub datatype: Datatype,
+    pub bands: u16,
+    /// Whether the bands of a pixel lie together, rather than being a plane each.
+    pub is_contiguous: bool,
+    pub photometric: Photometric,
+}
+
+impl Page {
+    /// The directory of these tiles, of which the first tile of the first plane is at the byte `start`. Its length does
+    /// not depend on where they are.
+    pub fn directory(&self, tiles: Range<u64>, start: u64) -> Directory {
+        let bands = self.bands;
+        let form = match self.datatype.kind() {
+            Kind::Float => 3,
+            Kind::Signed => 2,
+            _ => 1,
+        };
+        let [samples, lines] = self.layout.size().map(|length| u32::try_from(length).unwrap_or(u32::MAX));
+        let mut directory = Directory::default();
+        directory.add(256, Value::Long(vec![samples]));
+        directory.add(257, Value::Long(vec![lines]));
+        directory.add(258, Value::Short(vec![8 * self.datatype.size() as u16; bands.into()]));
+        directory.add(259, Value::Short(vec![1]));
+        directory.add(277, Value::Short(vec![bands]));
+        directory.add(284, Value::Short(vec![if self.is_contiguous || bands == 1 { 1 } else { 2 }]));
+        directory.add(339, Value::Short(vec![form; bands.into()]));
+        let is_rgb = self.photometric == Photometric::Rgb;
+        directory.add(
+            262,
+            Value::Short(vec![match &self.photometric {
+                Photometric::Grey => 1,
+                Photometric::Rgb => 2,
+                Photometric::Palette(_) => 3,
+            }]),
+        );
+        if let Photometric::Palette(colours) = &self.photometric {
+            directory.add(320, Value::Short(colours.clone()));
+        }
+        let extra = bands.saturating_sub(if is_rgb { 3 } else { 1 });
+        if extra > 0 {
+            // The fourth of a picture is its opacity, of others nothing is said.
+            directory.add(338, Value::Short(vec![if is_rgb { 2 } else { 0 }; extra.into()]));
+        }
+        let [offsets, counts] = match self.layout.tile() {
+            Some([width, height]) => {
+                directory.add(322, Value::Long(vec![width]));
+                directory.add(323, Value::Long(vec![height]));
+                [324, 325]
+            }
+            None => {
+                directory.add(278, Value::Long(vec![self.layout.lines_of_strip()]));
+                [273, 279]
+            }
+        };
+        let numbers = |of: fn(&Layout, u64) -> u64, plus: u64| {
+            let (layout, first) = (self.layout.clone(), tiles.start);
+            let count = tiles.end.saturating_sub(first);
+            Value::Computed(Arc::new(Computed::new(count, move |number| plus + of(&layout, first + number))))
+        };
+        directory.add(offsets, numbers(Layout::offset, start));
+        directory.add(counts, numbers(Layout::length, 0));
+        directory
+    }
+}

@@ -1,0 +1,324 @@
+//! A pyramid of pictures as one BigTIFF: OME-TIFF.
+//!
+//! ```text
+//! header
+//! directory of plane 0, with the OME-XML; directories of the same plane in the smaller levels, its SubIFDs
+//! directory of plane 1; ...
+//! tiles of the largest level, plane after plane
+//! tiles of the next level; ...
+//! ```
+//!
+//! The planes are all combinations of channel, depth and time, in the order of the array; three or four channels of
+//! bytes that lie together are the samples of one plane. All directories but that of plane 0 are of one length, level by
+//! level, so that where anything is, is known by arithmetic. Memory: the OME-XML, and what the last tiles read keep open.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::read::Output;
+
+use super::directory::{Directory, HEADER, Value};
+use super::ome::{self, Image};
+use super::page::{Page, Photometric};
+use super::tiles::{Axes, Layout, Tiles};
+use super::{check_size, start_of_tiles, too_large};
+use crate::boxes::Boxes;
+use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::compose::{Concat, Repeat};
+use crate::content::{Content, check_range};
+use crate::pyramid::{Level, Pyramid};
+
+/// More planes than this are no picture that anything opens; all are numbered by 31 bits in OME-XML.
+const MOST_PLANES: u64 = i32::MAX as u64;
+
+/// For each channel there is an element of the OME-XML, which is in memory.
+const MOST_CHANNELS: u64 = 1 << 16;
+
+/// A pyramid whose levels are half as long has fewer.
+const MOST_LEVELS: usize = 64;
+
+/// Whether a picture may have as many levels as a pyramid. No array is looked at.
+pub fn check_levels(pyramid: &Pyramid) -> FormatResult<()> {
+    match pyramid.levels.len() {
+        0..=MOST_LEVELS => Ok(()),
+        count => Err(Unrepresentable::new(format!("it has {count} levels, and a pyramid has up to {MOST_LEVELS}"))),
+    }
+}
+
+/// The levels of a pyramid, called `name`, as one picture: for each level its cells, in the same order. No cell is read.
+pub fn ome_tiff(pyramid: &Pyramid, cells: &[Arc<dyn Boxes>], name: &str) -> FormatResult<Arc<dyn Content>> {
+    check_levels(pyramid)?;
+    let planned = pyramid.levels.iter().zip(cells).map(|(level, cells)| Planned::of(level, cells));
+    let planned: Vec<Planned> = planned.collect::<FormatResult<_>>()?;
+    let first = planned.first().ok_or_else(|| Unrepresentable::new("a pyramid has a level at least"))?;
+    for (level, planned) in pyramid.levels.iter().zip(&planned) {
+        if planned.planes != first.planes || planned.page.bands != first.page.bands {
+            let reason = format!("its level {} has other axes, or another number of planes", level.number);
+            return Err(Unrepresentable::new(reason));
+        }
+        if planned.page.datatype != first.page.datatype {
+            return Err(Unrepresentable::new(format!("its level {} is of another type", level.number)));
+        }
+    }
+    let planes = first.page.layout.planes();
+    let description = Value::text(&first.image(pyramid, name)?.xml());
+    let directories = Directories::new(planned.iter().map(|level| level.page.clone()).collect(), planes, description);
+    let directories = directories.ok_or_else(too_large)?;
+    let mut end = HEADER.len() as u64 + directories.len();
+    let tiles = directories.starts.clone();
+    let mut parts: Vec<Arc<dyn Content>> = vec![Arc::new(HEADER.to_vec()), Arc::new(directories)];
+    for (level, start) in planned.into_iter().zip(tiles) {
+        parts.push(Arc::new(Repeat::zeros(start - end)));
+        end = start + level.page.layout.bytes();
+        parts.push(Arc::new(Tiles::new(level.cells, level.page.layout)));
+    }
+    Ok(Arc::new(Concat::new(parts)))
+}
+
+/// A level that a picture can hold.
+struct Planned {
+    cells: Arc<dyn Boxes>,
+    page: Page,
+    /// What OME calls the type of its values.
+    kind: &'static str,
+    /// The axes of the planes, in the order of the array, and their lengths.
+    planes: Vec<(char, u64)>,
+}
+
+impl Planned {
+    fn of(level: &Level, cells: &Arc<dyn Boxes>) -> FormatResult<Self> {
+        let refused = |reason: String| Unrepresentable::new(reason);
+        let mut axes: Vec<char> = level.axes.chars().collect();
+        let field = cells.field();
+        let is_told = |axis: char| axes.iter().filter(|&&other| other == axis).count() == 1;
+        if axes.len() != cells.shape().len() || !axes.iter().all(|&axis| "TCZYX".contains(axis) && is_told(axis)) {
+            return Err(refused(format!("the axes of its level {} are not T, C, Z, Y and X", level.number)));
+        }
+        let place = |axes: &[char], axis: char| axes.iter().position(|&other| other == axis);
+        let (Some(lines), Some(samples)) = (place(&axes, 'Y'), place(&axes, 'X')) else {
+            return Err(refused(format!("its level {} has no lines, or no columns", level.number)));
+        };
+        if samples < lines {
+            return Err(Unrepresentable::new("the pixels of a line, along X, do not follow each other in the array"));
+        }
+        let Some(kind) = ome::kind(field.datatype).filter(|_| field.values_per_cell == Some(1)) else {
+            return Err(Unrepresentable::new(
+                "OME has integers of up to 32 bits and floating-point numbers, one a pixel",
+            ));
+        };
+        let mut cells = cells.clone();
+        if level.samples > 1 {
+            cells = Arc::new(SideBySide::new(cells, samples, level.samples).ok_or_else(|| {
+                refused(format!("the columns of its level {} are not {} a pixel", level.number, level.samples))
+            })?);
+            axes.push('C');
+        }
+        let lengths: Vec<u64> = cells.shape().to_vec();
+        let bands = place(&axes, 'C').filter(|&axis| {
+            let are_colours = (3..=4).contains(&lengths[axis]) && field.datatype == Datatype::UInt8;
+            axis + 1 == axes.len() && (are_colours || level.samples > 1)
+        });
+        let is_plane = |&axis: &usize| ![Some(lines), Some(samples), bands].contains(&Some(axis));
+        let planes: Vec<usize> = (0..axes.len()).filter(is_plane).collect();
+        check_size([lengths[samples], lengths[lines]])?;
+        let count = planes.iter().try_fold(1u64, |all, &axis| all.checked_mul(lengths[axis]));
+        if !count.is_some_and(|count| (1..=MOST_PLANES).contains(&count)) {
+            return Err(Unrepresentable::new("an OME-TIFF has a plane at least, and up to 2^31-1"));
+        }
+        let named = planes.iter().map(|&axis| (axes[axis], lengths[axis])).collect();
+        let layout = Layout::of(&*cells, Axes { lines, samples, bands, planes }).ok_or_else(too_large)?;
+        let bands = u16::try_from(bands.map_or(1, |axis| lengths[axis])).map_err(|_| too_large())?;
+        let photometric = if (3..=4).contains(&bands) { Photometric::Rgb } else { Photometric::Grey };
+        let datatype = field.datatype;
+        let page = Page { layout: Arc::new(layout), datatype, bands, is_contiguous: true, photometric };
+        Ok(Planned { cells, page, kind, planes: named })
+    }
+
+    /// What OME-XML says of the picture whose largest level this is.
+    fn image<'a>(&self, pyramid: &'a Pyramid, name: &'a str) -> FormatResult<Image<'a>> {
+        let [columns, lines] = self.page.layout.size();
+        let bands = u64::from(self.page.bands);
+        let mut lengths = vec![('X', columns), ('Y', lines)];
+        lengths.extend((bands > 1).then_some(('C', bands)));
+        lengths.extend(&self.planes);
+        if lengths.iter().any(|&(axis, length)| axis == 'C' && length > MOST_CHANNELS) {
+            return Err(Unrepresentable::new(format!("an OME-TIFF here has up to {MOST_CHANNELS} channels")));
+        }
+        Ok(Image {
+            name,
+            order: self.planes.iter().rev().map(|(axis, _)| *axis).collect(),
+            lengths,
+            samples: bands,
+            kind: self.kind,
+            channels: &pyramid.channels,
+            steps: &pyramid.steps,
+            planes: self.page.layout.planes(),
+        })
+    }
+}
+
+/// The directories of all planes, each with those of the smaller levels behind it. They are made as they are read.
+struct Directories {
+    /// Of each level, the largest first.
+    levels: Vec<Page>,
+    /// Where the tiles of each begin.
+    starts: Vec<u64>,
+    planes: u64,
+    /// Of the first directory.
+    description: Value,
+    /// Bytes of the directory of a plane in each level, and of all of them.
+    lengths: Vec<u64>,
+    each: u64,
+    /// Bytes of those of the first plane.
+    first: u64,
+}
+
+impl Directories {
+    /// `None` where the file would be too long.
+    fn new(levels: Vec<Page>, planes: u64, description: Value) -> Option<Self> {
+        let none = vec![0; levels.len()];
+        let (starts, lengths) = (none.clone(), none);
+        let mut all = Directories { levels, starts, planes, description, lengths, each: 0, first: 0 };
+        all.lengths = (0..all.levels.len()).map(|level| all.directory(level, 1, 0).length()).collect::<Option<_>>()?;
+        all.each = all.lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length))?;
+        let described = all.directory(0, 0, 0).length()?;
+        all.first = all.each.checked_sub(*all.lengths.first()?)?.checked_add(described)?;
+        let rest = all.each.checked_mul(planes.saturating_sub(1))?;
+        let mut end = all.first.checked_add(rest)?.checked_add(HEADER.len() as u64)?;
+        for (level, start) in all.levels.iter().zip(&mut all.starts) {
+            *start = start_of_tiles(end, &level.layout)?;
+            end = *start + level.layout.bytes();
+        }
+        Some(all)
+    }
+
+    /// The bytes of the directories of a plane, counted from those of the first.
+    fn bytes(&self, plane: u64) -> Range<u64> {
+        match plane.checked_sub(1) {
+            None => 0..self.first,
+            Some(before) => {
+                let start = self.first + before * self.each;
+                start..start + self.each
+            }
+        }
+    }
+
+    /// The plane of whose directories a byte is one.
+    fn plane(&self, offset: u64) -> u64 {
+        offset.checked_sub(self.first).map_or(0, |behind| behind / self.each + 1)
+    }
+
+    /// The directory of a plane in a level. In the file `behind` is where that of the next level begins.
+    fn directory(&self, level: usize, plane: u64, behind: u64) -> Directory {
+        let page = &self.levels[level];
+        let mut directory = page.directory(page.layout.tiles_of_plane(plane), self.starts[level]);
+        if level > 0 {
+            // A smaller picture of another.
+            directory.add(254, Value::Long(vec![1]));
+            return directory;
+        }
+        if plane == 0 {
+            directory.add(270, self.description.clone());
+        }
+        let places = self.lengths.iter().skip(1).scan(behind, |at, length| {
+            let place = *at;
+            *at += length;
+            Some(place)
+        });
+        let places: Vec<u64> = places.collect();
+        if !places.is_empty() {
+            directory.add(330, Value::Directories(places));
+        }
+        directory
+    }
+
+    /// All directories of a plane.
+    fn of_plane(&self, plane: u64) -> Concat {
+        let place = |plane: u64| HEADER.len() as u64 + self.bytes(plane).start;
+        let next = if plane + 1 < self.planes { place(plane + 1) } else { 0 };
+        let smaller: u64 = self.lengths.iter().skip(1).sum();
+        let bytes = self.bytes(plane);
+        let mut at = place(plane) + (bytes.end - bytes.start) - smaller;
+        let mut parts = self.directory(0, plane, at).contents(place(plane), next);
+        for (level, length) in self.lengths.iter().enumerate().skip(1) {
+            parts.append(&mut self.directory(level, plane, 0).contents(at, 0));
+            at += length;
+        }
+        Concat::new(parts)
+    }
+}
+
+impl Content for Directories {
+    fn len(&self) -> u64 {
+        self.bytes(self.planes.saturating_sub(1)).end
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let (mut at, mut rest) = (offset, out);
+        while !rest.is_empty() {
+            let plane = self.plane(at);
+            let bytes = self.bytes(plane);
+            let (now, later) = rest.split_at(bytes.end - at);
+            let length = now.len();
+            self.of_plane(plane).read(at - bytes.start, now)?;
+            (at, rest) = (at + length, later);
+        }
+        Ok(())
+    }
+}
+
+/// Cells whose samples lie side by side along the last axis, as cells with an axis for these.
+struct SideBySide {
+    of: Arc<dyn Boxes>,
+    samples: u64,
+    shape: Vec<u64>,
+}
+
+impl SideBySide {
+    /// `None` where the axis of the columns is not the last, or is no multiple of the samples.
+    fn new(of: Arc<dyn Boxes>, columns: usize, samples: u64) -> Option<Self> {
+        let mut shape = of.shape().to_vec();
+        let last = shape.last_mut()?;
+        if columns + 1 != of.shape().len() || !last.is_multiple_of(samples) {
+            return None;
+        }
+        *last /= samples;
+        shape.push(samples);
+        Some(SideBySide { of, samples, shape })
+    }
+}
+
+impl Boxes for SideBySide {
+    fn field(&self) -> &Field {
+        self.of.field()
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn extents(&self) -> Vec<u64> {
+        let mut extents = self.of.extents();
+        if let Some(last) = extents.last_mut() {
+            *last = last.div_ceil(self.samples);
+        }
+        extents.push(self.samples);
+        extents
+    }
+
+    /// Boxes have all samples of their pixels.
+    fn column(&self, cells: &IndexBox) -> Result<Column> {
+        let mut within = cells.clone();
+        let bands = within.first.pop().zip(within.count.pop());
+        let columns = within.first.last_mut().zip(within.count.last_mut());
+        let (Some((0, _)), Some((first, count))) = (bands.filter(|(_, count)| *count == self.samples), columns) else {
+            return Err(Error::internal("a part of a pixel's samples"));
+        };
+        (*first, *count) = (*first * self.samples, *count * self.samples);
+        Ok(Column { shape: cells.count.clone(), ..self.of.column(&within)? })
+    }
+}

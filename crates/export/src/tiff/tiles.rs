@@ -1,0 +1,271 @@
+//! The tiles or strips of a picture: which cells are in each, and where it lies.
+
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::read::Output;
+
+use crate::boxes::{Boxes, Framed};
+use crate::content::{Content, check_range};
+use crate::element::by_elements;
+
+/// TIFF has tiles whose sides are multiples of this.
+const SIDE: u64 = 16;
+
+/// Tiles whose contents are kept.
+const KEPT: usize = 16;
+
+/// Reading ahead goes by as many tiles as have about this many bytes.
+const BAND: u64 = 1 << 20;
+
+/// A longer strip is cut into tiles, though these are not the array's.
+const MOST_STRIP: u64 = 32 << 20;
+
+/// What a picture has along each axis of an array. Those that are not named here have one index.
+#[derive(Debug, Clone)]
+pub struct Axes {
+    pub lines: usize,
+    pub samples: usize,
+    /// The bands of a pixel that lie together.
+    pub bands: Option<usize>,
+    /// For each combination of their indices there is a plane; those of the last axis follow each other.
+    pub planes: Vec<usize>,
+}
+
+/// Which of the cells are in which tile or strip, counted from the first of the first plane on.
+pub struct Layout {
+    axes: Axes,
+    /// The lengths of the array's axes.
+    shape: Vec<u64>,
+    /// Columns and lines of a plane.
+    samples: u64,
+    lines: u64,
+    planes: u64,
+    /// Columns and lines of a tile; of a strip the columns are all.
+    width: u64,
+    height: u64,
+    is_tiled: bool,
+    /// Bytes of a pixel in one plane.
+    pixel: u64,
+    /// Tiles of a plane, and its bytes.
+    tiles_of_plane: u64,
+    plane_bytes: u64,
+}
+
+impl Layout {
+    /// The layout of cells of which there is one at least; `None` where they have too many bytes.
+    pub fn of(cells: &dyn Boxes, axes: Axes) -> Option<Self> {
+        let (shape, extents) = (cells.shape().to_vec(), cells.extents());
+        let length = |axis: usize| shape.get(axis).copied().filter(|&length| length > 0);
+        let (samples, lines) = (length(axes.samples)?, length(axes.lines)?);
+        let (wide, high) = (*extents.get(axes.samples)?, *extents.get(axes.lines)?);
+        let planes = axes.planes.iter().try_fold(1u64, |all, &axis| all.checked_mul(length(axis)?))?;
+        let pixel = cells.field().cell_size()?.checked_mul(axes.bands.map_or(Some(1), length)?)?;
+        // A tile may end behind the picture, but not within the array's next.
+        let fits = wide.is_multiple_of(SIDE) && (high.is_multiple_of(SIDE) || high >= lines && wide < samples);
+        let strip = samples.checked_mul(high.min(lines))?.checked_mul(pixel)?;
+        let is_tiled = fits || wide < samples && strip > MOST_STRIP;
+        // A tile that is longer than the picture holds no more of it.
+        let side = |extent: u64, length: u64| extent.min(length).checked_next_multiple_of(SIDE);
+        let (width, height) = match is_tiled {
+            true => (side(wide, samples)?, side(high, lines)?),
+            false => (samples, high.min(lines)),
+        };
+        let (across, down) = (samples.div_ceil(width), lines.div_ceil(height));
+        let tiles_of_plane = across.checked_mul(down)?;
+        let plane_bytes = match is_tiled {
+            true => tiles_of_plane.checked_mul(width)?.checked_mul(height)?.checked_mul(pixel)?,
+            false => samples.checked_mul(lines)?.checked_mul(pixel)?,
+        };
+        plane_bytes.checked_mul(planes).filter(|&bytes| bytes <= i64::MAX as u64)?;
+        Some(Layout {
+            axes,
+            shape,
+            samples,
+            lines,
+            planes,
+            width,
+            height,
+            is_tiled,
+            pixel,
+            tiles_of_plane,
+            plane_bytes,
+        })
+    }
+
+    /// Columns and lines of the picture.
+    pub fn size(&self) -> [u64; 2] {
+        [self.samples, self.lines]
+    }
+
+    pub fn planes(&self) -> u64 {
+        self.planes
+    }
+
+    /// The sides of a tile; `None` of strips.
+    pub fn tile(&self) -> Option<[u32; 2]> {
+        let side = |length: u64| u32::try_from(length).unwrap_or(u32::MAX);
+        self.is_tiled.then(|| [side(self.width), side(self.height)])
+    }
+
+    /// Lines of a strip.
+    pub fn lines_of_strip(&self) -> u32 {
+        u32::try_from(self.height).unwrap_or(u32::MAX)
+    }
+
+    /// How many tiles or strips there are.
+    pub fn count(&self) -> u64 {
+        self.tiles_of_plane.saturating_mul(self.planes)
+    }
+
+    /// Those of a plane.
+    pub fn tiles_of_plane(&self, plane: u64) -> Range<u64> {
+        let first = plane.saturating_mul(self.tiles_of_plane);
+        first..first.saturating_add(self.tiles_of_plane)
+    }
+
+    /// Bytes of all of them.
+    pub fn bytes(&self) -> u64 {
+        self.plane_bytes.saturating_mul(self.planes)
+    }
+
+    /// Bytes of each but the last strip of a plane.
+    fn each(&self) -> u64 {
+        self.width * self.height * self.pixel
+    }
+
+    /// Where a tile begins, from the first on.
+    pub fn offset(&self, number: u64) -> u64 {
+        number / self.tiles_of_plane * self.plane_bytes + number % self.tiles_of_plane * self.each()
+    }
+
+    /// Bytes of a tile.
+    pub fn length(&self, number: u64) -> u64 {
+        self.each().min(self.plane_bytes - number % self.tiles_of_plane * self.each())
+    }
+
+    /// The tile of a byte.
+    fn at(&self, offset: u64) -> u64 {
+        offset / self.plane_bytes * self.tiles_of_plane + offset % self.plane_bytes / self.each()
+    }
+
+    /// The cells of a tile that lie within the picture, and the lengths that it has itself.
+    fn cells(&self, number: u64) -> Option<(IndexBox, Vec<u64>)> {
+        let (mut plane, tile) = (number / self.tiles_of_plane, number % self.tiles_of_plane);
+        let across = self.samples.div_ceil(self.width);
+        let (line, sample) = (tile / across * self.height, tile % across * self.width);
+        let rank = self.shape.len();
+        let mut cells = IndexBox { first: vec![0; rank], count: vec![1; rank] };
+        let mut frame = vec![1; rank];
+        let mut set = |axis: usize, first: u64, count: u64, framed: u64| {
+            *cells.first.get_mut(axis)? = first;
+            *cells.count.get_mut(axis)? = count;
+            *frame.get_mut(axis)? = framed;
+            Some(())
+        };
+        let lines = self.height.min(self.lines.checked_sub(line)?);
+        let samples = self.width.min(self.samples.checked_sub(sample)?);
+        set(self.axes.lines, line, lines, if self.is_tiled { self.height } else { lines })?;
+        set(self.axes.samples, sample, samples, self.width)?;
+        if let Some(axis) = self.axes.bands {
+            let bands = *self.shape.get(axis)?;
+            set(axis, 0, bands, bands)?;
+        }
+        for &axis in self.axes.planes.iter().rev() {
+            let length = *self.shape.get(axis)?;
+            set(axis, plane % length, 1, 1)?;
+            plane /= length;
+        }
+        Some((cells, frame))
+    }
+}
+
+/// The bytes of all tiles, one behind the other. Memory: what the last tiles read keep open.
+pub struct Tiles {
+    cells: Arc<dyn Boxes>,
+    layout: Arc<Layout>,
+    kept: Mutex<LruCache<u64, Arc<dyn Content>>>,
+}
+
+impl Tiles {
+    pub fn new(cells: Arc<dyn Boxes>, layout: Arc<Layout>) -> Self {
+        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
+        Tiles { cells, layout, kept }
+    }
+
+    fn tile(&self, number: u64) -> Result<Arc<dyn Content>> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tile) = kept().get(&number) {
+            return Ok(tile.clone());
+        }
+        let outside = || Error::internal(format!("there is no tile {number} of a picture"));
+        let (cells, frame) = self.layout.cells(number).ok_or_else(outside)?;
+        let column = self.cells.column(&cells)?;
+        let size = column.field.cell_size().unwrap_or(1) as usize;
+        let fill = if column.field.fill.len() == size { column.field.fill } else { vec![0; size] };
+        let tile = Framed::within(column.values, &column.shape, &frame, fill);
+        kept().put(number, tile.clone());
+        Ok(tile)
+    }
+}
+
+impl Content for Tiles {
+    fn len(&self) -> u64 {
+        self.layout.bytes()
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let (mut at, mut rest) = (offset, out);
+        while !rest.is_empty() {
+            let number = self.layout.at(at);
+            let into = at - self.layout.offset(number);
+            let (now, later) = rest.split_at(self.layout.length(number) - into);
+            at += now.len();
+            self.tile(number)?.read(into, now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        let together = (BAND / self.layout.each().max(1)).max(1);
+        let first = self.layout.at(offset) / together * together;
+        let last = (first + together).min(self.layout.count()) - 1;
+        self.layout.offset(first)..self.layout.offset(last) + self.layout.length(last)
+    }
+}
+
+/// Computes a number from its place in a row.
+type Compute = Box<dyn Fn(u64) -> u64 + Send + Sync>;
+
+/// 64-bit numbers that are computed.
+pub struct Computed {
+    count: u64,
+    of: Compute,
+}
+
+impl Computed {
+    pub fn new(count: u64, of: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Self {
+        Computed { count, of: Box::new(of) }
+    }
+}
+
+impl Content for Computed {
+    fn len(&self) -> u64 {
+        self.count.saturating_mul(8)
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        by_elements(8, usize::MAX, offset, out, |first, mut out| {
+            let numbers = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
+            (first..).zip(numbers).for_each(|(number, bytes)| *bytes = (self.of)(number).to_le_bytes());
+            Ok(())
+        })
+    }
+}

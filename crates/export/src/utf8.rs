@@ -1,0 +1,183 @@
+//! Text of variable length for formats whose text is UTF-8: reading a cell that is not UTF-8 is an error that names it.
+//!
+//! TileDB takes any bytes as ASCII or UTF-8 text, and whether a column has others is not known without reading all of it.
+//! So the type of a column follows from the schema, and what is read is checked as it is read.
+
+use std::ops::Range;
+use std::str;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::read::Output;
+
+use super::content::{Content, check_range};
+use super::var::read_offset;
+
+/// Bytes of a character's longest encoding that can lie in front of, or behind, one of its bytes.
+const CUT: u64 = 3;
+
+/// The values of a column of text, of which only UTF-8 can be read.
+pub struct Utf8Values {
+    values: Arc<dyn Content>,
+    offsets: Arc<dyn Content>,
+    /// A byte a cell, 0 for cells that may be anything, since the format has no value of them.
+    present: Option<Arc<dyn Content>>,
+    /// The column's name.
+    name: String,
+}
+
+impl Utf8Values {
+    /// `values` and `offsets` are those of a column called `name`. Cells that `present` marks with 0 are not checked.
+    pub fn new(
+        values: Arc<dyn Content>,
+        offsets: Arc<dyn Content>,
+        present: Option<Arc<dyn Content>>,
+        name: &str,
+    ) -> Self {
+        Utf8Values { values, offsets, present, name: name.to_owned() }
+    }
+
+    fn rows(&self) -> u64 {
+        (self.offsets.len() / 8).saturating_sub(1)
+    }
+
+    /// The last row that begins at a byte or before it.
+    fn row_at(&self, byte: u64) -> Result<u64> {
+        let (mut low, mut high) = (0, self.rows());
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            match read_offset(&*self.offsets, middle)? <= byte {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Checks the cells that have some of these bytes, which lie at `bytes`.
+    fn check(&self, bytes: Range<u64>, read: &[u8]) -> Result<()> {
+        // An ASCII character is never a part of another, so the cells need not be known.
+        if read.is_ascii() {
+            return Ok(());
+        }
+        let mut row = self.row_at(bytes.start)?;
+        let mut start = read_offset(&*self.offsets, row)?;
+        while row < self.rows() && start < bytes.end {
+            let end = read_offset(&*self.offsets, row + 1)?;
+            if end < start {
+                return Err(Error::damaged("offsets of values that fall"));
+            }
+            let seen = start.max(bytes.start)..end.min(bytes.end);
+            if !seen.is_empty() && !self.is_text(start..end, seen, bytes.start, read)? && self.is_present(row)? {
+                return Err(Error::unsupported(format!(
+                    "the value of row {row}, which is not UTF-8; the attribute's raw files have its bytes"
+                )));
+            }
+            (row, start) = (row + 1, end);
+        }
+        Ok(())
+    }
+
+    /// Whether those bytes of a cell that are `seen` are characters, or parts of such. `read` begins at byte `first`.
+    fn is_text(&self, cell: Range<u64>, seen: Range<u64>, first: u64, read: &[u8]) -> Result<bool> {
+        if cell == seen {
+            let own = read.get((seen.start - first) as usize..(seen.end - first) as usize);
+            return Ok(own.is_some_and(|own| str::from_utf8(own).is_ok()));
+        }
+        // Characters that the ends of the range cut are read whole.
+        let wide = seen.start.saturating_sub(CUT).max(cell.start)..seen.end.saturating_add(CUT).min(cell.end);
+        let mut bytes = vec![0; (wide.end - wide.start) as usize];
+        self.values.read_at(wide.start, &mut bytes)?;
+        let is_continuation = |byte: &&u8| **byte & 0xc0 == 0x80;
+        let cut = match wide.start > cell.start {
+            true => bytes.iter().take(CUT as usize).take_while(is_continuation).count(),
+            false => 0,
+        };
+        let whole = bytes.get(cut..).unwrap_or_default();
+        Ok(match str::from_utf8(whole) {
+            Ok(_) => true,
+            // The last character goes on behind what was read.
+            Err(error) => error.error_len().is_none() && wide.end < cell.end,
+        })
+    }
+
+    fn is_present(&self, row: u64) -> Result<bool> {
+        let Some(present) = &self.present else { return Ok(true) };
+        let mut mark = [0];
+        present.read_at(row, &mut mark)?;
+        Ok(mark != [0])
+    }
+}
+
+impl Content for Utf8Values {
+    fn len(&self) -> u64 {
+        self.values.len()
+    }
+
+    fn read(&self, offset: u64, mut out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let length = out.len();
+        self.values.read(offset, out.part(0..length))?;
+        match out.wanted() {
+            Some(read) => self.check(offset..offset + length, read).in_field(&self.name),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn values_of(cells: &[Vec<u8>], present: Option<Vec<u8>>) -> Utf8Values {
+        let mut offsets = vec![0u64];
+        cells.iter().for_each(|cell| offsets.push(offsets[offsets.len() - 1] + cell.len() as u64));
+        let offsets: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+        let present = present.map(|marks| Arc::new(marks) as Arc<dyn Content>);
+        Utf8Values::new(Arc::new(cells.concat()), Arc::new(offsets), present, "name")
+    }
+
+    /// Cells of pieces of characters, most of which fit together.
+    fn cells() -> impl Strategy<Value = Vec<Vec<u8>>> {
+        let whole = "[a-cäß€😀]{0,6}".prop_map(String::into_bytes);
+        let piece =
+            prop::sample::select(vec![b"\xc3".to_vec(), b"\xa4".to_vec(), b"\xe2\x82".to_vec(), b"\x80".to_vec()]);
+        let cell = prop_oneof![9 => whole.clone(), 1 => (whole.clone(), piece, whole).prop_map(|(a, b, c)| [a, b, c].concat())];
+        prop::collection::vec(cell, 1..12)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_text_of_its_cells(cells in cells(), present in prop::collection::vec(0u8..2, 12)) {
+            let present = present[..cells.len()].to_vec();
+            let values = values_of(&cells, Some(present.clone()));
+            let bad = cells.iter().zip(&present).position(|(cell, mark)| *mark != 0 && str::from_utf8(cell).is_err());
+            let all = cells.concat();
+            let mut read = vec![0; all.len()];
+            match (values.read_at(0, &mut read), bad) {
+                (Ok(()), None) => prop_assert_eq!(&read, &all),
+                (Err(error), Some(row)) => {
+                    let said = error.to_string();
+                    prop_assert!(said.contains(&format!("row {row},")) && said.contains("name"), "{}", said);
+                }
+                (result, bad) => prop_assert!(false, "{:?} {:?}", result, bad),
+            }
+            // Every byte is refused by itself as well, if it is of no character.
+            let refused = (0..all.len()).filter(|&at| values.read_at(at as u64, &mut [0]).is_err()).count();
+            prop_assert_eq!(refused > 0, bad.is_some());
+            if bad.is_none() {
+                for start in 0..all.len() {
+                    prop_assert!(values.read_at(start as u64, &mut vec![0; all.len() - start]).is_ok());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halves_of_a_character_in_two_cells_are_no_text() {
+        let values = values_of(&[b"a\xc3".to_vec(), b"\xa4".to_vec()], None);
+        assert!(values.read_at(0, &mut [0; 3]).is_err());
+        values.read_at(0, &mut [0; 1]).unwrap();
+    }
+}

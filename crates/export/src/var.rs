@@ -1,0 +1,111 @@
+//! Variable-length cells: the bytes of all values end to end, and where each begins.
+
+use std::sync::Arc;
+
+use tilefs_format::error::Result;
+use tilefs_reader::array::dense::DenseVarColumn;
+use tilefs_reader::read::Output;
+
+use super::Content;
+use super::raw::Cells;
+
+/// A row of cells of variable length that can be read from any byte.
+pub trait VarCells: Send + Sync {
+    /// How many cells. May have to count them.
+    fn count(&self) -> Result<u64>;
+
+    /// Bytes of all values. May have to read offsets.
+    fn total(&self) -> Result<u64>;
+
+    /// Gives `out` where the values of cells from `first` begin; behind the last cell is the total.
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()>;
+
+    /// Gives `out` the values from byte `start` of all of them.
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()>;
+}
+
+impl VarCells for DenseVarColumn {
+    fn count(&self) -> Result<u64> {
+        Ok(self.cells())
+    }
+
+    fn total(&self) -> Result<u64> {
+        DenseVarColumn::total(self)
+    }
+
+    fn read_offsets(&self, first: u64, out: Output<'_, u64>) -> Result<()> {
+        DenseVarColumn::read_offsets(self, first, out)
+    }
+
+    fn read_values(&self, start: u64, out: Output<'_>) -> Result<()> {
+        DenseVarColumn::read_values(self, start, out)
+    }
+}
+
+/// One of the offsets that a content holds, u64 little-endian.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn read_offset(offsets: &dyn Content, number: u64) -> Result<u64> {
+    let mut bytes = [0; 8];
+    offsets.read_at(number.saturating_mul(8), &mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// The values of all cells end to end.
+pub struct VarValues<C> {
+    cells: Arc<C>,
+    total: u64,
+}
+
+impl<C: VarCells> VarValues<C> {
+    /// # Errors
+    /// When the total cannot be told.
+    pub fn new(cells: Arc<C>) -> Result<Self> {
+        let total = cells.total()?;
+        Ok(VarValues { cells, total })
+    }
+}
+
+impl<C: VarCells> Content for VarValues<C> {
+    fn len(&self) -> u64 {
+        self.total
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        self.cells.read_values(offset, out)
+    }
+}
+
+/// The offsets of variable-length cells as cells of their own: one more than there are values.
+pub struct VarOffsets<C> {
+    cells: Arc<C>,
+    count: u64,
+}
+
+impl<C: VarCells> VarOffsets<C> {
+    /// # Errors
+    /// When the cells cannot be counted.
+    pub fn new(cells: Arc<C>) -> Result<Self> {
+        let count = cells.count()?;
+        Ok(VarOffsets { cells, count })
+    }
+}
+
+impl<C: VarCells> Cells for VarOffsets<C> {
+    fn count(&self) -> u64 {
+        self.count + 1
+    }
+
+    fn cell_size(&self) -> usize {
+        8
+    }
+
+    fn read(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+        let mut offsets = Vec::new();
+        self.cells.read_offsets(first, out.aside(out.len() / 8, &mut offsets))?;
+        let cells = out.wanted().into_iter().flat_map(|out| out.as_chunks_mut().0);
+        cells.zip(offsets).for_each(|(bytes, offset): (&mut [u8; 8], u64)| *bytes = offset.to_le_bytes());
+        Ok(())
+    }
+}

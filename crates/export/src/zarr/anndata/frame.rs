@@ -1,0 +1,237 @@
+//! Data frames.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::dense::IndexBox;
+
+use super::{encoding, encoding_of_array};
+use crate::boxes::{Boxes, Rows};
+use crate::column::{Column, Field, FormatResult, Metadatum, Unrepresentable};
+use crate::content::Content;
+use crate::element::Converted;
+use crate::names::Names;
+use crate::zarr::array::{Array, Attributes, Layout, Marks, chunk_of};
+use crate::zarr::json::metadatum;
+use crate::zarr::types::ZarrType;
+use crate::zarr::{Group, METADATA, Node};
+
+/// The attribute that names the column of the rows' names, and the name of that column where it has none.
+const INDEX: &str = "_index";
+
+/// A column of a data frame.
+pub struct FrameColumn {
+    /// With one axis: the rows.
+    pub cells: Arc<dyn Boxes>,
+    /// Of a nullable column, one byte a row, 0 for null.
+    pub validity: Option<Arc<dyn Content>>,
+}
+
+/// What a data frame is made from.
+pub struct DataFrame {
+    /// The rows' names, and whether their column has a name of its own.
+    pub index: FrameColumn,
+    pub index_is_named: bool,
+    /// Those that AnnData has no encoding for are left out.
+    pub columns: Vec<FrameColumn>,
+    pub metadata: Vec<Metadatum>,
+}
+
+/// Whether a data frame can hold a field, and if not why.
+pub fn check(field: &Field) -> FormatResult<()> {
+    use Datatype::{DateTimeMs, DateTimeNs, DateTimeSec, DateTimeUs, StringAscii, StringUtf8};
+    match (field.values_per_cell, field.datatype) {
+        (None, StringAscii | StringUtf8) => Ok(()),
+        (Some(1), DateTimeSec | DateTimeMs | DateTimeUs | DateTimeNs) => Ok(()),
+        (Some(1), datatype) if datatype.time_unit().is_some() => {
+            Err(Unrepresentable::new("AnnData's data frames have dates in seconds, ms, us and ns only"))
+        }
+        (Some(1), datatype) if datatype.kind() != Kind::Bytes => Ok(()),
+        (Some(1) | None, datatype) if datatype.kind() == Kind::Bytes => {
+            Err(Unrepresentable::new("AnnData's data frames have no bytes but UTF-8"))
+        }
+        _ => Err(Unrepresentable::new("AnnData's data frames have one value a row")),
+    }
+}
+
+impl DataFrame {
+    /// The group of the data frame. To find out whether there are nulls in a nullable column its validity is read, up to
+    /// the first one, unless there are very many rows; no value is.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub fn group(&self) -> Result<Group> {
+        let mut builder = Builder { group: Group::default(), names: Names::of_zarr() };
+        builder.names.give(METADATA);
+        builder.names.give(INDEX);
+        let index = match self.index_is_named {
+            true => builder.names.give(&self.index.cells.field().name),
+            false => INDEX.to_owned(),
+        };
+        builder.column(&index, &self.index)?;
+        let mut order: Vec<Value> = Vec::new();
+        for column in self.columns.iter().filter(|column| check(column.cells.field()).is_ok()) {
+            let name = builder.names.give(&column.cells.field().name);
+            builder.column(&name, column)?;
+            order.push(name.into());
+        }
+        let mut attributes: Attributes = self.metadata.iter().map(|one| (one.key.clone(), metadatum(one))).collect();
+        attributes.extend(encoding("dataframe", "0.2.0"));
+        attributes.insert(INDEX.to_owned(), index.into());
+        attributes.insert("column-order".to_owned(), order.into());
+        builder.group.attributes = attributes;
+        Ok(builder.group)
+    }
+}
+
+/// Bytes of a validity that are looked at together.
+const LOOKED_AT: u64 = 1 << 20;
+
+/// Of more rows nobody waits to learn whether there are nulls among them.
+const MOST_LOOKED_AT: u64 = 1 << 26;
+
+/// Whether any row may be null: so it is taken to be where there are too many to look at.
+fn has_nulls(column: &FrameColumn) -> Result<bool> {
+    let Some(validity) = &column.validity else { return Ok(false) };
+    if validity.len() > MOST_LOOKED_AT {
+        return Ok(true);
+    }
+    let mut bytes = Vec::new();
+    let mut at = 0;
+    while at < validity.len() {
+        let length = LOOKED_AT.min(validity.len() - at);
+        // Of LOOKED_AT at most.
+        bytes.resize(length as usize, 0);
+        validity.read_at(at, &mut bytes)?;
+        if bytes.contains(&0) {
+            return Ok(true);
+        }
+        at += length;
+    }
+    Ok(false)
+}
+
+struct Builder {
+    group: Group,
+    names: Names,
+}
+
+impl Builder {
+    fn column(&mut self, name: &str, column: &FrameColumn) -> Result<()> {
+        let nulls = has_nulls(column)?;
+        let cells = &column.cells;
+        let field = cells.field();
+        let node = match &field.labels {
+            Some(labels) if labels.column(name).check().is_ok() => {
+                categorical(cells, labels.column(name), labels.ordered, nulls)?
+            }
+            _ => match (nulls, field.datatype) {
+                (false, _) => plain(cells, None)?,
+                (true, Datatype::Bool) => nullable(cells, "nullable-boolean")?,
+                (true, datatype) if datatype.is_string() => nullable(cells, "nullable-string-array")?,
+                (true, datatype) => match nothing(datatype) {
+                    Some(nothing) => plain(cells, Some(nothing))?,
+                    None => nullable(cells, "nullable-integer")?,
+                },
+            },
+        };
+        self.group.members.push((name.to_owned(), node));
+        Ok(())
+    }
+}
+
+/// The value that says of itself that it is none, where a type has one.
+fn nothing(datatype: Datatype) -> Option<Vec<u8>> {
+    match datatype {
+        Datatype::Float32 => Some(f32::NAN.to_le_bytes().to_vec()),
+        Datatype::Float64 => Some(f64::NAN.to_le_bytes().to_vec()),
+        _ => datatype.time_unit().map(|_| i64::MIN.to_le_bytes().to_vec()),
+    }
+}
+
+fn layout(cells: &Arc<dyn Boxes>, attributes: Attributes) -> Layout {
+    Layout { chunk: chunk_of(cells), dimensions: vec!["rows".to_owned()], attributes }
+}
+
+/// The values alone; `null` takes the place of nulls.
+fn plain(cells: &Arc<dyn Boxes>, null: Option<Vec<u8>>) -> Result<Node> {
+    let field = cells.field();
+    let kind = ZarrType::with_dates(field).map_err(|reason| Error::internal(reason.to_string()))?;
+    let attributes = match field.values_per_cell {
+        None => encoding("string-array", "0.2.0"),
+        Some(_) => encoding_of_array(),
+    };
+    Ok(Node::Array(Arc::new(Array::of_values(cells, kind, null, layout(cells, attributes)))))
+}
+
+/// The values, and which of them are none.
+fn nullable(cells: &Arc<dyn Boxes>, name: &str) -> Result<Node> {
+    let mask = Array::of_validity(cells, Marks::Null, layout(cells, encoding_of_array()));
+    let members = vec![("values".to_owned(), plain(cells, None)?), ("mask".to_owned(), Node::Array(Arc::new(mask)))];
+    Ok(Node::Group(Arc::new(Group { attributes: encoding(name, "0.1.0"), members })))
+}
+
+/// Codes, of which -1 is null, and what they stand for.
+fn categorical(cells: &Arc<dyn Boxes>, labels: Column, ordered: bool, nulls: bool) -> Result<Node> {
+    let labels_at_once = labels.cells();
+    let signed = if nulls { Signed::of(cells) } else { cells.clone() };
+    // Of a signed integer of any width all bytes of -1 are the same.
+    let null = nulls.then(|| vec![0xff; signed.field().datatype.size()]);
+    let categories: Arc<dyn Boxes> = Arc::new(Rows::of(labels, labels_at_once));
+    let mut attributes = encoding("categorical", "0.2.0");
+    attributes.insert("ordered".to_owned(), ordered.into());
+    let members =
+        vec![("codes".to_owned(), plain(&signed, null)?), ("categories".to_owned(), plain(&categories, None)?)];
+    Ok(Node::Group(Arc::new(Group { attributes, members })))
+}
+
+/// Codes as signed integers, which have room for -1.
+struct Signed {
+    of: Arc<dyn Boxes>,
+    field: Field,
+}
+
+impl Signed {
+    fn of(cells: &Arc<dyn Boxes>) -> Arc<dyn Boxes> {
+        let mut field = cells.field().clone();
+        field.datatype = match field.datatype {
+            Datatype::UInt8 => Datatype::Int16,
+            Datatype::UInt16 => Datatype::Int32,
+            Datatype::UInt32 => Datatype::Int64,
+            // There are not as many labels.
+            Datatype::UInt64 => Datatype::Int64,
+            _ => return cells.clone(),
+        };
+        field.fill = Vec::new();
+        Arc::new(Signed { of: cells.clone(), field })
+    }
+}
+
+impl Boxes for Signed {
+    fn field(&self) -> &Field {
+        &self.field
+    }
+
+    fn shape(&self) -> &[u64] {
+        self.of.shape()
+    }
+
+    fn extents(&self) -> Vec<u64> {
+        self.of.extents()
+    }
+
+    fn column(&self, cells: &IndexBox) -> Result<Column> {
+        let column = self.of.column(cells)?;
+        let (from, to) = (column.field.datatype.size(), self.field.datatype.size());
+        let wide = Converted::new(column.values, from, to, move |from_bytes, to_bytes| {
+            for (narrow, wide) in from_bytes.chunks_exact(from).zip(to_bytes.chunks_exact_mut(to)) {
+                wide.fill(0);
+                wide[..from].copy_from_slice(narrow);
+            }
+            Ok(())
+        });
+        Ok(Column { field: self.field.clone(), values: Arc::new(wide), ..column })
+    }
+}

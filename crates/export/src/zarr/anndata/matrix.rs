@@ -1,0 +1,232 @@
+//! Matrices: sparse ones by compressed rows or columns, and those with a value in every cell.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::dense::IndexBox;
+use tilefs_reader::read::Output;
+
+use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
+use crate::boxes::{Boxes, Framed, Rows};
+use crate::column::{Column, Field, FormatResult};
+use crate::compose::Slice;
+use crate::content::{Content, check_range};
+use crate::element::by_elements;
+use crate::zarr::array::{Array, Layout, bytes_of, chunk_of};
+use crate::zarr::types::ZarrType;
+use crate::zarr::{Group, Node};
+
+/// Which coordinates the cells of a matrix are sorted by, and are therefore only counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compressed {
+    Rows,
+    Columns,
+}
+
+/// A sparse matrix.
+pub struct Matrix {
+    pub compressed: Compressed,
+    /// Rows and columns.
+    pub shape: [u64; 2],
+    /// Of each cell the coordinate that the cells are sorted by, `i64`.
+    pub major: Column,
+    /// Of each cell the other coordinate, in ascending order within the same of the first.
+    pub minor: Column,
+    pub values: Column,
+}
+
+impl Matrix {
+    /// The group of the matrix: `data` and `indices` are the cells' values and coordinates as they are, and `indptr` is
+    /// found where it is read. No cell is read now.
+    ///
+    /// # Errors
+    /// [`Unrepresentable`](crate::Unrepresentable) for values that Zarr has no type for.
+    pub fn group(self) -> FormatResult<Group> {
+        let (name, lengths) = match self.compressed {
+            Compressed::Rows => ("csr_matrix", self.shape[0]),
+            Compressed::Columns => ("csc_matrix", self.shape[1]),
+        };
+        let starts = Starts::new(self.major.values, lengths.saturating_add(1));
+        let starts = Column::fixed(Field::new("indptr", Datatype::Int64), vec![starts.count], Arc::new(starts));
+        let array = |column: Column, cells: u64, dimension: &str| -> FormatResult<Node> {
+            let kind = ZarrType::of(&column.field)?;
+            column.check()?;
+            let rows: Arc<dyn Boxes> = Arc::new(Rows::of(column, cells));
+            let (dimensions, attributes) = (vec![dimension.to_owned()], encoding_of_array());
+            let layout = Layout { chunk: chunk_of(&rows), dimensions, attributes };
+            Ok(Node::Array(Arc::new(Array::of_values(&rows, kind, None, layout))))
+        };
+        let members = vec![
+            ("data".to_owned(), array(self.values, CELLS_OF_A_CHUNK, "cells")?),
+            ("indices".to_owned(), array(self.minor, CELLS_OF_A_CHUNK, "cells")?),
+            ("indptr".to_owned(), array(starts, STARTS_OF_A_CHUNK, "starts")?),
+        ];
+        let mut attributes = encoding(name, "0.1.0");
+        attributes.insert("shape".to_owned(), self.shape.to_vec().into());
+        Ok(Group { attributes, members })
+    }
+}
+
+/// A matrix that has all cells of its shape, in row-major order.
+///
+/// # Errors
+/// [`Unrepresentable`](crate::Unrepresentable) for values that Zarr has no type for.
+pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
+    let kind = ZarrType::of(&values.field)?;
+    values.check()?;
+    let size = kind.cell_size().unwrap_or(1);
+    let [rows, columns] = shape;
+    let chunk = vec![(CELLS_OF_A_CHUNK / columns.max(1)).clamp(1, rows.max(1)), columns.max(1)];
+    let line = columns.saturating_mul(size);
+    let (cells, lengths) = (values.values.clone(), chunk.clone());
+    let fill = vec![0; usize::try_from(size).unwrap_or(1)];
+    let make = move |cells_of_chunk: &IndexBox| -> Result<Arc<dyn Content>> {
+        let (&[first, _], &[count, _]) = (cells_of_chunk.first.as_slice(), cells_of_chunk.count.as_slice()) else {
+            return Err(Error::internal("a chunk of a matrix has two axes"));
+        };
+        let own = Arc::new(Slice::new(cells.clone(), first.saturating_mul(line), count.saturating_mul(line)));
+        Ok(Framed::within(own, &cells_of_chunk.count, &lengths, fill.clone()))
+    };
+    Ok(Node::Array(Arc::new(Array {
+        shape: shape.to_vec(),
+        chunk_bytes: bytes_of(&chunk, size),
+        chunk,
+        data_type: kind.data_type,
+        codecs: kind.codecs,
+        fill_value: kind.fill_value,
+        attributes: encoding_of_array(),
+        dimensions: vec!["rows".to_owned(), "columns".to_owned()],
+        make: Box::new(make),
+    })))
+}
+
+/// The values of a dense array, whose chunks are its tiles.
+///
+/// # Errors
+/// [`Unrepresentable`](crate::Unrepresentable) for values that Zarr has no type for.
+pub fn dense(values: &Arc<dyn Boxes>) -> FormatResult<Node> {
+    let kind = ZarrType::of(values.field())?;
+    let dimensions = (0..values.shape().len()).map(|axis| format!("axis_{axis}")).collect();
+    let layout = Layout { chunk: chunk_of(values), dimensions, attributes: encoding_of_array() };
+    Ok(Node::Array(Arc::new(Array::of_values(values, kind, None, layout))))
+}
+
+/// The numbers of where rows start are in chunks of so many, each of which is found by itself.
+const STARTS_OF_A_CHUNK: u64 = 1 << 16;
+
+/// It is known of so many reads where they ended: those of chunks side by side.
+const ENDS: usize = 64;
+
+/// So many coordinates are looked at together.
+const LOOKED_AT: usize = 1 << 16;
+
+/// `indptr`: for each coordinate from 0 on the number of cells before the first with it, `i64`, and behind the last the
+/// number of all.
+///
+/// Nothing of it is kept but where the last reads ended: where another begins is searched for among the coordinates, which
+/// are sorted, and those of its range are then looked at once. So reading all of it in order, or several parts side by
+/// side, is one pass over them. Memory of a read: some coordinates.
+struct Starts {
+    /// `i64`, ascending.
+    coordinates: Arc<dyn Content>,
+    /// How many numbers there are.
+    count: u64,
+    /// Coordinates that reads ended before, each with a cell that is not behind its first.
+    ends: Mutex<LruCache<u64, u64>>,
+}
+
+impl Starts {
+    fn new(coordinates: Arc<dyn Content>, count: u64) -> Self {
+        let ends = Mutex::new(LruCache::new(NonZeroUsize::new(ENDS).unwrap_or(NonZeroUsize::MIN)));
+        Starts { coordinates, count, ends }
+    }
+
+    fn cells(&self) -> u64 {
+        self.coordinates.len() / 8
+    }
+
+    /// How many cells lie before the first with this coordinate or a greater one.
+    fn cells_before(&self, coordinate: u64) -> Result<u64> {
+        let (mut low, mut high) = (0, self.cells());
+        let mut bytes = [0; 8];
+        while low < high {
+            let middle = low + (high - low) / 2;
+            self.coordinates.read_at(middle * 8, &mut bytes)?;
+            match parsed(bytes)? < coordinate {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// A cell from which on the first is found that has this coordinate or a greater one.
+    fn cell_near(&self, coordinate: u64) -> Result<u64> {
+        let known = self.ends.lock().unwrap_or_else(PoisonError::into_inner).get(&coordinate).copied();
+        match known {
+            _ if coordinate == 0 => Ok(0),
+            Some(cell) => Ok(cell),
+            None => self.cells_before(coordinate),
+        }
+    }
+
+    /// The numbers from that of a coordinate on, of which there is at least one.
+    fn read_from(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+        let end = first + out.len() / 8;
+        let mut cell = self.cell_near(first)?;
+        let Some(out) = out.wanted() else {
+            let behind = self.cells_before(end - 1)?.saturating_add(1).min(self.cells());
+            return self.coordinates.read(cell * 8, Output::Ahead(behind.saturating_sub(cell) * 8));
+        };
+        let mut numbers = out.as_chunks_mut::<8>().0.iter_mut();
+        let (mut next, mut last) = (first, cell);
+        let (mut bytes, mut before) = (Vec::new(), 0);
+        while next < end && cell < self.cells() {
+            let count = (self.cells() - cell).min(LOOKED_AT as u64);
+            bytes.resize(count as usize * 8, 0);
+            self.coordinates.read_at(cell * 8, &mut bytes)?;
+            for (coordinate, at) in bytes.as_chunks::<8>().0.iter().zip(cell..) {
+                let coordinate = parsed(*coordinate)?;
+                if coordinate < before {
+                    return Err(Error::damaged("cells that are not in the order of their coordinates"));
+                }
+                before = coordinate;
+                if coordinate < next {
+                    continue;
+                }
+                let behind = coordinate.saturating_add(1).min(end);
+                numbers.by_ref().take((behind - next) as usize).for_each(|number| *number = at.to_le_bytes());
+                (next, last) = (behind, at);
+                if next == end {
+                    break;
+                }
+            }
+            cell += count;
+        }
+        if next < end {
+            last = self.cells();
+            numbers.for_each(|number| *number = last.to_le_bytes());
+        }
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner).put(end, last);
+        Ok(())
+    }
+}
+
+/// A coordinate, of which none is negative.
+fn parsed(bytes: [u8; 8]) -> Result<u64> {
+    u64::try_from(i64::from_le_bytes(bytes)).map_err(|_| Error::damaged("a cell of a matrix before its first row"))
+}
+
+impl Content for Starts {
+    fn len(&self) -> u64 {
+        self.count.saturating_mul(8)
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        by_elements(8, usize::MAX, offset, out, |first, out| self.read_from(first, out))
+    }
+}

@@ -1,0 +1,55 @@
+//! Data frames and matrices as AnnData encodes them in Zarr: groups and arrays whose attributes `encoding-type` and
+//! `encoding-version` say what they are.
+//!
+//! Source: AnnData's description of its on-disk format, and what anndata writes (`anndata` 0.1.0, `dataframe` 0.2.0,
+//! `csr_matrix` and `csc_matrix` 0.1.0).
+
+mod frame;
+mod matrix;
+
+use super::array::Attributes;
+use super::{Group, METADATA, Node};
+use crate::names::Names;
+
+pub use frame::{DataFrame, FrameColumn, check};
+pub use matrix::{Compressed, Matrix, dense, full};
+
+/// Matrices have chunks of so many cells.
+const CELLS_OF_A_CHUNK: u64 = 1 << 20;
+
+/// The attributes of something of this encoding.
+fn encoding(name: &str, version: &str) -> Attributes {
+    let mut attributes = Attributes::new();
+    attributes.insert("encoding-type".to_owned(), name.into());
+    attributes.insert("encoding-version".to_owned(), version.into());
+    attributes
+}
+
+/// The attributes of an array of numbers.
+fn encoding_of_array() -> Attributes {
+    encoding("array", "0.2.0")
+}
+
+/// What is annotated: observations, variables and matrices of these under AnnData's names (`X`, `obs`, `layers`, ...).
+/// `left_out` says of what has no place in it why.
+pub fn annotated_data(members: Vec<(String, Node)>, left_out: Vec<(String, String)>) -> Group {
+    let mut group = Group { attributes: encoding("anndata", "0.1.0"), members };
+    left_out.into_iter().for_each(|(name, reason)| group.leave_out(&name, reason));
+    group
+}
+
+/// Several elements by their names: `layers`, `obsm` and the like. What Zarr keeps for itself is called a little otherwise.
+pub fn mapping(elements: Vec<(String, Node)>) -> Group {
+    let mut names = Names::of_zarr();
+    names.give(METADATA);
+    let members = elements.into_iter().map(|(name, node)| (names.give(&name), node)).collect();
+    Group { attributes: encoding("dict", "0.1.0"), members }
+}
+
+/// The matrix and the variables that were there before some were chosen.
+pub fn raw(members: Vec<(String, Node)>) -> Group {
+    Group { attributes: encoding("raw", "0.1.0"), members }
+}
+
+#[cfg(test)]
+mod tests;

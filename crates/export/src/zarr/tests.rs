@@ -1,0 +1,161 @@
+//! Groups of columns in memory, as JSON and chunks.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Result;
+use tilefs_reader::array::dense::IndexBox;
+
+use super::{Array, Group, Node, check, zarr};
+use crate::boxes::{BoxedColumns, Boxes, Rows};
+use crate::column::{Column, Field, Labels, Metadatum};
+use crate::testing::{assert_random_access, read_all};
+
+/// An array of bytes with two axes in tiles of 2 by 2.
+struct Grid {
+    field: Field,
+    shape: [u64; 2],
+    values: Vec<u8>,
+    validity: Vec<u8>,
+}
+
+impl Boxes for Grid {
+    fn field(&self) -> &Field {
+        &self.field
+    }
+
+    fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    fn extents(&self) -> Vec<u64> {
+        vec![2, 2]
+    }
+
+    fn column(&self, cells: &IndexBox) -> Result<Column> {
+        let size = self.field.cell_size().unwrap() as usize;
+        let rows = cells.first[0]..cells.first[0] + cells.count[0];
+        let numbers: Vec<usize> = rows
+            .flat_map(|row| (0..cells.count[1]).map(move |column| (row, column)))
+            .map(|(row, column)| (row * self.shape[1] + cells.first[1] + column) as usize)
+            .collect();
+        let values: Vec<u8> = numbers.iter().flat_map(|&cell| self.values[cell * size..][..size].to_vec()).collect();
+        let column = Column::fixed(self.field.clone(), cells.count.clone(), Arc::new(values));
+        if !self.field.nullable {
+            return Ok(column);
+        }
+        let validity: Vec<u8> = numbers.iter().map(|&cell| self.validity[cell]).collect();
+        Ok(column.with_validity(Arc::new(validity)))
+    }
+}
+
+fn axis(name: &str, length: u8) -> Arc<dyn Boxes> {
+    let values = Arc::new((0..length).collect::<Vec<u8>>());
+    Arc::new(Rows::of(Column::fixed(Field::new(name, Datatype::UInt8), vec![length.into()], values), 100))
+}
+
+fn group_of(field: Field) -> Group {
+    let grid = Grid { field, shape: [3, 3], values: (1..=9).collect(), validity: vec![1, 1, 0, 1, 1, 1, 1, 1, 2] };
+    let metadata = vec![Metadatum { key: "title".into(), datatype: Datatype::StringUtf8, value: b"t".to_vec() }];
+    zarr(&BoxedColumns {
+        sparse: false,
+        dimensions: vec![axis("y", 3), axis("x", 3)],
+        attributes: vec![Arc::new(grid)],
+        metadata,
+        georeference: None,
+    })
+}
+
+fn array<'g>(group: &'g Group, name: &str) -> &'g Arc<Array> {
+    match group.members.iter().find(|(known, _)| known == name) {
+        Some((_, Node::Array(array))) => array,
+        _ => panic!("no array {name}"),
+    }
+}
+
+fn metadata(array: &Arc<Array>) -> Value {
+    serde_json::from_str(&Node::Array(array.clone()).metadata()).unwrap()
+}
+
+fn chunk(array: &Array, numbers: &[u64]) -> Vec<u8> {
+    let chunk = array.chunk(numbers).unwrap().expect("there is such a chunk");
+    assert_random_access(&*chunk);
+    assert!(array.chunk_bytes().is_none_or(|bytes| bytes == chunk.len()));
+    read_all(&*chunk)
+}
+
+#[test]
+fn chunks_are_tiles_and_those_on_the_edge_are_full() {
+    let group = group_of(Field::new("v", Datatype::UInt8).with_fill([200]));
+    let v = array(&group, "v");
+    assert_eq!(v.grid(), [2, 2]);
+    assert_eq!(chunk(v, &[0, 0]), [1, 2, 4, 5]);
+    assert_eq!(chunk(v, &[0, 1]), [3, 200, 6, 200]);
+    assert_eq!(chunk(v, &[1, 1]), [9, 200, 200, 200]);
+    for outside in [&[2, 0][..], &[0, 2], &[0], &[0, 0, 0]] {
+        assert!(v.chunk(outside).unwrap().is_none());
+    }
+    assert_eq!(chunk(array(&group, "x"), &[0]), [0, 1, 2]);
+    let said = metadata(v);
+    assert_eq!(said["shape"], json!([3, 3]));
+    assert_eq!(said["chunk_grid"]["configuration"]["chunk_shape"], json!([2, 2]));
+    assert_eq!((&said["data_type"], &said["fill_value"]), (&json!("uint8"), &json!(200)));
+    assert_eq!(said["dimension_names"], json!(["y", "x"]));
+}
+
+#[test]
+fn the_group_has_all_metadata() {
+    let group = Arc::new(group_of(Field::new("v", Datatype::UInt8)));
+    let said: Value = serde_json::from_str(&Node::Group(group.clone()).metadata()).unwrap();
+    assert_eq!(said["attributes"]["title"], "t");
+    let all = said["consolidated_metadata"]["metadata"].as_object().unwrap();
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["y", "x", "v"]);
+    assert_eq!(all["v"], metadata(array(&group, "v")));
+}
+
+#[test]
+fn nulls_have_a_mask_and_where_it_is_free_a_value() {
+    let mut field = Field::new("v", Datatype::UInt8).with_nullable(true);
+    let group = group_of(field.clone());
+    assert_eq!(chunk(array(&group, "v"), &[0, 1]), [3, 0, 6, 0]);
+    assert_eq!(chunk(array(&group, "v_valid"), &[0, 1]), [0, 0, 1, 0]);
+    assert_eq!(chunk(array(&group, "v_valid"), &[1, 1]), [1, 0, 0, 0]);
+    field.null = Some(vec![77]);
+    let group = group_of(field);
+    assert_eq!(chunk(array(&group, "v"), &[0, 1]), [77, 0, 6, 0]);
+    assert_eq!(metadata(array(&group, "v"))["attributes"]["_FillValue"], 77);
+}
+
+#[test]
+fn labels_are_an_array_of_texts() {
+    let labels = Labels {
+        name: "kinds".into(),
+        datatype: Datatype::StringUtf8,
+        ordered: false,
+        values: vec![b"a b".to_vec(), b"c".to_vec()],
+    };
+    let group = group_of(Field::new("v", Datatype::UInt8).with_labels(Arc::new(labels)));
+    let attributes = &metadata(array(&group, "v"))["attributes"];
+    assert_eq!((&attributes["flag_meanings"], &attributes["flag_values"]), (&json!("a_b c"), &json!([0, 1])));
+    assert_eq!(chunk(array(&group, "v_labels"), &[0]), b"\x02\0\0\0\x03\0\0\0a b\x01\0\0\0c");
+}
+
+#[test]
+fn types_have_zarr_s_names() {
+    let of = |field: Field| {
+        let kind = super::types::ZarrType::of(&field).unwrap();
+        (kind.data_type, kind.fill_value, kind.values)
+    };
+    let field = |datatype| Field::new("a", datatype);
+    assert_eq!(of(field(Datatype::Bool).with_fill([1])), (json!("bool"), json!(true), None));
+    assert_eq!(of(field(Datatype::Float32).with_fill(f32::NAN.to_le_bytes())), (json!("float32"), json!("NaN"), None));
+    assert_eq!(of(field(Datatype::DateTimeYear).with_fill(1i64.to_le_bytes())), (json!("int64"), json!(365), None));
+    assert_eq!(of(field(Datatype::DateTimeMs).with_fill(i64::MIN.to_le_bytes())).1, json!(i64::MIN));
+    assert_eq!(of(field(Datatype::Int16).with_values_per_cell(Some(3))), (json!("int16"), json!(0), Some(3)));
+    assert_eq!(of(field(Datatype::Char).with_values_per_cell(Some(3))).0["configuration"]["length_bytes"], 3);
+    assert_eq!(of(field(Datatype::StringUtf8).with_values_per_cell(None)).0, "string");
+    assert_eq!(of(field(Datatype::Blob).with_values_per_cell(None)).0, "variable_length_bytes");
+    assert!(check(&field(Datatype::Int32).with_values_per_cell(None)).is_err());
+    assert!(check(&field(Datatype::StringUtf16).with_values_per_cell(None)).is_err());
+}

@@ -1,0 +1,170 @@
+//! How the cells of a field are stored: Zarr's data type, and the bytes of a chunk.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::error::Result;
+
+use super::json::number;
+use super::strings::Interleaved;
+use crate::boxes::Framed;
+use crate::cf;
+use crate::column::{Column, Field, FormatResult, Unrepresentable};
+use crate::content::Content;
+use crate::element::Converted;
+
+/// The type of an array's elements, and how cells become them.
+#[derive(Debug, Clone)]
+pub struct ZarrType {
+    pub data_type: Value,
+    pub codecs: Value,
+    pub fill_value: Value,
+    /// So many elements a cell, which need an axis of their own; `None` for one.
+    pub values: Option<u64>,
+    datatype: Datatype,
+    layout: Layout,
+}
+
+/// The bytes of the cells of a chunk.
+#[derive(Debug, Clone)]
+enum Layout {
+    /// Cells of one size, of which this one fills a chunk up.
+    Fixed { fill: Vec<u8> },
+    /// Each with its length in front.
+    Variable,
+}
+
+impl ZarrType {
+    /// The type of a field's array, or why there is none.
+    pub fn of(field: &Field) -> FormatResult<Self> {
+        let (datatype, size) = (field.datatype, field.datatype.size() as u64);
+        let is_bytes = datatype.kind() == Kind::Bytes && size == 1;
+        let is_text = matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt);
+        let Some(cell_size) = field.cell_size() else {
+            let (data_type, codec) = match is_bytes {
+                true if is_text => ("string", "vlen-utf8"),
+                true => ("variable_length_bytes", "vlen-bytes"),
+                false => return Err(Unrepresentable::new("the cells of a Zarr array have as many numbers each")),
+            };
+            return Ok(ZarrType {
+                data_type: data_type.into(),
+                codecs: json!([{"name": codec}]),
+                fill_value: "".into(),
+                values: None,
+                datatype,
+                layout: Layout::Variable,
+            });
+        };
+        let is_characters = is_bytes && (datatype.is_string() || datatype == Datatype::GeomWkt);
+        let fill = match field.fill.len() as u64 == cell_size {
+            true => in_days(datatype, &field.fill).unwrap_or_else(|| vec![0; field.fill.len()]),
+            false => vec![0; usize::try_from(cell_size).unwrap_or(0)],
+        };
+        let one = field.fill_of_one_value().and_then(|value| in_days(datatype, value));
+        let one = one.unwrap_or_else(|| vec![0; datatype.size()]);
+        let (data_type, fill_value) = match (datatype.kind(), size) {
+            _ if is_characters => {
+                let text = json!({"name": "null_terminated_bytes", "configuration": {"length_bytes": cell_size}});
+                (text, STANDARD.encode(&fill).into())
+            }
+            _ if datatype == Datatype::Bool => ("bool".into(), one.iter().any(|&byte| byte != 0).into()),
+            (Kind::Signed, _) => (format!("int{}", 8 * size).into(), number(datatype, &one)),
+            (Kind::Float, _) => (format!("float{}", 8 * size).into(), number(datatype, &one)),
+            (Kind::Unsigned | Kind::Bytes, _) => (format!("uint{}", 8 * size).into(), number(unsigned(datatype), &one)),
+        };
+        Ok(ZarrType {
+            data_type,
+            codecs: json!([{"name": "bytes", "configuration": {"endian": "little"}}]),
+            fill_value,
+            values: field.values_per_cell.filter(|&values| values != 1 && !is_characters).map(u64::from),
+            datatype,
+            layout: Layout::Fixed { fill },
+        })
+    }
+
+    /// As [`ZarrType::of`], but dates in the units that pandas knows are dates instead of counts.
+    pub fn with_dates(field: &Field) -> FormatResult<Self> {
+        use Datatype::{DateTimeMs, DateTimeNs, DateTimeSec, DateTimeUs};
+        let mut kind = Self::of(field)?;
+        if let (DateTimeSec | DateTimeMs | DateTimeUs | DateTimeNs, Some(unit)) =
+            (field.datatype, field.datatype.time_unit())
+        {
+            let configuration = json!({"unit": unit, "scale_factor": 1});
+            kind.data_type = json!({"name": "numpy.datetime64", "configuration": configuration});
+        }
+        Ok(kind)
+    }
+
+    /// Bytes of a cell; `None` where they vary.
+    pub fn cell_size(&self) -> Option<u64> {
+        match &self.layout {
+            Layout::Fixed { fill } => Some(fill.len() as u64),
+            Layout::Variable => None,
+        }
+    }
+
+    /// The chunk with these lengths that holds the cells of a column.
+    ///
+    /// # Errors
+    /// When offsets cannot be read.
+    pub fn chunk(&self, column: Column, chunk: &[u64]) -> Result<Arc<dyn Content>> {
+        match (&self.layout, column.offsets) {
+            (Layout::Fixed { fill }, _) => {
+                Ok(Framed::within(self.encoded(column.values), &column.shape, chunk, fill.clone()))
+            }
+            (Layout::Variable, Some(offsets)) => {
+                Ok(Arc::new(Interleaved::new(column.values, offsets, &column.shape, chunk)?))
+            }
+            (Layout::Variable, None) => {
+                Err(tilefs_format::error::Error::internal("cells of variable length without offsets"))
+            }
+        }
+    }
+
+    /// One value, as the array holds it; `None` where it does not fit.
+    pub fn value(&self, value: &[u8]) -> Option<Value> {
+        let value = in_days(self.datatype, value)?;
+        (value.len() == self.datatype.size()).then(|| number(unsigned(self.datatype), &value))
+    }
+
+    /// A value as the attribute `_FillValue` has it for xarray: floats as the bytes of a double in base 64.
+    pub fn fill_value_attribute(&self, value: &[u8]) -> Option<Value> {
+        let double = match self.datatype {
+            Datatype::Float32 => f64::from(f32::from_le_bytes(value.try_into().ok()?)),
+            Datatype::Float64 => f64::from_le_bytes(value.try_into().ok()?),
+            _ => return self.value(value),
+        };
+        Some(STANDARD.encode(double.to_le_bytes()).into())
+    }
+
+    fn encoded(&self, values: Arc<dyn Content>) -> Arc<dyn Content> {
+        match cf::days_of(self.datatype) {
+            Some(days) => Arc::new(Converted::integers(values, "days", move |value| {
+                // Not a time: no day either.
+                if value == i64::MIN { Some(value) } else { days(value) }.map(i64::to_le_bytes)
+            })),
+            None => values,
+        }
+    }
+}
+
+/// A value of a date that CF counts in days; `None` where there is no such day.
+fn in_days(datatype: Datatype, value: &[u8]) -> Option<Vec<u8>> {
+    let Some(days) = cf::days_of(datatype) else { return Some(value.to_vec()) };
+    let counts = value.as_chunks().0.iter().map(|count| i64::from_le_bytes(*count));
+    let days = counts.map(|count| if count == i64::MIN { Some(count) } else { days(count) });
+    Some(days.collect::<Option<Vec<i64>>>()?.into_iter().flat_map(i64::to_le_bytes).collect())
+}
+
+/// The type of a value's number, where it is bytes or characters.
+fn unsigned(datatype: Datatype) -> Datatype {
+    match (datatype.kind(), datatype.size()) {
+        (Kind::Bytes, 1) => Datatype::UInt8,
+        (Kind::Bytes, 2) => Datatype::UInt16,
+        (Kind::Bytes, _) => Datatype::UInt32,
+        _ => datatype,
+    }
+}

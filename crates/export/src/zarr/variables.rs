@@ -1,0 +1,266 @@
+//! The arrays of a group and what is said of them.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tilefs_format::datatype::{Datatype, Kind};
+
+use super::array::{Attributes, Layout, Marks, chunk_of};
+use super::types::ZarrType;
+use super::{Array, Group, Node, json as texts};
+use crate::boxes::{BoxedColumns, Boxes, Rows};
+use crate::cf::{self, Direction, Remark, Said};
+use crate::column::{Column, Field, Labels, Metadatum};
+use crate::georeference::{Georeference, GeoreferencedAxes};
+use crate::names::Names;
+
+/// The coordinates of an axis are in chunks of so many.
+const COORDINATES_OF_A_CHUNK: u64 = 1 << 20;
+
+/// The group of an array.
+pub fn group(columns: &BoxedColumns) -> Group {
+    let mut names = Names::of_zarr();
+    names.give(super::METADATA);
+    let mut builder = Builder { group: Group::default(), names, shared: Map::new() };
+    builder.group.attributes = of_group(&columns.metadata);
+    match columns.sparse {
+        true => builder.sparse(columns),
+        false => builder.dense(columns),
+    }
+    builder.group
+}
+
+struct Builder {
+    group: Group,
+    /// Of arrays and dimensions alike: only an axis shares its name with its coordinates.
+    names: Names,
+    /// What is said of every array over the cells.
+    shared: Attributes,
+}
+
+impl Builder {
+    fn dense(&mut self, columns: &BoxedColumns) {
+        let axes: Vec<String> = columns.dimensions.iter().map(|axis| self.names.give(&axis.field().name)).collect();
+        for (number, (axis, name)) in columns.dimensions.iter().zip(&axes).enumerate() {
+            self.axis(axis, number, name, columns.georeference.as_ref());
+        }
+        if let Some(georeference) = &columns.georeference {
+            self.grid_mapping(&georeference.place);
+        }
+        for column in &columns.attributes {
+            self.column(column, &axes);
+        }
+    }
+
+    fn sparse(&mut self, columns: &BoxedColumns) {
+        let cells = [self.names.give("cells")];
+        for column in &columns.dimensions {
+            self.column(column, &cells);
+        }
+        if let Some(coordinates) = cf::list_of_names(self.group.members.iter().map(|(name, _)| name.as_str())) {
+            self.shared.insert("coordinates".to_owned(), coordinates.into());
+        }
+        for column in &columns.attributes {
+            self.column(column, &cells);
+        }
+    }
+
+    /// The coordinates along an axis of a dense array.
+    fn axis(&mut self, axis: &Arc<dyn Boxes>, number: usize, name: &str, georeference: Option<&GeoreferencedAxes>) {
+        let field = axis.field();
+        let Ok(kind) = ZarrType::of(field) else { return };
+        let earthly = georeference.filter(|georeference| !georeference.place.is_rotated());
+        let earthly = earthly.and_then(|georeference| match number {
+            _ if number == georeference.samples => Some((georeference, Direction::Samples)),
+            _ if number == georeference.lines => Some((georeference, Direction::Lines)),
+            _ => None,
+        });
+        let transform = earthly.and_then(|(on_earth, _)| on_earth.place.transform.filter(|_| !on_earth.are_labelled));
+        let mut attributes = Map::new();
+        let placed = match (transform, earthly) {
+            (Some(transform), Some((_, direction))) => {
+                let length = axis.shape().iter().product();
+                let field = Field::new(name, Datatype::Float64);
+                let centres = cf::coordinates(transform, direction, length);
+                let column = Column::fixed(field, vec![length], centres);
+                Arc::new(Rows::of(column, COORDINATES_OF_A_CHUNK)) as Arc<dyn Boxes>
+            }
+            _ => {
+                attributes = said_of(field, name);
+                axis.clone()
+            }
+        };
+        if let Some((on_earth, direction)) =
+            earthly.filter(|(on_earth, _)| on_earth.are_labelled || transform.is_some())
+        {
+            for remark in cf::axis_remarks(&on_earth.place, direction) {
+                attributes.entry(remark.name).or_insert_with(|| said(&remark));
+            }
+        }
+        let kind = if transform.is_some() { ZarrType::of(placed.field()).unwrap_or(kind) } else { kind };
+        add_notes(&mut attributes, field, None);
+        let chunk = placed.shape().iter().map(|&length| length.clamp(1, COORDINATES_OF_A_CHUNK)).collect();
+        self.add(name.to_owned(), &placed, chunk, kind, attributes, &[name.to_owned()], None);
+    }
+
+    /// One attribute, or the coordinates of sparse cells, and the arrays that explain it.
+    fn column(&mut self, column: &Arc<dyn Boxes>, axes: &[String]) {
+        let field = column.field();
+        let Ok(kind) = ZarrType::of(field) else { return };
+        let name = self.names.give(&field.name);
+        let mut attributes = said_of(field, &name);
+        let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| field.nullable));
+        let missing = missing.filter(|_| !field.is_bytes() && kind.cell_size().is_some());
+        let missing = missing.and_then(|value| Some((value, kind.fill_value_attribute(value)?)));
+        if let Some((_, value)) = &missing {
+            attributes.insert("_FillValue".to_owned(), value.clone());
+        }
+        attributes.extend(self.shared.clone());
+        let chunk = chunk_of(column);
+        if field.nullable {
+            let valid = self.names.give(&format!("{name}_valid"));
+            if let Some(names) = cf::list_of_names([valid.as_str()]) {
+                attributes.insert("ancillary_variables".to_owned(), names.into());
+            }
+            self.validity(valid, &name, column, chunk.clone(), axes);
+        }
+        if let Some(labels) = &field.labels {
+            if let (Some(meanings), true) = (cf::flag_meanings(labels), field.values_per_cell == Some(1)) {
+                let codes: Vec<u64> = (0..labels.values.len() as u64).collect();
+                attributes.insert("flag_values".to_owned(), codes.into());
+                attributes.insert("flag_meanings".to_owned(), meanings.into());
+            }
+            self.labels(&name, labels);
+        }
+        add_notes(&mut attributes, field, Some(&kind));
+        let null = missing.map(|(value, _)| value.repeat(field.values_per_cell.unwrap_or(1) as usize));
+        self.add(name, column, chunk, kind, attributes, axes, null.filter(|_| field.nullable));
+    }
+
+    /// Whether each cell of a nullable column has a value, as booleans.
+    fn validity(&mut self, name: String, of: &str, column: &Arc<dyn Boxes>, chunk: Vec<u64>, axes: &[String]) {
+        let mut attributes = Map::new();
+        attributes.insert("long_name".to_owned(), format!("whether {of} has a value").into());
+        let layout = Layout { chunk, dimensions: axes.to_vec(), attributes };
+        self.group.members.push((name, Node::Array(Arc::new(Array::of_validity(column, Marks::Valid, layout)))));
+    }
+
+    /// All labels of an enumeration, in the order of their codes.
+    fn labels(&mut self, name: &str, labels: &Labels) {
+        let column = labels.column(name);
+        let count = column.cells();
+        let Ok(kind) = ZarrType::of(&column.field) else { return };
+        if column.check().is_err() {
+            return;
+        }
+        let axis = self.names.give(&format!("{name}_label"));
+        let array = self.names.give(&format!("{name}_labels"));
+        let mut attributes = Map::new();
+        attributes.insert("long_name".to_owned(), format!("labels of the codes of {name}, from 0 on").into());
+        let rows: Arc<dyn Boxes> = Arc::new(Rows::of(column, count));
+        self.add(array, &rows, vec![count.max(1)], kind, attributes, &[axis], None);
+    }
+
+    /// The array that readers look up the coordinate system in.
+    fn grid_mapping(&mut self, place: &Georeference) {
+        let name = self.names.give("crs");
+        self.shared.insert("grid_mapping".to_owned(), name.clone().into());
+        let attributes = cf::grid_mapping(place).iter().map(|remark| (remark.name.to_owned(), said(remark))).collect();
+        let array = Array {
+            shape: Vec::new(),
+            chunk: Vec::new(),
+            data_type: "int32".into(),
+            codecs: json!([{"name": "bytes", "configuration": {"endian": "little"}}]),
+            fill_value: 0.into(),
+            attributes,
+            dimensions: Vec::new(),
+            chunk_bytes: Some(4),
+            make: Box::new(|_| Ok(Arc::new(vec![0; 4]))),
+        };
+        self.group.members.push((name, Node::Array(Arc::new(array))));
+    }
+
+    /// An array of the cells of a column; `null` is what takes the place of null cells.
+    #[expect(clippy::too_many_arguments, reason = "each says another thing of the array")]
+    fn add(
+        &mut self,
+        name: String,
+        column: &Arc<dyn Boxes>,
+        chunk: Vec<u64>,
+        kind: ZarrType,
+        attributes: Attributes,
+        axes: &[String],
+        null: Option<Vec<u8>>,
+    ) {
+        let mut dimensions = axes.to_vec();
+        if kind.values.is_some() {
+            dimensions.push(self.names.give(&format!("{name}_values")));
+        }
+        let array = Array::of_values(column, kind, null, Layout { chunk, dimensions, attributes });
+        self.group.members.push((name, Node::Array(Arc::new(array))));
+    }
+}
+
+fn of_group(metadata: &[Metadatum]) -> Attributes {
+    let mut attributes: Attributes =
+        metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();
+    attributes.entry("Conventions").or_insert_with(|| "CF-1.8".into());
+    attributes
+}
+
+fn said(remark: &Remark) -> Value {
+    match &remark.value {
+        Said::Text(text) => text.as_str().into(),
+        Said::Numbers(numbers) => match numbers.as_slice() {
+            &[number] => number.into(),
+            several => several.into(),
+        },
+    }
+}
+
+/// What is said of the values of any column.
+fn said_of(field: &Field, name: &str) -> Attributes {
+    let mut attributes = Map::new();
+    if name != field.name {
+        attributes.insert("long_name".to_owned(), field.name.as_str().into());
+    }
+    if let Some(units) = cf::units(field.datatype) {
+        if units.contains("since") {
+            attributes.insert("calendar".to_owned(), "proleptic_gregorian".into());
+        }
+        attributes.insert("units".to_owned(), units.into());
+        attributes.insert("tiledb_datatype".to_owned(), field.datatype.name().into());
+    }
+    attributes
+}
+
+/// Adds what the array's metadata says of a field to what we say. `kind` is the type of its values.
+fn add_notes(attributes: &mut Attributes, field: &Field, kind: Option<&ZarrType>) {
+    for note in &field.notes {
+        let text = || String::from_utf8(note.value.clone()).ok().filter(|_| note.datatype.kind() == Kind::Bytes);
+        match (attributes.get_mut(&note.key), note.key.as_str()) {
+            // It is among ours if a value of this type can be it.
+            (_, "_FillValue") => {}
+            (Some(ours), "long_name" | "comment") => {
+                if let Some(text) = text() {
+                    *ours = text.into();
+                }
+            }
+            (Some(ours), "coordinates" | "ancillary_variables") => {
+                if let (Some(text), Some(known)) = (text(), ours.as_str()) {
+                    *ours = format!("{known} {text}").into();
+                }
+            }
+            (Some(_), _) => {}
+            (None, key) => {
+                let days = kind.filter(|_| cf::LIKE_THE_VALUES.contains(&key) && note.datatype == field.datatype);
+                let converted = days.and_then(|kind| {
+                    let each = note.value.chunks_exact(note.datatype.size());
+                    let mut values = each.map(|value| kind.value(value)).collect::<Option<Vec<_>>>()?;
+                    Some(if values.len() == 1 { values.pop()? } else { values.into() })
+                });
+                attributes.insert(key.to_owned(), converted.unwrap_or_else(|| texts::metadatum(note)));
+            }
+        }
+    }
+}

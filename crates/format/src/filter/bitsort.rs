@@ -1,0 +1,166 @@
+//! BITSORT: the values of a tile in ascending order, taken for unsigned integers. TileDB 2.13 and 2.14
+//! had it, and stored the coordinates of the cells in the same order: only by them can the values be
+//! put back.
+//!
+//! ```text
+//! metadata: number of parts u32 (1), bytes of the part u32; then the metadata of earlier filters
+//! data    : the values, sorted
+//! ```
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::integer::Width;
+use super::part_lengths::PartLengths;
+use super::stage::{FilterInput, Stage, Transform};
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+
+/// Where each cell of a tile is among the stored ones.
+#[derive(Debug)]
+pub struct StoredOrder {
+    /// By cell, in the order of the array.
+    places: Vec<u32>,
+    /// Cells that compare equal to the one before.
+    ties: Vec<u32>,
+}
+
+impl StoredOrder {
+    /// The order of `cells` stored cells, of which `compare` compares any two by their coordinates.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for more cells than 32 bits count.
+    pub fn new(cells: usize, compare: impl Fn(usize, usize) -> Ordering) -> Result<Self> {
+        let cells = u32::try_from(cells).map_err(|_| Error::damaged(format!("{cells} cells in one tile")))?;
+        let mut places: Vec<u32> = (0..cells).collect();
+        let compare = |a: u32, b: u32| compare(a as usize, b as usize);
+        places.sort_by(|&a, &b| compare(a, b));
+        let ties = (1..cells).filter(|&cell| {
+            let cell = cell as usize;
+            compare(places[cell - 1], places[cell]).is_eq()
+        });
+        let ties = ties.collect();
+        Ok(StoredOrder { places, ties })
+    }
+
+    /// Puts stored values in the order of the cells.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if there is not one value a cell; [`Error::Unsupported`] if cells of equal
+    /// coordinates have different values, as nothing says which is whose.
+    pub fn restore(&self, value_bytes: usize, stored: &[u8], out: &mut [u8]) -> Result<()> {
+        let expected = self.places.len().checked_mul(value_bytes);
+        if expected != Some(stored.len()) || stored.len() != out.len() {
+            let reason = format!("{} bytes of sorted values for {} cells", stored.len(), self.places.len());
+            return Err(Error::damaged(reason));
+        }
+        let value = |cell: u32| {
+            let start = self.places[cell as usize] as usize * value_bytes;
+            &stored[start..start + value_bytes]
+        };
+        if let Some(tie) = self.ties.iter().find(|&&tie| value(tie - 1) != value(tie)) {
+            return Err(Error::unsupported(format!(
+                "filter BITSORT where cells have equal coordinates, as cell {tie} and the one before: \
+                 TileDB did not store which value is whose"
+            )));
+        }
+        for (cell, out) in (0..).zip(out.chunks_exact_mut(value_bytes)) {
+            out.copy_from_slice(value(cell));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
+    let width = input.width();
+    if input.cell_size != width.bytes() {
+        return Err(input.refusal("on cells of several values"));
+    }
+    Ok(input.transform(Bitsort { width, order: input.stored_order.cloned() }))
+}
+
+struct Bitsort {
+    width: Width,
+    /// `None` where nothing tells the order.
+    order: Option<Arc<StoredOrder>>,
+}
+
+impl Transform for Bitsort {
+    /// The data is that of a whole tile.
+    fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
+        let parts = PartLengths::parse(metadata, data.len())?.count();
+        if parts != 1 {
+            return Err(Error::damaged(format!("{parts} sorted parts in one tile")));
+        }
+        let number = |value: &[u8]| value.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        if !data.chunks_exact(self.width.bytes()).is_sorted_by_key(number) {
+            return Err(Error::damaged("the values do not ascend"));
+        }
+        let missing = || Error::unsupported("filter BITSORT where no coordinates tell the order");
+        self.order.as_ref().ok_or_else(missing)?.restore(self.width.bytes(), data, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(values: &[u16]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    fn filter(order: StoredOrder) -> Bitsort {
+        Bitsort { width: Width::Two, order: Some(Arc::new(order)) }
+    }
+
+    /// Undoes the filter on values whose cells have these coordinates.
+    fn undo_with(coordinates: &[i32], sorted: &[u16]) -> Result<Vec<u8>> {
+        let filter = filter(StoredOrder::new(coordinates.len(), |a, b| coordinates[a].cmp(&coordinates[b])).unwrap());
+        let mut metadata = vec![1, 0, 0, 0];
+        metadata.extend((2 * sorted.len() as u32).to_le_bytes());
+        metadata.push(77);
+        let mut cursor = Cursor::new(&metadata);
+        let mut out = vec![0; 2 * sorted.len()];
+        filter.undo(&mut cursor, &bytes(sorted), &mut out)?;
+        assert_eq!(cursor.remaining(), 1);
+        Ok(out)
+    }
+
+    proptest! {
+        /// Cells in order of their values, and back.
+        #[test]
+        fn undoes_the_filter(cells in prop::collection::btree_map(any::<i32>(), any::<u16>(), 0..100)) {
+            let mut stored: Vec<(i32, u16)> = cells.clone().into_iter().collect();
+            stored.sort_by_key(|cell| cell.1);
+            let (coordinates, sorted): (Vec<i32>, Vec<u16>) = stored.into_iter().unzip();
+            let values: Vec<u16> = cells.into_values().collect();
+            prop_assert_eq!(undo_with(&coordinates, &sorted).unwrap(), bytes(&values));
+        }
+    }
+
+    #[test]
+    fn cells_of_equal_coordinates_must_have_equal_values() {
+        assert_eq!(undo_with(&[2, 2, 1], &[5, 5, 7]).unwrap(), bytes(&[7, 5, 5]));
+        assert!(matches!(undo_with(&[2, 1, 2], &[5, 7, 8]), Err(Error::Unsupported { .. })));
+    }
+
+    #[test]
+    fn values_must_be_sorted_as_unsigned_integers() {
+        assert_eq!(undo_with(&[3, 1, 2], &[0x00ff, 0x0100, 0xff00]).unwrap(), bytes(&[0x0100, 0xff00, 0x00ff]));
+        assert!(matches!(undo_with(&[3, 1, 2], &[0x0100, 0x00ff, 0xff00]), Err(Error::Damaged { .. })));
+    }
+
+    #[test]
+    fn tiles_that_the_order_is_not_of_are_errors() {
+        assert!(matches!(undo_with(&[2, 1], &[5, 7, 8]), Err(Error::Damaged { .. })));
+        assert!(matches!(undo_with(&[2, 1, 3, 4], &[5, 7, 8]), Err(Error::Damaged { .. })));
+        let one = [1, 0, 0, 0, 2, 0, 0, 0];
+        let without = Bitsort { width: Width::Two, order: None };
+        assert!(without.undo(&mut Cursor::new(&one), &[0; 2], &mut [0; 2]).is_err());
+        let two = [2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0];
+        let filter = filter(StoredOrder::new(2, |a, b| a.cmp(&b)).unwrap());
+        assert!(filter.undo(&mut Cursor::new(&two), &[0; 4], &mut [0; 4]).is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! A chunk on its way back through the filters: filtered metadata and filtered data, each either still
+//! bytes of the chunk or in one of two scratch buffers that take turns (ping-pong).
+
+use super::encoded_parts::EncodedParts;
+use super::scratch::{Scratch, States, room};
+use super::stage::{DecodePart, Stage, Transform, Undo};
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+
+/// The metadata and the data of a chunk, as they are between two filters.
+pub(super) struct ChunkBuffers<'a, 's> {
+    metadata: FilterBuffer<'a, 's>,
+    data: FilterBuffer<'a, 's>,
+    states: &'s mut States,
+    most_bytes: u64,
+}
+
+impl<'a, 's> ChunkBuffers<'a, 's> {
+    /// A chunk as it is stored, which decodes to `original_bytes`.
+    pub fn new(metadata: &'a [u8], data: &'a [u8], original_bytes: usize, scratch: &'s mut Scratch) -> Self {
+        ChunkBuffers {
+            metadata: FilterBuffer::new(metadata, &mut scratch.metadata),
+            data: FilterBuffer::new(data, &mut scratch.data),
+            states: &mut scratch.states,
+            most_bytes: most_bytes(original_bytes),
+        }
+    }
+
+    /// Undoes a filter, into `out` if it is given, which must be the filter's exact output, and otherwise into
+    /// a scratch buffer. To a filter that changes nothing, `out` is what later filters have left in it.
+    pub fn undo(&mut self, stage: &Stage, out: Option<&mut [u8]>) -> Result<()> {
+        let result = match &stage.undo {
+            Undo::Nothing => Ok(()),
+            Undo::Check(checksum) => {
+                let data = out.as_deref().unwrap_or_else(|| self.data.bytes());
+                self.metadata.consume(|metadata| checksum.check(metadata, data))
+            }
+            Undo::Parts(filter) => self.decode_parts(&**filter, out),
+            Undo::Data(filter) => self.transform(&**filter, out),
+        };
+        result.map_err(|error| stage.blame(error))
+    }
+
+    /// Undoes the last filter on strings that it stored along with their offsets.
+    pub fn undo_strings(&mut self, stage: &Stage, out: &mut [u8], offsets: &mut [u64]) -> Result<()> {
+        let result = match stage.strings {
+            Some(decode) => {
+                self.metadata.consume(|metadata| decode(metadata, self.data.bytes(), out, offsets, self.states))
+            }
+            None => Err(Error::damaged("the offsets of the strings are missing")),
+        };
+        result.map_err(|error| stage.blame(error))
+    }
+
+    /// The filters must have consumed all metadata.
+    pub fn finish(self) -> Result<()> {
+        match self.metadata.bytes().len() {
+            0 => Ok(()),
+            left => Err(Error::damaged(format!("{left} bytes of filter metadata are left over"))),
+        }
+    }
+
+    fn decode_parts(&mut self, filter: &dyn DecodePart, out: Option<&mut [u8]>) -> Result<()> {
+        let (metadata, metadata_buffer) = self.metadata.split();
+        let (data, data_buffer) = self.data.split();
+        let parts = EncodedParts::parse(metadata, filter.extra_bytes())?;
+        let (metadata_bytes, data_bytes) = parts.decoded_bytes();
+        let is_last = out.is_some();
+        let out = target(out, data_buffer, data_bytes, self.most_bytes)?;
+        let metadata_out = target(None, metadata_buffer, metadata_bytes, self.most_bytes)?;
+        let (metadata_bytes, data_bytes) = (metadata_out.len(), out.len());
+        parts.decode_all(data, metadata_out, out, |part| filter.decode(part, self.states))?;
+        self.metadata.swap(metadata_bytes);
+        if !is_last {
+            self.data.swap(data_bytes);
+        }
+        Ok(())
+    }
+
+    fn transform(&mut self, filter: &dyn Transform, out: Option<&mut [u8]>) -> Result<()> {
+        let (data, buffer) = self.data.split();
+        let bytes = filter.decoded_bytes(Cursor::new(self.metadata.bytes()), data)?;
+        let is_last = out.is_some();
+        let out = target(out, buffer, bytes, self.most_bytes)?;
+        let bytes = out.len();
+        self.metadata.consume(|metadata| filter.undo(metadata, data, out))?;
+        if !is_last {
+            self.data.swap(bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Metadata or data: what is left of it, and the two buffers that filters read and write in turn.
+struct FilterBuffer<'a, 's> {
+    contents: Contents<'a>,
+    /// Bytes at the front that filters have consumed.
+    consumed: usize,
+    /// The buffer that holds the contents now, if any does.
+    current: &'s mut Vec<u8>,
+    /// The buffer that the next filter writes.
+    next: &'s mut Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+enum Contents<'a> {
+    /// Bytes of the chunk as it is stored.
+    Stored(&'a [u8]),
+    /// The first so many bytes of the current buffer.
+    Buffered(usize),
+}
+
+impl<'a, 's> FilterBuffer<'a, 's> {
+    fn new(bytes: &'a [u8], [current, next]: &'s mut [Vec<u8>; 2]) -> Self {
+        FilterBuffer { contents: Contents::Stored(bytes), consumed: 0, current, next }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.contents.bytes(self.consumed, self.current)
+    }
+
+    /// What is left, and the buffer to write while reading it.
+    fn split(&mut self) -> (&[u8], &mut Vec<u8>) {
+        (self.contents.bytes(self.consumed, self.current), self.next)
+    }
+
+    /// Lets `read` take bytes off the front.
+    fn consume(&mut self, read: impl FnOnce(&mut Cursor<'_>) -> Result<()>) -> Result<()> {
+        let mut bytes = Cursor::new(self.bytes());
+        read(&mut bytes)?;
+        self.consumed += bytes.position();
+        Ok(())
+    }
+
+    /// Goes on with the first `length` bytes of the buffer that was written.
+    fn swap(&mut self, length: usize) {
+        std::mem::swap(&mut self.current, &mut self.next);
+        self.contents = Contents::Buffered(length);
+        self.consumed = 0;
+    }
+}
+
+impl<'a> Contents<'a> {
+    fn bytes<'b>(self, consumed: usize, current: &'b [u8]) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Contents::Stored(bytes) => &bytes[consumed..],
+            Contents::Buffered(length) => &current[consumed..length],
+        }
+    }
+}
+
+/// The most bytes that metadata or data may have between two filters. No filter makes much more of its input;
+/// windows of one value make the most, five bytes of metadata for one of data. The constant is for
+/// those, in chunks of the usual 64 KiB.
+fn most_bytes(original_bytes: usize) -> u64 {
+    (original_bytes as u64).saturating_mul(4).saturating_add(4 << 20)
+}
+
+/// Where a filter writes `bytes` bytes: to `out` if it is given, otherwise to a buffer.
+fn target<'o>(out: Option<&'o mut [u8]>, buffer: &'o mut Vec<u8>, bytes: u64, most_bytes: u64) -> Result<&'o mut [u8]> {
+    match (out, usize::try_from(bytes)) {
+        (Some(out), _) if out.len() as u64 == bytes => Ok(out),
+        (Some(out), _) => Err(Error::damaged(format!("decodes to {bytes} bytes instead of {}", out.len()))),
+        (None, Ok(length)) if bytes <= most_bytes => Ok(room(buffer, length)),
+        _ => Err(Error::damaged(format!("decodes to {bytes} bytes, more than any filter makes of its chunk"))),
+    }
+}

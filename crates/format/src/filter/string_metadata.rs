@@ -1,0 +1,71 @@
+//! The metadata of RLE and DICTIONARY on var-length strings, where they store the offsets of the
+//! strings along with the strings.
+//!
+//! ```text
+//! number of metadata parts u32 (0), number of data parts u32 (1),
+//! bytes of the strings u32, encoded bytes u32, bytes of the offsets u32,
+//! width of run lengths or ids u8, width of string lengths u8, then for DICTIONARY the dictionary
+//! ```
+
+use crate::cursor::Cursor;
+use crate::datatype::Datatype;
+use crate::error::{Error, Result};
+
+/// Whether strings of a type may be stored so.
+pub(super) fn is_text(datatype: Datatype) -> bool {
+    matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8)
+}
+
+/// What both filters need of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StringMetadata {
+    /// Width of run lengths (RLE) or of ids (DICTIONARY): 1, 2, 4 or 8 bytes.
+    pub number_bytes: usize,
+    /// Width of string lengths: 1, 2, 4 or 8 bytes.
+    pub length_bytes: usize,
+}
+
+impl StringMetadata {
+    /// Reads the metadata and checks its lengths against those of what is at hand.
+    pub fn parse(metadata: &mut Cursor<'_>, encoded: &[u8], out: &[u8], offsets: &[u64]) -> Result<Self> {
+        let parts = (metadata.u32("number of metadata parts")?, metadata.u32("number of data parts")?);
+        if parts != (0, 1) {
+            return Err(Error::damaged(format!("strings in {} metadata and {} data parts", parts.0, parts.1)));
+        }
+        let agree = |what: &str, claimed: u32, actual: u64| {
+            if u64::from(claimed) == actual {
+                return Ok(());
+            }
+            Err(Error::damaged(format!("{claimed} bytes of {what} claimed instead of {actual}")))
+        };
+        agree("strings", metadata.u32("bytes of strings")?, out.len() as u64)?;
+        agree("encoded strings", metadata.u32("encoded bytes")?, encoded.len() as u64)?;
+        agree("offsets", metadata.u32("bytes of offsets")?, 8 * offsets.len() as u64)?;
+        let number_bytes = width(metadata.u8("width of numbers")?);
+        let length_bytes = width(metadata.u8("width of string lengths")?);
+        Ok(StringMetadata { number_bytes, length_bytes })
+    }
+}
+
+/// The writer stores 1, 2, 4 or 8; its reader rounds others up.
+fn width(stored: u8) -> usize {
+    match stored {
+        0 | 1 => 1,
+        2 => 2,
+        3 | 4 => 4,
+        _ => 8,
+    }
+}
+
+/// Takes a big-endian integer of `width` bytes from the front.
+#[inline(always)]
+pub(super) fn take_number(bytes: &mut &[u8], width: usize) -> Option<u64> {
+    let taken = bytes.split_off(..width)?;
+    Some(match *taken {
+        [a] => a.into(),
+        [a, b] => u16::from_be_bytes([a, b]).into(),
+        [a, b, c, d] => u32::from_be_bytes([a, b, c, d]).into(),
+        [a, b, c, d, e, f, g, h] => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+        _ => return None,
+    })
+}

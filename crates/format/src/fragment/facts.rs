@@ -1,0 +1,201 @@
+//! The few facts of a fragment that are worth keeping while nobody reads it.
+
+use super::Field;
+use crate::cursor::Cursor;
+use crate::error::{Error, Locate, Result};
+use crate::scalar::{Range, Scalar};
+use crate::schema::{ArraySchema, Dimension};
+
+/// What a fragment is: small, so that it can be kept for every fragment of an array.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FragmentFacts {
+    /// Format version of the fragment.
+    pub version: u32,
+    /// Dense fragments store every cell of their tiles, sparse ones coordinates. Dense arrays of old
+    /// versions can have sparse fragments.
+    pub dense: bool,
+    /// One range per dimension, as it was written; `None` for a fragment of no cells.
+    pub non_empty_domain: Option<Box<[Range]>>,
+    /// Tiles of a sparse fragment, 0 for a dense one; see [`FragmentFacts::tile_count`].
+    pub sparse_tiles: u64,
+    /// Cells in the last tile of a sparse fragment; without meaning for a dense one.
+    pub last_tile_cells: u64,
+    pub has_timestamps: bool,
+    pub has_delete_metadata: bool,
+    /// Where the generic tile of the R-tree is, from version 3.
+    pub rtree_offset: Option<u64>,
+    /// Where the generic tile of the processed conditions is, from version 16.
+    pub processed_conditions_offset: Option<u64>,
+    pub(super) attribute_count: u32,
+    pub(super) dimension_count: u32,
+}
+
+impl FragmentFacts {
+    /// How many slots every list "per field" has.
+    pub fn slot_count(&self) -> usize {
+        let fields = self.attribute_count as usize + 1;
+        if self.version < 5 {
+            return fields;
+        }
+        fields
+            + self.dimension_count as usize
+            + usize::from(self.has_timestamps)
+            + 2 * usize::from(self.has_delete_metadata)
+    }
+
+    /// The slot of a field; `None` when the fragment has no such field. From version 5 the slot of
+    /// [`Field::Coordinates`] is still counted, but nothing is in it.
+    pub fn slot(&self, field: Field) -> Option<usize> {
+        let attributes = self.attribute_count as usize;
+        let dimensions = self.dimension_count as usize;
+        let behind = attributes + 1 + dimensions;
+        match field {
+            Field::Attribute(number) => (number < attributes).then_some(number),
+            Field::Coordinates => (self.version < 5).then_some(attributes),
+            Field::Dimension(number) => (self.version >= 5 && number < dimensions).then_some(attributes + 1 + number),
+            Field::Timestamps => self.has_timestamps.then_some(behind),
+            Field::DeleteTimestamps => self.has_delete_metadata.then_some(behind + usize::from(self.has_timestamps)),
+            Field::DeleteConditionIndex => {
+                self.has_delete_metadata.then_some(behind + usize::from(self.has_timestamps) + 1)
+            }
+        }
+    }
+
+    /// How many tiles every field has. Those of a dense fragment are the tiles of the array's grid
+    /// that its non-empty domain touches.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when a dense count does not fit 64 bits.
+    pub fn tile_count(&self, schema: &ArraySchema) -> Result<u64> {
+        if !self.dense {
+            return Ok(self.sparse_tiles);
+        }
+        let Some(ranges) = &self.non_empty_domain else { return Ok(0) };
+        schema
+            .dimensions
+            .iter()
+            .zip(ranges)
+            .try_fold(1u64, |count, (dimension, range)| count.checked_mul(tiles_along(dimension, range)?))
+            .ok_or_else(|| Error::damaged("more tiles than 64 bits count").in_field("non-empty domain"))
+    }
+
+    /// How many tiles lie beside each other in a row: who reads cells in row-major order comes back to each of them until
+    /// the row of tiles is done. Those of a sparse fragment are read one after the other.
+    pub fn tiles_of_a_row(&self, schema: &ArraySchema) -> u64 {
+        let (true, Some(ranges)) = (self.dense, &self.non_empty_domain) else { return 1 };
+        let dimensions = schema.dimensions.iter().zip(ranges);
+        // Along the first of these a tile is done after each cell.
+        let thick = dimensions.skip_while(|(dimension, _)| dimension.extent_length() == Some(1)).skip(1);
+        thick.fold(1, |count: u64, (dimension, range)| {
+            count.saturating_mul(tiles_along(dimension, range).unwrap_or(u64::MAX))
+        })
+    }
+
+    /// How many cells tile `tile` stores; dense tiles are always whole. `None` where there is no such tile, or
+    /// a dense tile's cells do not fit 64 bits.
+    pub fn cells_in_tile(&self, schema: &ArraySchema, tile: u64) -> Option<u64> {
+        let last = self.tile_count(schema).ok()?.checked_sub(1)?;
+        if tile > last {
+            None
+        } else if self.dense {
+            schema.cells_per_dense_tile()
+        } else if tile == last {
+            Some(self.last_tile_cells)
+        } else {
+            Some(schema.capacity)
+        }
+    }
+
+    /// What the fields say about each other and about the schema. A non-empty domain that may leave out cells becomes
+    /// the domain.
+    pub(super) fn check(&mut self, schema: &ArraySchema) -> Result<()> {
+        if let Some(ranges) = &mut self.non_empty_domain {
+            if !self.dense {
+                for (dimension, range) in schema.dimensions.iter().zip(ranges.iter_mut()) {
+                    if let Some(domain) = domain_if_crossing_1970(self.version, dimension)
+                        && domain.contains(&range.low)
+                        && domain.contains(&range.high)
+                    {
+                        *range = domain.clone();
+                    }
+                }
+            }
+            for (dimension, range) in schema.dimensions.iter().zip(ranges) {
+                check_range(self.dense, dimension, range).in_field(&dimension.name)?;
+            }
+        }
+        if self.dense {
+            if schema.is_sparse() {
+                return Err(Error::damaged("dense fragment in a sparse array").in_field("dense"));
+            }
+            return self.tile_count(schema).map(|_| ());
+        }
+        if self.sparse_tiles > 0 && !(1..=schema.capacity).contains(&self.last_tile_cells) {
+            let reason = format!("{} cells in the last tile, {} in the others", self.last_tile_cells, schema.capacity);
+            return Err(Error::damaged(reason).in_field("last tile cell number"));
+        }
+        Ok(())
+    }
+}
+
+/// How many tiles of the grid a range of a dense dimension touches.
+fn tiles_along(dimension: &Dimension, range: &Range) -> Option<u64> {
+    dimension.tile_number(&range.high)?.checked_sub(dimension.tile_number(&range.low)?)?.checked_add(1)
+}
+
+/// A non-empty domain lies in the domain; that of a dense fragment may end with the domain's last tile.
+fn check_range(dense: bool, dimension: &Dimension, range: &Range) -> Result<()> {
+    let Some(domain) = &dimension.domain else { return Ok(()) };
+    let in_last_tile = || match (dimension.tile_number(&range.high), dimension.tile_number(&domain.high)) {
+        (Some(tile), Some(last)) => tile <= last,
+        _ => false,
+    };
+    let inside = domain.contains(&range.low) && (domain.contains(&range.high) || (dense && in_last_tile()));
+    if inside && range.is_ordered() {
+        return Ok(());
+    }
+    let reason = format!(
+        "non-empty domain from {} to {} in a domain from {} to {}",
+        range.low, range.high, domain.low, domain.high
+    );
+    Err(Error::damaged(reason))
+}
+
+/// Libraries before this format version compared dates and times as unsigned numbers in sparse fragments.
+pub const SIGNED_TIMES_SINCE: u32 = 5;
+
+/// The domain, where libraries of this format version computed the bounds of its dates or times from unsigned numbers, and
+/// it has times before and after 1970.
+///
+/// The bounds of a tile that has both are the least from 1970 on and the last before: they say nothing about the times
+/// that lie around them. The non-empty domain of a sparse fragment goes from the least of all low bounds to the greatest
+/// of all high ones, and so may leave out any time.
+fn domain_if_crossing_1970(version: u32, dimension: &Dimension) -> Option<&Range> {
+    let domain = dimension.domain.as_ref()?;
+    let is_old = version < SIGNED_TIMES_SINCE && dimension.datatype.is_datetime();
+    let is_crossing = matches!((&domain.low, &domain.high), (Scalar::Signed(..0), Scalar::Signed(0..)));
+    (is_old && is_crossing).then_some(domain)
+}
+
+/// The domain, where these bounds of a tile of a sparse fragment say nothing about its dates or times: see
+/// [`domain_if_crossing_1970`].
+pub(super) fn domain_if_unsigned<'a>(version: u32, dimension: &'a Dimension, range: &Range) -> Option<&'a Range> {
+    let is_wrapped = matches!((&range.low, &range.high), (Scalar::Signed(0..), Scalar::Signed(..0)));
+    let domain = domain_if_crossing_1970(version, dimension)?;
+    (is_wrapped && domain.contains(&range.low) && domain.contains(&range.high)).then_some(domain)
+}
+
+/// Reads one range per dimension of the schema.
+pub(super) fn parse_ranges(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Box<[Range]>> {
+    schema
+        .dimensions
+        .iter()
+        .map(|dimension| Range::parse(cursor, dimension.datatype, dimension.is_variable(), "non-empty domain"))
+        .collect()
+}
+
+/// The numbers of attributes and dimensions, which the schema's own bytes keep below 32 bits.
+pub(super) fn counts(schema: &ArraySchema) -> Result<(u32, u32)> {
+    let narrow = |count: usize| u32::try_from(count).map_err(|_| Error::damaged("too many fields"));
+    Ok((narrow(schema.attributes.len())?, narrow(schema.dimensions.len())?))
+}

@@ -1,0 +1,148 @@
+//! The fields of a fragment and the names of their files.
+
+use std::fmt::Write as _;
+
+use crate::error::{Error, Locate, Result};
+use crate::schema::ArraySchema;
+
+/// What a fragment has files of. Numbers are positions in the schema that the fragment names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Field {
+    Attribute(usize),
+    /// Coordinates along one dimension; sparse fragments of version 5 and later.
+    Dimension(usize),
+    /// All coordinates in one file; sparse fragments before version 5.
+    Coordinates,
+    /// When each cell was written: `u64` milliseconds.
+    Timestamps,
+    /// When each cell was deleted: `u64` milliseconds, the largest number for a living cell.
+    DeleteTimestamps,
+    /// Which of the fragment's processed conditions deleted each cell: `u64`, the largest number for none.
+    DeleteConditionIndex,
+}
+
+/// The file names of one field. Which of them exist is for the schema and the recorded sizes to say: a file whose
+/// recorded size is 0 need not be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldFiles {
+    stem: String,
+}
+
+impl FieldFiles {
+    /// The names in a fragment of this format version whose schema is `schema`.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when fragments of the version have no such field; [`Error::Unsupported`] for a name
+    /// that would lead out of the fragment's folder, in the versions that use names as they are.
+    pub fn of(field: Field, version: u32, schema: &ArraySchema) -> Result<Self> {
+        let name = match field {
+            Field::Attribute(number) => schema.attributes.get(number).map(|attribute| attribute.name.as_str()),
+            Field::Dimension(number) if version >= 5 => {
+                schema.dimensions.get(number).map(|dimension| dimension.name.as_str())
+            }
+            Field::Dimension(_) => None,
+            Field::Coordinates => (version < 5).then_some("__coords"),
+            Field::Timestamps => (version >= 14).then_some("t"),
+            Field::DeleteTimestamps => (version >= 15).then_some("dt"),
+            Field::DeleteConditionIndex => (version >= 15).then_some("dci"),
+        };
+        let Some(name) = name else {
+            return Err(Error::damaged(format!("no {field:?} in a fragment of version {version}")));
+        };
+        let stem = match (field, version) {
+            (Field::Attribute(number), 9..) => format!("a{number}"),
+            (Field::Dimension(number), 9..) => format!("d{number}"),
+            (_, 8) => escape(name),
+            _ => name.to_owned(),
+        };
+        if stem.contains(['/', '\0']) {
+            return Err(Error::unsupported(format!("{stem:?} as part of a file name")).in_field(name));
+        }
+        Ok(FieldFiles { stem })
+    }
+
+    /// The values of a fixed-size field, the offsets of a variable-size one.
+    pub fn data(&self) -> String {
+        format!("{}.tdb", self.stem)
+    }
+
+    /// The values of a variable-size field.
+    pub fn var(&self) -> String {
+        format!("{}_var.tdb", self.stem)
+    }
+
+    /// The validity of a nullable field.
+    pub fn validity(&self) -> String {
+        format!("{}_validity.tdb", self.stem)
+    }
+}
+
+/// How version 8 escapes names. Percent encoding, but for the last four: those codes belong to other
+/// characters, and are nevertheless what the files are called.
+fn escape(name: &str) -> String {
+    let mut escaped = String::new();
+    for character in name.chars() {
+        let code = match character {
+            '!' | '#' | '$' | '%' | '&' | '\'' | '(' | ')' | '*' | '+' | ',' | '/' | ':' | ';' | '=' | '?' | '@'
+            | '[' | ']' | '"' => u32::from(character),
+            '<' => 0x20,
+            '>' => 0x2d,
+            '\\' => 0x30,
+            '|' => 0x3c,
+            _ => {
+                escaped.push(character);
+                continue;
+            }
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(escaped, "%{code:02X}");
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::fixture;
+
+    #[test]
+    fn names_by_version() {
+        let mut schema = fixture::sparse();
+        schema.attributes[0].name = "v<x>|y".to_owned();
+        schema.dimensions[0].name = "a/b\\".to_owned();
+        let files = |field, version| FieldFiles::of(field, version, &schema).map(|files| files.data());
+        assert_eq!(files(Field::Attribute(0), 4).unwrap(), "v<x>|y.tdb");
+        assert_eq!(files(Field::Attribute(0), 7).unwrap(), "v<x>|y.tdb");
+        assert_eq!(files(Field::Attribute(0), 8).unwrap(), "v%20x%2D%3Cy.tdb");
+        assert_eq!(files(Field::Attribute(0), 9).unwrap(), "a0.tdb");
+        assert_eq!(files(Field::Coordinates, 4).unwrap(), "__coords.tdb");
+        assert!(files(Field::Coordinates, 5).is_err());
+        assert!(files(Field::Dimension(0), 4).is_err());
+        assert!(matches!(files(Field::Dimension(0), 7), Err(Error::Unsupported { .. })));
+        assert_eq!(files(Field::Dimension(0), 8).unwrap(), "a%2Fb%30.tdb");
+        assert_eq!(files(Field::Dimension(0), 22).unwrap(), "d0.tdb");
+        assert!(files(Field::Dimension(9), 22).is_err());
+        assert_eq!(files(Field::Timestamps, 14).unwrap(), "t.tdb");
+        assert_eq!(files(Field::DeleteTimestamps, 15).unwrap(), "dt.tdb");
+        assert_eq!(files(Field::DeleteConditionIndex, 15).unwrap(), "dci.tdb");
+    }
+
+    #[test]
+    fn anonymous_fields_and_companions() {
+        let mut schema = fixture::sparse();
+        schema.attributes[0].name = String::new();
+        let files = FieldFiles::of(Field::Attribute(0), 5, &schema).unwrap();
+        assert_eq!(
+            (files.data(), files.var(), files.validity()),
+            (".tdb".into(), "_var.tdb".into(), "_validity.tdb".into())
+        );
+    }
+
+    #[test]
+    fn common_percent_codes() {
+        assert_eq!(
+            escape("a b-c.d!#$%&'()*+,/:;=?@[]\""),
+            "a b-c.d%21%23%24%25%26%27%28%29%2A%2B%2C%2F%3A%3B%3D%3F%40%5B%5D%22"
+        );
+    }
+}

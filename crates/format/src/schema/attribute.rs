@@ -1,0 +1,118 @@
+//! Attributes: type, values per cell, fill value.
+
+use super::{CellValNum, data_order, datatype};
+use crate::cursor::Cursor;
+use crate::datatype::Datatype;
+use crate::error::{Error, Locate, Result};
+use crate::pipeline::Pipeline;
+
+/// The least bytes an attribute takes: name length, type, values per cell, empty pipeline.
+const LEAST_BYTES: usize = 17;
+
+/// Bytes that the fill values of one schema may take where they are not stored but implied (before version 6).
+const MOST_IMPLIED_FILL: u64 = 1 << 24;
+
+/// Whether the values of an attribute are sorted along the array, as those of labels are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataOrder {
+    Unordered,
+    Increasing,
+    Decreasing,
+}
+
+/// One attribute of an array.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attribute {
+    /// May be empty: the anonymous attribute.
+    pub name: String,
+    pub datatype: Datatype,
+    pub cell_count: CellValNum,
+    pub filters: Pipeline,
+    /// The bytes of a cell never written: of the whole cell where its size is fixed, of one value of at
+    /// least one byte where it varies.
+    pub fill: Vec<u8>,
+    pub nullable: bool,
+    /// Validity of a cell never written, 0 for null; only meaningful for nullable attributes.
+    pub fill_validity: u8,
+    pub order: DataOrder,
+    /// The name of the enumeration that the values index.
+    pub enumeration: Option<String>,
+}
+
+impl Attribute {
+    pub fn is_variable(&self) -> bool {
+        self.cell_count == CellValNum::Variable
+    }
+
+    /// Bytes of one cell; `None` when it varies.
+    pub fn cell_size(&self) -> Option<usize> {
+        match self.cell_count {
+            CellValNum::Fixed(number) => usize::try_from(number).ok()?.checked_mul(self.datatype.size()),
+            CellValNum::Variable => None,
+        }
+    }
+}
+
+pub(super) fn parse_attributes(cursor: &mut Cursor<'_>, version: u32) -> Result<Vec<Attribute>> {
+    let count = cursor.u32("number of attributes")?;
+    let count = cursor.checked_count(u64::from(count), LEAST_BYTES, "number of attributes")?;
+    let mut implied_fill = MOST_IMPLIED_FILL;
+    let mut attributes = Vec::new();
+    for _ in 0..count {
+        attributes.push(parse_attribute(cursor, version, &mut implied_fill)?);
+    }
+    Ok(attributes)
+}
+
+fn parse_attribute(cursor: &mut Cursor<'_>, version: u32, implied_fill: &mut u64) -> Result<Attribute> {
+    let start = cursor.position() as u64;
+    let name = cursor.text32("attribute name")?;
+    let place = |error: Error| error.in_field(name).at(start);
+    let datatype = datatype(cursor, "datatype of the attribute")?;
+    let cell_count = CellValNum::parse(cursor)?;
+    let filters = Pipeline::parse(cursor)?;
+    let fill = if version >= 6 {
+        cursor.str64("fill value")?.to_vec()
+    } else {
+        default_fill(datatype, cell_count, implied_fill).map_err(place)?
+    };
+    let (nullable, fill_validity) =
+        if version >= 7 { (cursor.u8("nullable")? != 0, cursor.u8("fill value validity")?) } else { (false, 0) };
+    let order = if version >= 17 { data_order(cursor)? } else { DataOrder::Unordered };
+    let enumeration = if version >= 20 { cursor.text32("enumeration name")? } else { "" };
+    let enumeration = Some(enumeration).filter(|name| !name.is_empty()).map(str::to_owned);
+    let attribute = Attribute {
+        name: name.to_owned(),
+        datatype,
+        cell_count,
+        filters,
+        fill,
+        nullable,
+        fill_validity,
+        order,
+        enumeration,
+    };
+    let fits = match attribute.cell_count {
+        CellValNum::Fixed(_) => attribute.cell_size() == Some(attribute.fill.len()),
+        CellValNum::Variable => !attribute.fill.is_empty(),
+    };
+    if !fits {
+        return Err(place(Error::damaged(format!("fill value of {} bytes", attribute.fill.len()))));
+    }
+    Ok(attribute)
+}
+
+/// The fill value before format version 6: that of the type, once for every value of a fixed cell.
+fn default_fill(datatype: Datatype, cell_count: CellValNum, budget: &mut u64) -> Result<Vec<u8>> {
+    let element = datatype.default_fill();
+    let number = match cell_count {
+        CellValNum::Fixed(number) => number,
+        CellValNum::Variable => 1,
+    };
+    let bytes = u64::from(number) * element.len() as u64;
+    match budget.checked_sub(bytes) {
+        Some(left) => *budget = left,
+        None => return Err(Error::unsupported(format!("cells of {bytes} bytes in a schema without fill values"))),
+    }
+    Ok(element.repeat(number as usize))
+}

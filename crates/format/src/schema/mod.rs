@@ -1,0 +1,283 @@
+//! Array schemas of every format version (the format's "Array Schema" page).
+
+mod attribute;
+mod current_domain;
+mod dimension;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixture;
+mod label;
+mod names;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use super::cursor::Cursor;
+use super::datatype::{Datatype, Kind};
+use super::pipeline::Pipeline;
+use super::scalar::Range;
+use super::version::check_version;
+use crate::error::{Error, Locate, Result};
+
+pub use attribute::{Attribute, DataOrder};
+pub use dimension::Dimension;
+pub use label::DimensionLabel;
+pub use names::Names;
+
+/// The name of the only schema of an array before format version 10; fragments of those versions mean it.
+pub const FIRST_SCHEMA: &str = "__array_schema.tdb";
+
+/// Hilbert order interleaves the bits of at most this many dimensions.
+const MOST_HILBERT_DIMENSIONS: usize = 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArrayType {
+    Dense,
+    Sparse,
+}
+
+/// An order of tiles or cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    RowMajor,
+    ColMajor,
+    /// Cells of sparse arrays only.
+    Hilbert,
+}
+
+/// How many values one cell has (the format's `cell_val_num`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellValNum {
+    /// At least 1.
+    Fixed(u32),
+    Variable,
+}
+
+impl CellValNum {
+    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+        match cursor.u32("values per cell")? {
+            0 => Err(cursor.error("values per cell", "no value per cell")),
+            u32::MAX => Ok(CellValNum::Variable),
+            number => Ok(CellValNum::Fixed(number)),
+        }
+    }
+}
+
+/// An array schema, as one file of `__schema` (or [`FIRST_SCHEMA`]) has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArraySchema {
+    /// Format version of the library that wrote the schema, which fragments may precede or follow.
+    pub version: u32,
+    pub array_type: ArrayType,
+    pub allows_duplicates: bool,
+    /// Never Hilbert.
+    pub tile_order: Layout,
+    pub cell_order: Layout,
+    /// Cells in every sparse tile but the last of a fragment; at least 1 in sparse arrays.
+    pub capacity: u64,
+    pub coords_filters: Pipeline,
+    pub offsets_filters: Pipeline,
+    pub validity_filters: Pipeline,
+    /// At least one. Their position is their number in file names (`d0`, ...).
+    pub dimensions: Vec<Dimension>,
+    /// In stored order; their position is their number in file names (`a0`, ...).
+    pub attributes: Vec<Attribute>,
+    pub labels: Vec<DimensionLabel>,
+    /// Names of enumerations, and their files' names in `__schema/__enumerations`. In stored order.
+    pub enumerations: Vec<(String, String)>,
+    /// One range per dimension, where a current domain is set.
+    pub current_domain: Option<Vec<Range>>,
+    /// Where names are in the lists above.
+    pub names: Names,
+}
+
+impl ArraySchema {
+    /// Reads the unfiltered payload of a schema's generic tile. What versions before the current one do not
+    /// store has the default that TileDB uses.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], naming the thing, for other versions and for types, orders and names that
+    /// this library does not know; [`Error::Damaged`] where the bytes contradict the format or themselves.
+    pub fn parse(payload: &[u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(payload);
+        let schema = Self::read(&mut cursor)?;
+        cursor.expect_end("end of schema")?;
+        schema.check()?;
+        Ok(schema)
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let version = cursor.u32("version")?;
+        check_version(version).in_field("version").at(0)?;
+        let allows_duplicates = version >= 5 && cursor.u8("allows duplicates")? != 0;
+        let array_type = match cursor.u8("array type")? {
+            0 => ArrayType::Dense,
+            1 => ArrayType::Sparse,
+            other => return Err(cursor.error("array type", format!("array type {other}"))),
+        };
+        let tile_order = layout(cursor, "tile order")?;
+        let cell_order = layout(cursor, "cell order")?;
+        let capacity = cursor.u64("capacity")?;
+        let coords_filters = Pipeline::parse(cursor)?;
+        let offsets_filters = Pipeline::parse(cursor)?;
+        let validity_filters = if version >= 7 { Pipeline::parse(cursor)? } else { no_filters() };
+        let dimensions = dimension::parse_domain(cursor, version)?;
+        let attributes = attribute::parse_attributes(cursor, version)?;
+        let labels = if version >= 18 { label::parse_labels(cursor)? } else { Vec::new() };
+        let enumerations = if version >= 20 { enumeration_files(cursor)? } else { Vec::new() };
+        let current_domain = if version >= 22 { current_domain::parse(cursor, &dimensions)? } else { None };
+        Ok(ArraySchema {
+            version,
+            array_type,
+            allows_duplicates,
+            tile_order,
+            cell_order,
+            capacity,
+            coords_filters,
+            offsets_filters,
+            validity_filters,
+            dimensions,
+            attributes,
+            labels,
+            enumerations,
+            current_domain,
+            names: Names::default(),
+        })
+    }
+
+    pub fn is_sparse(&self) -> bool {
+        self.array_type == ArrayType::Sparse
+    }
+
+    /// Cells in every tile of a dense fragment: the product of the tile extents. `None` when that does not fit
+    /// 64 bits, or for dimensions that are no integers, dates or times.
+    pub fn cells_per_dense_tile(&self) -> Option<u64> {
+        self.dimensions.iter().try_fold(1u64, |cells, dimension| {
+            let length = match dimension.extent_length() {
+                Some(length) => length,
+                None => dimension.last_position()?.checked_add(1)?,
+            };
+            cells.checked_mul(length)
+        })
+    }
+
+    /// The number of the attribute of this name.
+    pub fn attribute_named(&self, name: &str) -> Option<usize> {
+        self.names.attribute(name, &self.attributes)
+    }
+
+    /// The file in `__schema/__enumerations` that holds the enumeration of this name.
+    pub fn enumeration_file(&self, name: &str) -> Option<&str> {
+        self.names.enumeration(name, &self.enumerations).map(|(_, file)| file.as_str())
+    }
+
+    /// What the fields say about each other.
+    fn check(&self) -> Result<()> {
+        match self.array_type {
+            ArrayType::Dense => self.check_dense()?,
+            ArrayType::Sparse if self.capacity == 0 => {
+                return Err(Error::damaged("no cell per tile").in_field("capacity"));
+            }
+            ArrayType::Sparse => {}
+        }
+        if self.tile_order == Layout::Hilbert {
+            return Err(Error::damaged("Hilbert order of tiles").in_field("tile order"));
+        }
+        if self.cell_order == Layout::Hilbert
+            && (self.array_type == ArrayType::Dense || self.dimensions.len() > MOST_HILBERT_DIMENSIONS)
+        {
+            let reason = format!("Hilbert order of a dense array or of {} dimensions", self.dimensions.len());
+            return Err(Error::damaged(reason).in_field("cell order"));
+        }
+        self.check_names()?;
+        for label in &self.labels {
+            if label.dimension as usize >= self.dimensions.len() {
+                let reason = format!("label of dimension {} of {}", label.dimension, self.dimensions.len());
+                return Err(Error::damaged(reason).in_field(&label.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_dense(&self) -> Result<()> {
+        if self.attributes.is_empty() {
+            return Err(Error::damaged("dense array without attributes"));
+        }
+        let mut types = self.dimensions.iter().map(|dimension| dimension.datatype);
+        let first = types.next();
+        if types.any(|datatype| Some(datatype) != first) {
+            return Err(Error::damaged("dense array with dimensions of several types"));
+        }
+        match first {
+            Some(datatype) if matches!(datatype.kind(), Kind::Signed | Kind::Unsigned) => Ok(()),
+            Some(datatype) => Err(Error::unsupported(format!("dense array with {} dimensions", datatype.name()))),
+            None => Err(Error::damaged("no dimensions")),
+        }
+    }
+
+    fn check_names(&self) -> Result<()> {
+        let mut fields = HashSet::new();
+        let names = self.dimensions.iter().map(|dimension| &dimension.name);
+        let names = names.chain(self.attributes.iter().map(|attribute| &attribute.name));
+        for name in names.chain(self.labels.iter().map(|label| &label.name)) {
+            if !fields.insert(name.as_str()) {
+                return Err(Error::damaged("two fields of this name").in_field(name));
+            }
+        }
+        let mut enumerations = HashSet::new();
+        for (name, file) in &self.enumerations {
+            if !enumerations.insert(name.as_str()) {
+                return Err(Error::damaged("two enumerations of this name").in_field(name));
+            }
+            if file.is_empty() || file == "." || file == ".." || file.contains(['/', '\\', '\0']) {
+                return Err(Error::damaged(format!("enumeration file {file:?}")).in_field(name));
+            }
+        }
+        for attribute in &self.attributes {
+            if let Some(wanted) = &attribute.enumeration
+                && !enumerations.contains(wanted.as_str())
+            {
+                return Err(Error::damaged(format!("no enumeration {wanted:?}")).in_field(&attribute.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn layout(cursor: &mut Cursor<'_>, field: &str) -> Result<Layout> {
+    match cursor.u8(field)? {
+        0 => Ok(Layout::RowMajor),
+        1 => Ok(Layout::ColMajor),
+        4 => Ok(Layout::Hilbert),
+        other => Err(Error::unsupported(format!("layout {other}")).in_field(field).at(cursor.position() as u64 - 1)),
+    }
+}
+
+fn enumeration_files(cursor: &mut Cursor<'_>) -> Result<Vec<(String, String)>> {
+    let count = cursor.u32("number of enumerations")?;
+    let count = cursor.checked_count(u64::from(count), 8, "number of enumerations")?;
+    let mut enumerations = Vec::new();
+    for _ in 0..count {
+        let name = cursor.text32("enumeration name")?;
+        enumerations.push((name.to_owned(), cursor.text32("enumeration file")?.to_owned()));
+    }
+    Ok(enumerations)
+}
+
+/// A pipeline that is not stored, as TileDB has it: with its usual chunk size.
+fn no_filters() -> Pipeline {
+    Pipeline { max_chunk_size: 65536, filters: Vec::new() }
+}
+
+fn data_order(cursor: &mut Cursor<'_>) -> Result<DataOrder> {
+    match cursor.u8("data order")? {
+        0 => Ok(DataOrder::Unordered),
+        1 => Ok(DataOrder::Increasing),
+        2 => Ok(DataOrder::Decreasing),
+        other => Err(cursor.error("data order", format!("data order {other}"))),
+    }
+}
+
+fn datatype(cursor: &mut Cursor<'_>, field: &str) -> Result<Datatype> {
+    Datatype::from_number(cursor.u8(field)?).in_field(field).at((cursor.position() as u64).saturating_sub(1))
+}

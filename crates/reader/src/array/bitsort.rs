@@ -1,0 +1,164 @@
+//! Sparse fragments in which the filter BITSORT sorted the values of an attribute.
+//!
+//! As TileDB 2.13 and 2.14 write them: a tile of the attribute has its values in ascending order, in one
+//! chunk. The tiles of the dimensions have the coordinates in that same order and are bare, without
+//! chunks, filters or encryption, whatever the schema says. All other files are as ever, in the order of
+//! the array, which the coordinates give back.
+//!
+//! Three kinds of attributes TileDB lost in writing: those whose tiles take several chunks, those of
+//! variable size, and those of several values a cell.
+
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::filter::{Decoder, StoredOrder, TileContext};
+use tilefs_format::fragment::Field;
+use tilefs_format::pipeline::{Filter, Pipeline};
+use tilefs_format::schema::{ArraySchema, Attribute, CellValNum};
+
+use super::context::IndexKey;
+use super::folder::{ArrayFolder, Outline};
+use super::fragment::FieldFile;
+use super::sparse::{AxisColumn, CellOrder, KeyPlan};
+use super::tiles::Tiles;
+
+/// Which of the files that are in the other order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SortedFile {
+    /// The size of each in bytes.
+    Coordinates { size: usize },
+    /// The size of each in bytes.
+    Values { size: usize },
+}
+
+impl SortedFile {
+    /// What a file is in this sense; `None` for one that is as ever.
+    pub fn of(outline: &Outline, field: Field, file: FieldFile) -> Option<Self> {
+        let attributes = &outline.schema.attributes;
+        if outline.facts.dense || file != FieldFile::Data || !attributes.iter().any(is_sorted) {
+            return None;
+        }
+        match field {
+            Field::Dimension(number) => {
+                let dimension = outline.schema.dimensions.get(number)?;
+                Some(SortedFile::Coordinates { size: dimension.datatype.size() })
+            }
+            Field::Attribute(number) => {
+                let attribute = attributes.get(number).filter(|one| is_sorted(one))?;
+                Some(SortedFile::Values { size: attribute.datatype.size() })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl SortedFile {
+    /// Bytes of a cell.
+    pub fn cell_size(self) -> usize {
+        match self {
+            SortedFile::Coordinates { size } | SortedFile::Values { size } => size,
+        }
+    }
+}
+
+/// The coordinates of a fragment as they are stored, and the order that they tell.
+pub(super) struct SortedCells {
+    plan: KeyPlan,
+    /// One file per dimension, of which nothing is decoded.
+    stored: Vec<Tiles>,
+    /// The file of the values.
+    values: Tiles,
+    /// What undoes its filters, but for the order of a tile.
+    pipeline: Pipeline,
+    context: TileContext,
+}
+
+impl SortedCells {
+    /// What decodes the values of the `cells` cells of a tile.
+    ///
+    /// # Errors
+    /// As [`SortedCells::order`].
+    pub fn decoder(&self, tile: u64, cells: u64) -> Result<Decoder> {
+        Decoder::of_sorted_tile(&self.pipeline, &self.context, &self.order(tile, cells)?)
+    }
+
+    /// The order of the `cells` cells of a tile, kept in the cache.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for coordinates that are not as many or outside the domain, [`Error::Unsupported`]
+    /// for more cells than the cache may hold.
+    pub fn order(&self, tile: u64, cells: u64) -> Result<Arc<StoredOrder>> {
+        let context = self.values.context()?;
+        let bytes = (8 * (self.plan.words() + self.stored.len())) as u64;
+        if cells.saturating_mul(bytes) > (context.budget() as u64).max(ALWAYS_SORTED) {
+            return Err(Error::unsupported(format!("a tile of {cells} cells, which have to be sorted together")));
+        }
+        context.indexes.get_or_load(IndexKey::StoredOrder(self.values.file(), tile), || {
+            if self.values.chunks(tile)? > 1 {
+                let what = "filter BITSORT in a tile of several chunks: TileDB lost the coordinates of its cells";
+                return Err(Error::unsupported(what).in_file(self.values.path()));
+            }
+            let mut columns = Vec::with_capacity(self.stored.len());
+            for (axis, stored) in self.plan.axes.iter().zip(&self.stored) {
+                let size = cells.saturating_mul(axis.datatype.size() as u64);
+                let mut column = AxisColumn::default();
+                let bytes = stored.stored(tile, size).in_field(&axis.name)?;
+                axis.positions(&bytes, &mut column.positions).in_file(stored.path())?;
+                columns.push(column);
+            }
+            // As many as there are bytes of.
+            let cells = cells as usize;
+            let mut keys = Vec::new();
+            self.plan.keys(&columns, cells, &mut keys);
+            let keys = keys.chunks_exact(self.plan.words()).collect::<Vec<_>>();
+            let order = StoredOrder::new(cells, |a, b| keys[a].cmp(keys[b]))?;
+            Ok((order, cells * size_of::<u32>()))
+        })
+    }
+}
+
+impl ArrayFolder {
+    /// The coordinates of a fragment that has a [`SortedFile`].
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for what TileDB itself did not write or lost in writing; any damage in the
+    /// metadata of the dimensions.
+    pub(super) fn sorted_cells(&self, fragment: usize, outline: &Outline) -> Result<Arc<SortedCells>> {
+        self.context.indexes.get_or_load(IndexKey::SortedCells(self.first_file(fragment)), || {
+            let attribute = sorted_attribute(&outline.schema)?;
+            let plan = KeyPlan::new(&outline.schema, CellOrder::Global)?;
+            let tiles =
+                |field: Field| self.tiles_with(fragment, outline, field, FieldFile::Data, Ok(Decoder::unfiltered()));
+            let dimensions = 0..outline.schema.dimensions.len();
+            let stored = dimensions.map(|number| tiles(Field::Dimension(number))).collect::<Result<Vec<Tiles>>>()?;
+            let values = tiles(Field::Attribute(attribute))?;
+            let (pipeline, context) =
+                self.tile_context(fragment, outline, Field::Attribute(attribute), FieldFile::Data)?;
+            let weight = (stored.len() + 1) * (8 * values.count() as usize + size_of::<Tiles>());
+            Ok((SortedCells { plan, stored, values, pipeline: pipeline.clone(), context }, weight))
+        })
+    }
+}
+
+/// Bytes of keys that may be made whatever the cache's budget.
+const ALWAYS_SORTED: u64 = 16 << 20;
+
+/// The one attribute that is sorted, if TileDB can have written and not lost its values.
+fn sorted_attribute(schema: &ArraySchema) -> Result<usize> {
+    let refuse = |why: &str| Err(Error::unsupported(format!("filter BITSORT {why}")));
+    let mut attributes = schema.attributes.iter().enumerate().filter(|(_, one)| is_sorted(one));
+    let (Some((number, attribute)), None) = (attributes.next(), attributes.next()) else {
+        return refuse("of several attributes");
+    };
+    if attribute.cell_count != CellValNum::Fixed(1) || attribute.nullable {
+        return refuse("of an attribute that has not one value in every cell");
+    }
+    if schema.dimensions.iter().any(|dimension| dimension.is_variable()) {
+        return refuse("in an array with dimensions of text");
+    }
+    Ok(number)
+}
+
+fn is_sorted(attribute: &Attribute) -> bool {
+    attribute.filters.filters.contains(&Filter::Bitsort)
+}

@@ -1,0 +1,387 @@
+//! The cells of one attribute of a dense array, in file order: fixed-size values, validity bytes, and
+//! the offsets of variable-length values.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::schema::Layout;
+
+use super::pieces::{Piece, Source, TileOwner, for_each_piece};
+use super::selection::Selection;
+use super::view::DenseView;
+use crate::array::fragment::FieldFile;
+use crate::array::open_files::OpenFiles;
+use crate::array::strided::Strided;
+use crate::array::tiles::{TileReader, TileUnit, Tiles, keep_marked};
+use crate::read::{Batches, Decoding, Output};
+
+/// Tiles of at most this part of the cache's budget are decoded to row-major order, whole, and kept so, where reads run
+/// across their column-major order. Larger ones are read cell by cell.
+const REORDERED_TILE_SHARE: u64 = 8;
+
+/// Bands of at least so many bytes are worth to be read by one thread, where there are more of them ...
+const LEAST_BAND: u64 = 1 << 20;
+
+/// ... and of at most so many.
+const MOST_BAND: u64 = 4 << 20;
+
+/// One file of a dense attribute as a row of cells of one size. Reads are independent of each other
+/// and may run at once.
+pub struct DenseColumn {
+    view: Arc<DenseView>,
+    selection: Arc<Selection>,
+    attribute: usize,
+    file: FieldFile,
+    cell_size: usize,
+    /// The bytes of a cell that no fragment has.
+    fill: Vec<u8>,
+    /// For each fragment whether it has the attribute; `None` when all have.
+    missing: Option<Vec<bool>>,
+    /// The extents of a tile.
+    extents: Arc<[usize]>,
+    files: OpenFiles<Arc<Tiles>>,
+}
+
+/// What a read of some cells takes: units to be had, and copies from them.
+pub struct Plan {
+    pub units: Vec<TileUnit>,
+    copies: Vec<Copy>,
+}
+
+/// A box of cells that is copied from some of the units, or is filled.
+struct Copy {
+    piece: Piece,
+    /// Those of the plan's units that have the cells.
+    units: Range<usize>,
+    /// Whether the units have them in row-major order, though the piece counts in column-major order.
+    is_reordered: bool,
+}
+
+/// Bytes of a tile, and those of a plan's units that have them.
+type Planned = (Range<u64>, Range<usize>);
+
+impl DenseColumn {
+    /// The column of a file of `attribute` (by its number in the array's schema) over a selection.
+    /// `fill` is one cell as it reads where nothing was written; its length is the size of a cell.
+    ///
+    /// # Errors
+    /// When a fragment's schema cannot be read.
+    pub fn new(
+        view: Arc<DenseView>,
+        selection: Arc<Selection>,
+        attribute: usize,
+        file: FieldFile,
+        fill: Vec<u8>,
+    ) -> Result<Self> {
+        let array = view.array();
+        let present: Vec<bool> = (0..array.fragment_count())
+            .map(|fragment| array.has_attribute(fragment, attribute))
+            .collect::<Result<_>>()?;
+        let missing = if present.iter().all(|present| *present) { None } else { Some(present) };
+        let extents = view.grid().axes.iter().map(|axis| axis.extent as usize).collect();
+        let (cell_size, files) = (fill.len(), OpenFiles::new());
+        Ok(DenseColumn { selection, attribute, file, cell_size, fill, missing, extents, files, view })
+    }
+
+    pub fn cells(&self) -> u64 {
+        self.selection.cells()
+    }
+
+    /// Bytes of one cell.
+    pub fn cell_size(&self) -> usize {
+        self.cell_size
+    }
+
+    pub fn selection(&self) -> &Arc<Selection> {
+        &self.selection
+    }
+
+    /// Visits the pieces of `count` cells from cell `first`: see [`for_each_piece`].
+    pub fn for_each_piece(&self, first: u64, count: u64, visit: impl FnMut(&Piece) -> Result<()>) -> Result<()> {
+        for_each_piece(self.view.grid(), &self.selection, first, count, |tile| self.owners(tile), visit)
+    }
+
+    fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
+        let owners = self.view.owners(tile)?;
+        Ok(match &self.missing {
+            None => owners,
+            Some(present) => owners.iter().filter(|owner| present[owner.fragment]).cloned().collect(),
+        })
+    }
+
+    /// Reads whole cells from cell `first`.
+    ///
+    /// # Errors
+    /// Any damage in what is needed for these cells.
+    pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        let mut out = out.into();
+        let plan = self.plan(first, out.len() / self.cell_size.max(1) as u64)?;
+        let fetcher = &self.view.array().context().fetcher;
+        match out.wanted() {
+            Some(out) => self.copy(&plan, &mut Batches::new(fetcher, &plan.units, Decoding::OnManyThreads), out),
+            None => Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all(),
+        }
+    }
+
+    /// What a read of `count` cells from cell `first` takes. Of what is stored only indexes are read.
+    ///
+    /// # Errors
+    /// Any damage in these.
+    pub fn plan(&self, first: u64, count: u64) -> Result<Plan> {
+        let mut plan = Plan { units: Vec::new(), copies: Vec::new() };
+        // Several boxes of one read may be of one tile.
+        let mut planned: HashMap<(usize, u64, bool), Planned> = HashMap::new();
+        self.for_each_piece(first, count, |piece| {
+            let Source::Tile { fragment, tile } = piece.source else {
+                plan.copies.push(Copy { piece: piece.clone(), units: 0..0, is_reordered: false });
+                return Ok(());
+            };
+            let size = self.tile_size(fragment, tile)?;
+            let is_reordered = self.is_reordered(piece, size);
+            let bytes = if is_reordered { 0..size } else { self.bytes_of(piece)? };
+            let known = planned
+                .get(&(fragment, tile, is_reordered))
+                .filter(|(known, _)| known.start <= bytes.start && bytes.end <= known.end);
+            let units = match known {
+                Some((_, units)) => units.clone(),
+                None => {
+                    let start = plan.units.len();
+                    self.add_units(fragment, tile, size, bytes.clone(), is_reordered, &mut plan.units)
+                        .in_fragment(self.view.array().fragment_name(fragment))
+                        .in_array(self.view.array().path())?;
+                    let all = plan.units.len();
+                    if !is_reordered && all > start + 1 {
+                        self.drop_untouched(piece, start, &mut plan.units)?;
+                    }
+                    if plan.units.len() == all {
+                        planned.insert((fragment, tile, is_reordered), (bytes, start..all));
+                    }
+                    start..plan.units.len()
+                }
+            };
+            plan.copies.push(Copy { piece: piece.clone(), units, is_reordered });
+            Ok(())
+        })?;
+        Ok(plan)
+    }
+
+    /// The cells around one that come from the same tiles: of a row-major file, rows of tiles side by side, several of
+    /// them if they are small, or rows of chunks side by side if they are large. `None` where no such piece of the file
+    /// is of a fitting size.
+    pub fn band(&self, cell: u64) -> Option<Range<u64>> {
+        let shape = self.selection.shape();
+        let grid = self.view.grid();
+        let cell_size = self.cell_size.max(1) as u64;
+        // Cells of the file to a step along the axis, and cells of a tile.
+        let tile_cells = self.extents.iter().fold(1u64, |cells, &extent| cells.saturating_mul(extent as u64));
+        let (mut stride, mut tile_stride) = (self.cells(), tile_cells);
+        // Chunks of a tile whose cells have another order than the file are no rows of it.
+        let chunk_bytes = if grid.cell_order == Layout::RowMajor { self.most_chunk_bytes() } else { 0 };
+        for ((length, axis), selected) in shape.iter().zip(&grid.axes).zip(self.selection.axes()) {
+            stride /= length.max(&1);
+            tile_stride /= axis.extent.max(1);
+            let [range] = selected.ranges() else { return None };
+            let rows_of_chunk = chunk_bytes / tile_stride.saturating_mul(cell_size).max(1);
+            let rows = stride.checked_mul(cell_size).and_then(|row| rows_of_band(row, axis.extent, rows_of_chunk));
+            if let Some(rows) = rows.filter(|rows| range.step == 1 && (*rows >= axis.extent || rows < length)) {
+                let index = cell / stride % length;
+                // Counted from the start of the tile that the selection begins in.
+                let before = range.first % axis.extent;
+                let of_tiles = rows.max(axis.extent);
+                let first = (index + before) / of_tiles * of_tiles;
+                let start = first + (index + before - first) / rows * rows;
+                let end = start.saturating_add(rows).min(first.saturating_add(of_tiles));
+                let outer = cell - cell % (stride * length);
+                let (start, end) = (start.saturating_sub(before), (end - before).min(*length));
+                // Where the tiles next to each other along the axes before are larger than a band, a line is none.
+                return (rows < *length || outer == 0 && stride * length == self.cells())
+                    .then_some(outer + start * stride..outer + end * stride);
+            }
+        }
+        None
+    }
+
+    /// No chunk of the attribute's values has more bytes, unless one value has.
+    fn most_chunk_bytes(&self) -> u64 {
+        let attributes = &self.view.array().schema().attributes;
+        attributes.get(self.attribute).map_or(0, |attribute| attribute.filters.max_chunk_size.into())
+    }
+
+    fn add_units(
+        &self,
+        fragment: usize,
+        tile: u64,
+        size: u64,
+        bytes: Range<u64>,
+        is_reordered: bool,
+        units: &mut Vec<TileUnit>,
+    ) -> Result<()> {
+        let tiles = self.tiles(fragment)?;
+        if is_reordered {
+            units.push(tiles.row_major_unit(tile, size, &self.extents, self.cell_size));
+            return Ok(());
+        }
+        tiles.units(tile, size, bytes, units)
+    }
+
+    /// Leaves out those units, from number `first` on, that lie between the lines of a piece.
+    pub(super) fn drop_untouched(&self, piece: &Piece, first: usize, units: &mut Vec<TileUnit>) -> Result<()> {
+        let cell_size = self.cell_size as u64;
+        let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();
+        let mut is_touched = vec![false; ranges.len()];
+        piece.for_each_line(|from, _, count, stride, _| {
+            let last = from.wrapping_add((stride as u64).wrapping_mul(count - 1));
+            let (start, end) = (from.min(last) * cell_size, (from.max(last) + 1) * cell_size);
+            let step = (stride.unsigned_abs() * cell_size).max(1);
+            let number = ranges.partition_point(|range| range.end <= start);
+            for (range, is_touched) in ranges.iter().zip(&mut is_touched).skip(number) {
+                if range.start >= end {
+                    break;
+                }
+                // The first cell of the line that does not end before the unit begins.
+                let cell = (range.start + 1).saturating_sub(start + cell_size).div_ceil(step);
+                *is_touched |= cell < count && start + cell * step < range.end;
+            }
+            Ok(())
+        })?;
+        keep_marked(units, first, is_touched);
+        Ok(())
+    }
+
+    /// The bytes of its tile that a piece takes, and what lies between them.
+    fn bytes_of(&self, piece: &Piece) -> Result<Range<u64>> {
+        let cells = piece.tile_cells();
+        let bytes = |cell: u64| cell.checked_mul(self.cell_size as u64);
+        let range = bytes(cells.start).zip(bytes(cells.end)).map(|(start, end)| start..end);
+        range.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
+    }
+
+    fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        for copy in &plan.copies {
+            match copy.piece.source {
+                Source::Fill => self.fill_piece(&copy.piece, out)?,
+                Source::Tile { fragment, .. } => self
+                    .copy_piece(copy, batches, out)
+                    .in_fragment(self.view.array().fragment_name(fragment))
+                    .in_array(self.view.array().path())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn fill_piece(&self, piece: &Piece, out: &mut [u8]) -> Result<()> {
+        let size = self.cell_size;
+        piece.for_each_line(|_, to, count, _, out_stride| {
+            for step in 0..count {
+                let at = (to + step * out_stride) as usize * size;
+                out[at..at + size].copy_from_slice(&self.fill);
+            }
+            Ok(())
+        })
+    }
+
+    fn copy_piece(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        if copy.is_reordered {
+            return self.copy_reordered(&copy.piece, &batches.get(copy.units.start)?.bytes, out);
+        }
+        let size = self.cell_size;
+        let mut reader = TileReader::new(copy.units.clone());
+        copy.piece.for_each_line(|from, to, count, stride, out_stride| {
+            if stride == 1 && out_stride == 1 {
+                let to = to as usize * size;
+                return reader.copy(batches, from * size as u64, &mut out[to..to + count as usize * size]);
+            }
+            // Backwards it is cell by cell.
+            let cells = usize::try_from(stride).ok().and_then(|stride| Strided::new(size, stride.checked_mul(size)?));
+            if let Some(cells) = cells.filter(|_| out_stride > 0) {
+                let (start, out_step) = (from * size as u64, out_stride as usize * size);
+                let out = &mut out[to as usize * size..];
+                return reader.copy_strided(batches, start, cells, count as usize, out, out_step);
+            }
+            for step in 0..count {
+                let from = from.wrapping_add((stride as u64).wrapping_mul(step));
+                let to = (to + step * out_stride) as usize * size;
+                reader.copy(batches, from * size as u64, &mut out[to..to + size])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The tiles of this column's file in one fragment.
+    fn tiles(&self, fragment: usize) -> Result<Arc<Tiles>> {
+        let open = || self.view.array().attribute_tiles(fragment, self.attribute, self.file);
+        self.files.get_or_open(fragment, open)
+    }
+
+    /// Decoded bytes of a tile.
+    fn tile_size(&self, fragment: usize, tile: u64) -> Result<u64> {
+        let cells = self.view.cells_in_tile(fragment, tile)?;
+        cells.checked_mul(self.cell_size as u64).ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))
+    }
+
+    /// Whether a piece is better read from its tile in row-major order: where its lines run across
+    /// the order of the tile's cells, and the reordered tile can be kept.
+    fn is_reordered(&self, piece: &Piece, tile_size: u64) -> bool {
+        let crosses = piece.axes.last().is_some_and(|axis| axis.tile_stride.unsigned_abs() != 1);
+        crosses
+            && self.view.grid().cell_order == Layout::ColMajor
+            && tile_size <= self.view.array().context().fetcher.cache().budget() as u64 / REORDERED_TILE_SHARE
+    }
+
+    /// Copies a piece whose tile cells are numbered in column-major order from the tile in row-major order.
+    fn copy_reordered(&self, piece: &Piece, tile: &[u8], out: &mut [u8]) -> Result<()> {
+        let size = self.cell_size;
+        let grid = self.view.grid();
+        let past = || Error::damaged("a cell past the end of its tile");
+        piece.for_each_line(|from, to, count, stride, out_stride| {
+            let first = grid.to_row_major_cell(from);
+            let step = if count > 1 {
+                grid.to_row_major_cell(from.wrapping_add(stride as u64)).wrapping_sub(first)
+            } else {
+                1
+            };
+            if step == 1 && out_stride == 1 {
+                let (from, to, length) = (first as usize * size, to as usize * size, count as usize * size);
+                out[to..to + length].copy_from_slice(tile.get(from..from + length).ok_or_else(past)?);
+                return Ok(());
+            }
+            for number in 0..count {
+                let from = first.wrapping_add(step.wrapping_mul(number)) as usize * size;
+                let to = (to + number * out_stride) as usize * size;
+                out[to..to + size].copy_from_slice(tile.get(from..from + size).ok_or_else(past)?);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// How many rows of `row` bytes of a file are a band: those of so many tiles, or within a tile those of so many chunks.
+fn rows_of_band(row: u64, extent: u64, rows_of_chunk: u64) -> Option<u64> {
+    let of_tile = row.checked_mul(extent)?;
+    if of_tile <= MOST_BAND {
+        return (LEAST_BAND / of_tile.max(1)).max(1).checked_mul(extent);
+    }
+    let of_chunk = row.checked_mul(rows_of_chunk)?;
+    let chunks = (LEAST_BAND / of_chunk.max(1)).max(1);
+    (1..=MOST_BAND).contains(&of_chunk).then_some(rows_of_chunk * chunks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_are_of_tiles_or_of_chunks() {
+        const KIB: u64 = 1 << 10;
+        assert_eq!(rows_of_band(KIB, 100, 7), Some(1000), "ten rows of tiles, nearly a MiB");
+        assert_eq!(rows_of_band(8 * KIB, 512, 7), Some(512), "a row of tiles of 4 MiB");
+        assert_eq!(rows_of_band(16 * KIB, 512, 128), Some(128), "a row of chunks of 2 MiB");
+        assert_eq!(rows_of_band(16 * KIB, 512, 3), Some(63), "rows of chunks, nearly a MiB");
+        assert_eq!(rows_of_band(16 * KIB, 512, 0), None, "chunks are parts of rows");
+        assert_eq!(rows_of_band(16 * KIB, 512, 300), None, "too much for one thread");
+        assert_eq!(rows_of_band(u64::MAX, 2, 1), None);
+        assert_eq!(rows_of_band(0, 512, 3), Some(512 << 20));
+    }
+}

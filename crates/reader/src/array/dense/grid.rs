@@ -1,0 +1,237 @@
+//! The geometry of a dense array: positions, space tiles and the order of cells within a tile.
+//!
+//! Everything is computed in positions (cells from the low end of the domain, unsigned), so that
+//! domains that begin anywhere, or span a whole integer type, need no special case.
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::scalar::{Range, Scalar};
+use tilefs_format::schema::{ArraySchema, Dimension, Layout};
+
+/// One dimension: how many positions, and how many of them a tile spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Axis {
+    /// The low end of the domain, as the two's complement bits of the coordinate.
+    pub low: u64,
+    /// Positions of the domain.
+    pub size: u64,
+    /// Positions of a tile. The last tile may stick out of the domain.
+    pub extent: u64,
+}
+
+impl Axis {
+    /// The position of a coordinate of the dimension's type; meaningless outside the domain.
+    pub fn position(&self, coordinate: &Scalar) -> Option<u64> {
+        bits(coordinate).map(|bits| bits.wrapping_sub(self.low))
+    }
+}
+
+/// The two's complement bits of an integer coordinate.
+fn bits(coordinate: &Scalar) -> Option<u64> {
+    match coordinate {
+        Scalar::Signed(value) => Some(*value as u64),
+        Scalar::Unsigned(value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// A box of positions, both ends included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PositionBox {
+    pub low: Vec<u64>,
+    pub high: Vec<u64>,
+}
+
+impl PositionBox {
+    /// The positions that are in both, if any.
+    pub fn intersection(&self, other: &PositionBox) -> Option<PositionBox> {
+        let low: Vec<u64> = self.low.iter().zip(&other.low).map(|(a, b)| *a.max(b)).collect();
+        let high: Vec<u64> = self.high.iter().zip(&other.high).map(|(a, b)| *a.min(b)).collect();
+        low.iter().zip(&high).all(|(low, high)| low <= high).then_some(PositionBox { low, high })
+    }
+
+    /// Whether a position lies within this box.
+    pub fn contains_position(&self, position: &[u64]) -> bool {
+        self.low.iter().zip(&self.high).zip(position).all(|((low, high), at)| (low..=high).contains(&at))
+    }
+
+    /// The same box with its axes the other way round.
+    pub fn reversed(&self) -> PositionBox {
+        PositionBox { low: self.low.iter().rev().copied().collect(), high: self.high.iter().rev().copied().collect() }
+    }
+
+    /// The smallest box that holds both.
+    pub fn union(&self, other: &PositionBox) -> PositionBox {
+        PositionBox {
+            low: self.low.iter().zip(&other.low).map(|(a, b)| *a.min(b)).collect(),
+            high: self.high.iter().zip(&other.high).map(|(a, b)| *a.max(b)).collect(),
+        }
+    }
+
+    /// Whether `other` lies within this box.
+    pub fn contains(&self, other: &PositionBox) -> bool {
+        self.low.iter().zip(&other.low).all(|(mine, its)| mine <= its)
+            && self.high.iter().zip(&other.high).all(|(mine, its)| mine >= its)
+    }
+}
+
+/// The domain of a dense array cut into space tiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grid {
+    pub axes: Vec<Axis>,
+    pub tile_order: Layout,
+    pub cell_order: Layout,
+}
+
+impl Grid {
+    /// The grid of a dense schema.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a dimension that is not integral, [`Error::Damaged`] where domain and
+    /// extent do not make a grid whose tiles have fewer than 2^64 cells.
+    pub fn of_schema(schema: &ArraySchema) -> Result<Self> {
+        let mut axes = Vec::new();
+        for dimension in &schema.dimensions {
+            let axis = axis_of(dimension).in_field(&dimension.name)?;
+            axes.push(axis);
+        }
+        let grid = Grid { axes, tile_order: schema.tile_order, cell_order: schema.cell_order };
+        if grid.axes.iter().try_fold(1u64, |cells, axis| cells.checked_mul(axis.extent)).is_none() {
+            return Err(Error::damaged("a tile has more than 2^64 cells"));
+        }
+        Ok(grid)
+    }
+
+    /// The same cells with the axes the other way round, and so in the other order.
+    pub fn reversed(&self) -> Grid {
+        let other = |layout: Layout| match layout {
+            Layout::RowMajor => Layout::ColMajor,
+            Layout::ColMajor => Layout::RowMajor,
+            Layout::Hilbert => Layout::Hilbert,
+        };
+        let axes = self.axes.iter().rev().copied().collect();
+        Grid { axes, tile_order: other(self.tile_order), cell_order: other(self.cell_order) }
+    }
+
+    /// Cells of every tile, also of those at the edge of the domain.
+    pub fn cells_per_tile(&self) -> u64 {
+        self.axes.iter().map(|axis| axis.extent).product()
+    }
+
+    /// The whole domain.
+    pub fn domain(&self) -> PositionBox {
+        PositionBox { low: vec![0; self.axes.len()], high: self.axes.iter().map(|axis| axis.size - 1).collect() }
+    }
+
+    /// The box of positions of coordinate ranges, cropped to the domain.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the ranges are not those of this array's dimensions.
+    pub fn box_of(&self, ranges: &[Range]) -> Result<PositionBox> {
+        if ranges.len() != self.axes.len() {
+            return Err(Error::damaged(format!("{} ranges for {} dimensions", ranges.len(), self.axes.len())));
+        }
+        let (mut low, mut high) = (Vec::new(), Vec::new());
+        for (axis, range) in self.axes.iter().zip(ranges) {
+            let (Some(first), Some(last)) = (axis.position(&range.low), axis.position(&range.high)) else {
+                return Err(Error::damaged("a range that is not of integers"));
+            };
+            // Below the domain, positions wrap to large numbers: compare as distances from the low end.
+            if first >= axis.size || first > last {
+                return Err(Error::damaged("a range that begins outside the domain"));
+            }
+            low.push(first);
+            high.push(last.min(axis.size - 1));
+        }
+        Ok(PositionBox { low, high })
+    }
+
+    /// The positions of one tile that lie in the domain.
+    pub fn tile_box(&self, tile: &[u64]) -> PositionBox {
+        let low: Vec<u64> = self.axes.iter().zip(tile).map(|(axis, tile)| tile * axis.extent).collect();
+        let high = self
+            .axes
+            .iter()
+            .zip(&low)
+            .map(|(axis, low)| low.saturating_add(axis.extent - 1).min(axis.size - 1))
+            .collect();
+        PositionBox { low, high }
+    }
+
+    /// Where a tile lies in the files of a fragment whose non-empty domain is `fragment`: tiles are
+    /// counted in tile order within the box of tiles that the fragment touches.
+    pub fn tile_number(&self, fragment: &PositionBox, tile: &[u64]) -> Option<u64> {
+        let rank = self.axes.len();
+        let mut number = 0u64;
+        for step in 0..rank {
+            let axis = match self.tile_order {
+                Layout::ColMajor => rank - 1 - step,
+                _ => step,
+            };
+            let extent = self.axes[axis].extent;
+            let first = fragment.low[axis] / extent;
+            let count = fragment.high[axis] / extent - first + 1;
+            let relative = tile[axis].checked_sub(first).filter(|relative| *relative < count)?;
+            number = number.checked_mul(count)?.checked_add(relative)?;
+        }
+        Some(number)
+    }
+
+    /// The number in row-major order of the cell that has `cell` in column-major order.
+    pub fn to_row_major_cell(&self, cell: u64) -> u64 {
+        let mut rest = cell;
+        let mut stride = self.cells_per_tile();
+        let mut number = 0;
+        for axis in &self.axes {
+            stride /= axis.extent;
+            number += rest % axis.extent * stride;
+            rest /= axis.extent;
+        }
+        number
+    }
+
+    /// Cells between neighbours along each axis within a tile.
+    pub fn cell_strides(&self) -> Vec<u64> {
+        let rank = self.axes.len();
+        let mut strides = vec![1; rank];
+        match self.cell_order {
+            Layout::ColMajor => {
+                for axis in 1..rank {
+                    strides[axis] = strides[axis - 1] * self.axes[axis - 1].extent;
+                }
+            }
+            _ => {
+                for axis in (1..rank).rev() {
+                    strides[axis - 1] = strides[axis] * self.axes[axis].extent;
+                }
+            }
+        }
+        strides
+    }
+}
+
+fn axis_of(dimension: &Dimension) -> Result<Axis> {
+    let Some(Range { low, high }) = &dimension.domain else {
+        return Err(Error::unsupported("a dense dimension without a domain"));
+    };
+    let (Some(low), Some(high)) = (bits(low), bits(high)) else {
+        return Err(Error::unsupported("a dense dimension that is not of integers"));
+    };
+    let size = high
+        .wrapping_sub(low)
+        .checked_add(1)
+        .ok_or_else(|| Error::unsupported("a dense dimension of 2^64 positions"))?;
+    let extent = dimension.extent_length().unwrap_or(size);
+    if extent == 0 {
+        return Err(Error::damaged("a tile extent of 0"));
+    }
+    Ok(Axis { low, size, extent })
+}
+
+#[cfg(test)]
+impl Grid {
+    /// A grid of axes given as (size, extent).
+    pub fn for_test(axes: &[(u64, u64)], tile_order: Layout, cell_order: Layout) -> Self {
+        let axes = axes.iter().map(|&(size, extent)| Axis { low: 0, size, extent }).collect();
+        Grid { axes, tile_order, cell_order }
+    }
+}

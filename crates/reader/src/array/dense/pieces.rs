@@ -1,0 +1,530 @@
+//! Cuts a run of file cells into pieces, each a box of cells that come from one tile of one fragment
+//! (or from none, and are the fill value).
+//!
+//! A cell belongs to the newest fragment whose non-empty domain holds it and that has the attribute.
+//! Cuts are made along tiles and along the boxes of fragments only, so the work is proportional to
+//! tiles and fragments touched, not to cells.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::Result;
+
+use super::grid::{Grid, PositionBox};
+use super::scattered::CellsOfTile;
+use super::selection::{AxisRange, IndexBox, Selection, boxes_of_run};
+use crate::threads::cancellation;
+
+/// A fragment that owns cells of a space tile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TileOwner {
+    /// Which fragment, by its number in the array.
+    pub fragment: usize,
+    /// The positions of the tile that the fragment owns.
+    pub positions: PositionBox,
+    /// Which tile of the fragment's files; without meaning for a sparse fragment.
+    pub tile: u64,
+    /// Of a sparse fragment: the cells it has in this tile. It owns no others.
+    pub cells: Option<Arc<CellsOfTile>>,
+}
+
+/// Where the cells of a piece are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// In a tile of a fragment, by the fragment's number and the tile's number in its files.
+    Tile { fragment: usize, tile: u64 },
+    /// Nowhere: the fill value.
+    Fill,
+}
+
+/// One axis of a piece: `count` cells, so far apart in the tile and in the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PieceAxis {
+    pub count: u64,
+    /// Cells within the tile; negative where a selection runs backwards.
+    pub tile_stride: i64,
+    /// Cells within the output.
+    pub out_stride: u64,
+}
+
+/// A box of cells from one source. Cell `(i, j, ...)` is number `tile_first + Σ i·tile_stride` of the
+/// tile and number `out_first + Σ i·out_stride` of the run. The last axis runs fastest in the output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    pub source: Source,
+    pub tile_first: u64,
+    pub out_first: u64,
+    pub axes: Vec<PieceAxis>,
+}
+
+impl Piece {
+    /// Drops axes of one cell and joins neighbours that are one longer axis in the tile and the output.
+    fn simplify(&mut self) {
+        self.axes.retain(|axis| axis.count != 1);
+        let mut joined: Vec<PieceAxis> = Vec::with_capacity(self.axes.len());
+        for axis in self.axes.drain(..) {
+            if let Some(outer) = joined.last_mut() {
+                let count = axis.count as i64;
+                if outer.tile_stride == axis.tile_stride * count && outer.out_stride == axis.out_stride * axis.count {
+                    *outer = PieceAxis { count: outer.count * axis.count, ..axis };
+                    continue;
+                }
+            }
+            joined.push(axis);
+        }
+        self.axes = joined;
+    }
+
+    /// The cells of the tile from the first to the last that the piece takes.
+    pub fn tile_cells(&self) -> Range<u64> {
+        let (mut low, mut high) = (self.tile_first, self.tile_first);
+        for axis in &self.axes {
+            let reach = axis.tile_stride.unsigned_abs().wrapping_mul(axis.count - 1);
+            match axis.tile_stride < 0 {
+                true => low = low.wrapping_sub(reach),
+                false => high = high.wrapping_add(reach),
+            }
+        }
+        low..high.wrapping_add(1)
+    }
+
+    /// Calls `visit(tile cell, out cell, count, tile stride, out stride)` for each innermost line.
+    pub fn for_each_line(&self, mut visit: impl FnMut(u64, u64, u64, i64, u64) -> Result<()>) -> Result<()> {
+        let Some((inner, outer)) = self.axes.split_last() else {
+            return visit(self.tile_first, self.out_first, 1, 1, 1);
+        };
+        let mut index = vec![0u64; outer.len()];
+        let (mut tile, mut out) = (self.tile_first, self.out_first);
+        loop {
+            visit(tile, out, inner.count, inner.tile_stride, inner.out_stride)?;
+            let mut axis = outer.len();
+            loop {
+                let Some(next) = axis.checked_sub(1) else { return Ok(()) };
+                axis = next;
+                let PieceAxis { count, tile_stride, out_stride } = outer[axis];
+                index[axis] += 1;
+                tile = tile.wrapping_add(tile_stride as u64);
+                out += out_stride;
+                if index[axis] < count {
+                    break;
+                }
+                index[axis] = 0;
+                tile = tile.wrapping_sub((tile_stride as u64).wrapping_mul(count));
+                out -= out_stride * count;
+            }
+        }
+    }
+}
+
+/// Visits the pieces of `count` file cells from cell `first` of a selection, each cell exactly once.
+/// `owners` gives the fragments of a space tile, newest first, those without the attribute left out.
+pub fn for_each_piece(
+    grid: &Grid,
+    selection: &Selection,
+    first: u64,
+    count: u64,
+    mut owners: impl FnMut(&[u64]) -> Result<Arc<[TileOwner]>>,
+    mut visit: impl FnMut(&Piece) -> Result<()>,
+) -> Result<()> {
+    let shape = selection.shape();
+    let mut out_first = 0;
+    for one in boxes_of_run(&shape, first, count) {
+        let cells: u64 = one.count.iter().product();
+        for_each_tile_part(grid, selection, &one, |part| {
+            cancellation::check()?;
+            let owners = owners(&part.tile)?;
+            resolve(grid, part, &owners, out_first, &mut visit)
+        })?;
+        out_first += cells;
+    }
+    Ok(())
+}
+
+/// The part of an index box that lies in one space tile, with one step per axis.
+struct TilePart {
+    tile: Vec<u64>,
+    /// Selected positions per axis: a range within the tile.
+    ranges: Vec<AxisRange>,
+    /// Index of the first cell per axis, relative to the index box.
+    offset: Vec<u64>,
+    /// Indices per axis of the whole index box, which gives the strides of the output.
+    box_count: Vec<u64>,
+}
+
+/// Cuts an index box along space tiles.
+fn for_each_tile_part(
+    grid: &Grid,
+    selection: &Selection,
+    one: &IndexBox,
+    mut visit: impl FnMut(&TilePart) -> Result<()>,
+) -> Result<()> {
+    let rank = grid.axes.len();
+    let cuts: Vec<Vec<(u64, AxisRange)>> = (0..rank)
+        .map(|axis| {
+            let runs = selection.axes()[axis].runs(one.first[axis], one.count[axis]);
+            cut_along_tiles(runs, grid.axes[axis].extent)
+        })
+        .collect();
+    if cuts.iter().any(Vec::is_empty) {
+        return Ok(());
+    }
+    let mut at = vec![0usize; rank];
+    loop {
+        let chosen = || (0..rank).map(|axis| &cuts[axis][at[axis]]);
+        let part = TilePart {
+            tile: chosen().zip(&grid.axes).map(|((_, range), axis)| range.first / axis.extent).collect(),
+            ranges: chosen().map(|(_, range)| *range).collect(),
+            offset: chosen().map(|(offset, _)| *offset).collect(),
+            box_count: one.count.clone(),
+        };
+        visit(&part)?;
+        let mut axis = rank;
+        loop {
+            let Some(next) = axis.checked_sub(1) else { return Ok(()) };
+            axis = next;
+            at[axis] += 1;
+            if at[axis] < cuts[axis].len() {
+                break;
+            }
+            at[axis] = 0;
+        }
+    }
+}
+
+/// Cuts ranges of positions where they pass from one tile to the next; with each goes the number of
+/// positions before it.
+fn cut_along_tiles(runs: impl Iterator<Item = AxisRange>, extent: u64) -> Vec<(u64, AxisRange)> {
+    let mut cuts = Vec::new();
+    let mut offset = 0;
+    for run in runs {
+        let (mut first, mut left) = (run.first, run.count);
+        let stride = run.step.unsigned_abs();
+        while left > 0 {
+            let within = first % extent;
+            let room = if run.step > 0 { extent - 1 - within } else { within };
+            let count = left.min(room / stride + 1);
+            cuts.push((offset, AxisRange { first, step: run.step, count }));
+            offset += count;
+            left -= count;
+            first = first.wrapping_add((run.step as u64).wrapping_mul(count));
+        }
+    }
+    cuts
+}
+
+/// Part of a tile part still to be found: first offset and count per axis.
+#[derive(Clone)]
+struct Window {
+    first: Vec<u64>,
+    count: Vec<u64>,
+}
+
+/// Gives each cell of a part to the newest fragment that owns it.
+fn resolve(
+    grid: &Grid,
+    part: &TilePart,
+    owners: &[TileOwner],
+    out_base: u64,
+    visit: &mut impl FnMut(&Piece) -> Result<()>,
+) -> Result<()> {
+    let emit = Emit::new(grid, part, out_base);
+    if owners.iter().any(|owner| owner.cells.is_some()) {
+        return resolve_by_cell(grid, part, owners, &emit, visit);
+    }
+    let mut open = vec![Window {
+        first: vec![0; part.ranges.len()],
+        count: part.ranges.iter().map(|range| range.count).collect(),
+    }];
+    for owner in owners {
+        let mut still_open = Vec::new();
+        for window in open {
+            match owned(&part.ranges, &window, &owner.positions) {
+                Some(inside) => {
+                    visit(&emit.piece(&inside, Source::Tile { fragment: owner.fragment, tile: owner.tile }))?;
+                    subtract(window, &inside, &mut still_open);
+                }
+                None => still_open.push(window),
+            }
+        }
+        if still_open.is_empty() {
+            return Ok(());
+        }
+        open = still_open;
+    }
+    open.iter().try_for_each(|window| visit(&emit.piece(window, Source::Fill)))
+}
+
+/// As [`resolve`], cell by cell: for tiles where a sparse fragment has cells.
+fn resolve_by_cell(
+    grid: &Grid,
+    part: &TilePart,
+    owners: &[TileOwner],
+    emit: &Emit,
+    visit: &mut impl FnMut(&Piece) -> Result<()>,
+) -> Result<()> {
+    let strides = grid.cell_strides();
+    let cells: u64 = part.ranges.iter().map(|range| range.count).product();
+    for number in 0..cells {
+        let (mut rest, mut out, mut cell) = (number, emit.out_first, 0);
+        let mut position = vec![0; part.ranges.len()];
+        for axis in (0..part.ranges.len()).rev() {
+            let range = part.ranges[axis];
+            let index = rest % range.count;
+            rest /= range.count;
+            position[axis] = range.first.wrapping_add((range.step as u64).wrapping_mul(index));
+            out += index * emit.out_strides[axis];
+            cell += position[axis] % grid.axes[axis].extent * strides[axis];
+        }
+        let found = owners.iter().find_map(|owner| match &owner.cells {
+            Some(cells) => {
+                let (tile, cell) = *cells.get(&cell)?;
+                Some((Source::Tile { fragment: owner.fragment, tile }, cell))
+            }
+            None if owner.positions.contains_position(&position) => {
+                Some((Source::Tile { fragment: owner.fragment, tile: owner.tile }, cell))
+            }
+            None => None,
+        });
+        let (source, tile_first) = found.unwrap_or((Source::Fill, 0));
+        visit(&Piece { source, tile_first, out_first: out, axes: Vec::new() })?;
+    }
+    Ok(())
+}
+
+/// The part of a window whose positions lie in a box.
+fn owned(ranges: &[AxisRange], window: &Window, positions: &PositionBox) -> Option<Window> {
+    let mut inside = window.clone();
+    for (axis, range) in ranges.iter().enumerate() {
+        let (low, high) = (positions.low[axis], positions.high[axis]);
+        let stride = range.step.unsigned_abs();
+        // Offsets o whose position range.first + o * step lies within [low, high].
+        let (from, to) = if range.step > 0 {
+            (low.saturating_sub(range.first).div_ceil(stride), high.checked_sub(range.first)? / stride)
+        } else {
+            (range.first.saturating_sub(high).div_ceil(stride), range.first.checked_sub(low)? / stride)
+        };
+        let first = from.max(window.first[axis]);
+        let last = to.min(window.first[axis] + window.count[axis] - 1);
+        if first > last {
+            return None;
+        }
+        inside.first[axis] = first;
+        inside.count[axis] = last - first + 1;
+    }
+    Some(inside)
+}
+
+/// What is left of `window` without `inside`, as at most two boxes per axis.
+fn subtract(mut window: Window, inside: &Window, rest: &mut Vec<Window>) {
+    for axis in 0..inside.first.len() {
+        let (first, end) = (window.first[axis], window.first[axis] + window.count[axis]);
+        let (inside_first, inside_end) = (inside.first[axis], inside.first[axis] + inside.count[axis]);
+        if inside_first > first {
+            let mut below = window.clone();
+            below.count[axis] = inside_first - first;
+            rest.push(below);
+        }
+        if end > inside_end {
+            let mut above = window.clone();
+            above.first[axis] = inside_end;
+            above.count[axis] = end - inside_end;
+            rest.push(above);
+        }
+        window.first[axis] = inside_first;
+        window.count[axis] = inside.count[axis];
+    }
+}
+
+/// Turns windows of a part into pieces.
+struct Emit {
+    /// Tile cell of the part's first cell.
+    tile_first: u64,
+    tile_strides: Vec<i64>,
+    out_first: u64,
+    out_strides: Vec<u64>,
+}
+
+impl Emit {
+    fn new(grid: &Grid, part: &TilePart, out_base: u64) -> Self {
+        let rank = part.ranges.len();
+        let cell_strides = grid.cell_strides();
+        let mut out_strides = vec![1u64; rank];
+        for axis in (1..rank).rev() {
+            out_strides[axis - 1] = out_strides[axis] * part.box_count[axis];
+        }
+        let mut tile_first = 0;
+        let mut out_first = out_base;
+        let mut tile_strides = Vec::with_capacity(rank);
+        for axis in 0..rank {
+            let range = part.ranges[axis];
+            tile_first += range.first % grid.axes[axis].extent * cell_strides[axis];
+            // Strides of steps longer than a tile are never used: their ranges have one cell.
+            tile_strides.push(range.step.wrapping_mul(cell_strides[axis] as i64));
+            out_first += part.offset[axis] * out_strides[axis];
+        }
+        Emit { tile_first, tile_strides, out_first, out_strides }
+    }
+
+    fn piece(&self, window: &Window, source: Source) -> Piece {
+        let mut piece = Piece {
+            source,
+            tile_first: self.tile_first,
+            out_first: self.out_first,
+            axes: Vec::with_capacity(window.first.len()),
+        };
+        for axis in 0..window.first.len() {
+            let (tile_stride, out_stride) = (self.tile_strides[axis], self.out_strides[axis]);
+            piece.tile_first = piece.tile_first.wrapping_add((tile_stride as u64).wrapping_mul(window.first[axis]));
+            piece.out_first += out_stride * window.first[axis];
+            piece.axes.push(PieceAxis { count: window.count[axis], tile_stride, out_stride });
+        }
+        piece.simplify();
+        piece
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use tilefs_format::schema::Layout;
+
+    use super::super::selection::AxisSelection;
+    use super::*;
+
+    /// A cell found the slow way: fragment and cell number within its tile, or nothing.
+    fn naive(grid: &Grid, fragments: &[PositionBox], position: &[u64]) -> Option<(usize, u64, u64)> {
+        let fragment = (0..fragments.len()).rev().find(|&number| {
+            let one = &fragments[number];
+            (0..position.len()).all(|axis| (one.low[axis]..=one.high[axis]).contains(&position[axis]))
+        })?;
+        let tile: Vec<u64> = position.iter().zip(&grid.axes).map(|(position, axis)| position / axis.extent).collect();
+        let cell =
+            (0..position.len()).map(|axis| position[axis] % grid.axes[axis].extent * grid.cell_strides()[axis]).sum();
+        Some((fragment, grid.tile_number(&fragments[fragment], &tile)?, cell))
+    }
+
+    fn owners(grid: &Grid, fragments: &[PositionBox], tile: &[u64]) -> Arc<[TileOwner]> {
+        let whole = grid.tile_box(tile);
+        (0..fragments.len())
+            .rev()
+            .filter_map(|fragment| {
+                let positions = fragments[fragment].intersection(&whole)?;
+                Some(TileOwner {
+                    fragment,
+                    positions,
+                    tile: grid.tile_number(&fragments[fragment], tile)?,
+                    cells: None,
+                })
+            })
+            .collect()
+    }
+
+    fn order() -> impl Strategy<Value = Layout> {
+        prop_oneof![Just(Layout::RowMajor), Just(Layout::ColMajor)]
+    }
+
+    fn case() -> impl Strategy<Value = (Grid, Vec<PositionBox>, Selection)> {
+        let axes = prop::collection::vec((1u64..9, 1u64..6), 1..4);
+        (axes, order(), order()).prop_flat_map(|(axes, tile_order, cell_order)| {
+            let ends = axes.iter().map(|&(size, _)| (0..size, 0..size)).collect::<Vec<_>>();
+            let fragments = prop::collection::vec(ends, 0..4);
+            let ranges = axes
+                .iter()
+                .map(|&(size, _)| {
+                    prop::collection::vec((0..size, 1..size + 1, prop_oneof![Just(1i64), -3i64..4]), 1..3)
+                })
+                .collect::<Vec<_>>();
+            (Just(axes), Just((tile_order, cell_order)), fragments, ranges).prop_map(
+                |(axes, (tile_order, cell_order), fragments, ranges)| {
+                    let grid = Grid::for_test(&axes, tile_order, cell_order);
+                    let fragments = fragments
+                        .into_iter()
+                        .map(|ends| PositionBox {
+                            low: ends.iter().map(|&(a, b)| a.min(b)).collect(),
+                            high: ends.iter().map(|&(a, b)| a.max(b)).collect(),
+                        })
+                        .collect();
+                    let selected = ranges
+                        .into_iter()
+                        .zip(&axes)
+                        .map(|(ranges, &(size, _))| {
+                            let fitting = ranges.into_iter().map(|(first, count, step)| {
+                                let step = if step == 0 { 1 } else { step };
+                                let room = if step > 0 { size - 1 - first } else { first };
+                                AxisRange { first, step, count: count.min(room / step.unsigned_abs() + 1) }
+                            });
+                            AxisSelection::new(fitting, size).unwrap()
+                        })
+                        .collect();
+                    (grid, fragments, Selection::new(selected).unwrap())
+                },
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_are_what_a_cell_by_cell_search_finds((grid, fragments, selection) in case(), a in 0u64..4000, b in 0u64..4000) {
+            let total = selection.cells();
+            let (first, end) = (a.min(b) % (total + 1), a.max(b) % (total + 1));
+            prop_assume!(first <= end);
+            let mut found = vec![None; (end - first) as usize];
+            for_each_piece(
+                &grid,
+                &selection,
+                first,
+                end - first,
+                |tile| Ok(owners(&grid, &fragments, tile)),
+                |piece| {
+                    piece.for_each_line(|tile_cell, out_cell, count, tile_stride, out_stride| {
+                        for step in 0..count {
+                            let cell = tile_cell.wrapping_add((tile_stride as u64).wrapping_mul(step));
+                            let slot = &mut found[(out_cell + step * out_stride) as usize];
+                            assert_eq!(*slot, None, "a cell was given twice");
+                            *slot = Some(match piece.source {
+                                Source::Tile { fragment, tile } => Some((fragment, tile, cell)),
+                                Source::Fill => None,
+                            });
+                        }
+                        Ok(())
+                    })
+                },
+            )
+            .unwrap();
+            let shape = selection.shape();
+            for (number, found) in found.into_iter().enumerate() {
+                let mut rest = first + number as u64;
+                let mut position = vec![0; shape.len()];
+                for axis in (0..shape.len()).rev() {
+                    position[axis] = selection.axes()[axis].position(rest % shape[axis]).unwrap();
+                    rest /= shape[axis];
+                }
+                prop_assert_eq!(found, Some(naive(&grid, &fragments, &position)), "cell {}", number);
+            }
+        }
+    }
+
+    #[test]
+    fn whole_tiles_become_one_line() {
+        let grid = Grid::for_test(&[(8, 4), (4, 4)], Layout::RowMajor, Layout::RowMajor);
+        let fragments = [grid.domain()];
+        let selection = Selection::new(vec![AxisSelection::contiguous(0, 8), AxisSelection::contiguous(0, 4)]).unwrap();
+        let mut pieces = Vec::new();
+        for_each_piece(
+            &grid,
+            &selection,
+            0,
+            32,
+            |tile| Ok(owners(&grid, &fragments, tile)),
+            |piece| {
+                pieces.push(piece.clone());
+                Ok(())
+            },
+        )
+        .unwrap();
+        assert_eq!(pieces.len(), 2);
+        assert_eq!(pieces[1].axes, [PieceAxis { count: 16, tile_stride: 1, out_stride: 1 }]);
+        assert_eq!(pieces[1].out_first, 16);
+    }
+}

@@ -1,0 +1,63 @@
+//! Sparse fragments of dense arrays. Releases before 2.5 could write single cells into a dense array; such
+//! a fragment stores coordinates, and owns only those cells.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::grid::Grid;
+use crate::array::Array;
+use crate::array::sparse::coordinates_of_tile;
+
+/// The cells that a sparse fragment has in one space tile: by their number in the tile's cell order, the
+/// tile of the fragment's files that has the cell, and its number there.
+pub type CellsOfTile = HashMap<u64, (u64, u64)>;
+
+/// The cells of a sparse fragment by space tile. Memory: some 50 bytes a cell.
+#[derive(Debug, Clone, Default)]
+pub struct ScatteredCells {
+    tiles: HashMap<Box<[u64]>, Arc<CellsOfTile>>,
+}
+
+impl ScatteredCells {
+    /// Reads all coordinates of a sparse fragment.
+    ///
+    /// # Errors
+    /// Any damage in the coordinates; [`Error::Damaged`] for a cell outside the domain.
+    pub fn read(array: &Array, fragment: usize, grid: &Grid) -> Result<Self> {
+        let outline = array.outline(fragment)?;
+        let strides = grid.cell_strides();
+        let mut tiles: HashMap<Box<[u64]>, CellsOfTile> = HashMap::new();
+        for tile in 0..outline.facts.sparse_tiles {
+            let cells = outline.facts.cells_in_tile(&outline.schema, tile).unwrap_or(0);
+            let axes = coordinates_of_tile(array, fragment, tile, cells)?;
+            for cell in 0..cells {
+                let (mut space_tile, mut number) = (Vec::with_capacity(grid.axes.len()), 0);
+                for ((axis, stride), coordinates) in grid.axes.iter().zip(&strides).zip(&axes) {
+                    let position = coordinates.get(cell as usize).and_then(|one| axis.position(one));
+                    let Some(position) = position.filter(|&position| position < axis.size) else {
+                        let reason = format!("tile {tile}, cell {cell}: coordinates outside the domain");
+                        return Err(Error::damaged(reason)).in_field("coordinates");
+                    };
+                    space_tile.push(position / axis.extent);
+                    number += position % axis.extent * stride;
+                }
+                tiles.entry(space_tile.into()).or_default().insert(number, (tile, cell));
+            }
+        }
+        Ok(ScatteredCells { tiles: tiles.into_iter().map(|(tile, cells)| (tile, Arc::new(cells))).collect() })
+    }
+
+    /// The fragment's cells in a space tile, if any.
+    pub fn of_tile(&self, tile: &[u64]) -> Option<&Arc<CellsOfTile>> {
+        self.tiles.get(tile)
+    }
+
+    /// The same cells with the axes the other way round; the order within tiles is then the other one too,
+    /// so that cells keep their numbers.
+    pub fn reversed(&self) -> Self {
+        let turn = |tile: &[u64]| tile.iter().rev().copied().collect();
+        ScatteredCells { tiles: self.tiles.iter().map(|(tile, cells)| (turn(tile), cells.clone())).collect() }
+    }
+}

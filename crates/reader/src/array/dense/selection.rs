@@ -1,0 +1,267 @@
+//! Which cells of a dense array a file shows: per axis a list of position ranges.
+//!
+//! A *position* counts cells along an axis from the low end of the domain. An *index* counts the
+//! selected positions, so the shape of the file is the number of indices per axis.
+
+use tilefs_format::error::{Error, Result};
+
+/// `count` positions from `first`, each `step` from the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AxisRange {
+    pub first: u64,
+    pub step: i64,
+    pub count: u64,
+}
+
+/// The selected positions of one axis, in order: ranges one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AxisSelection {
+    ranges: Vec<AxisRange>,
+    /// The index of the first position of each range.
+    starts: Vec<u64>,
+    length: u64,
+}
+
+impl AxisSelection {
+    /// `count` positions from `first`.
+    pub fn contiguous(first: u64, count: u64) -> Self {
+        AxisSelection { ranges: vec![AxisRange { first, step: 1, count }], starts: vec![0], length: count }
+    }
+
+    /// The ranges one after the other; empty ones are dropped.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when a step is zero, a range leaves the axis of `size` positions, or the
+    /// ranges together have more than 2^64 - 1 positions.
+    pub fn new(ranges: impl IntoIterator<Item = AxisRange>, size: u64) -> Result<Self> {
+        let mut selection = AxisSelection { ranges: Vec::new(), starts: Vec::new(), length: 0 };
+        for range in ranges {
+            if range.count == 0 {
+                continue;
+            }
+            if range.step == 0 {
+                return Err(Error::usage("a step of 0 selects nothing"));
+            }
+            let last = i128::from(range.first) + i128::from(range.step) * i128::from(range.count - 1);
+            if range.first >= size || last < 0 || last >= i128::from(size) {
+                return Err(Error::usage("the selection leaves the domain"));
+            }
+            selection.starts.push(selection.length);
+            selection.ranges.push(range);
+            selection.length = selection
+                .length
+                .checked_add(range.count)
+                .ok_or_else(|| Error::usage("the selection has more than 2^64 positions"))?;
+        }
+        Ok(selection)
+    }
+
+    /// How many positions are selected.
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether nothing is selected.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The ranges, in order.
+    pub fn ranges(&self) -> &[AxisRange] {
+        &self.ranges
+    }
+
+    /// The position of an index below [`AxisSelection::len`].
+    pub fn position(&self, index: u64) -> Option<u64> {
+        self.runs(index, 1).next().map(|run| run.first)
+    }
+
+    /// The positions of the indices from `index`, `count` of them, as a selection of their own.
+    pub fn part(&self, index: u64, count: u64) -> Self {
+        let mut part = AxisSelection { ranges: Vec::new(), starts: Vec::new(), length: 0 };
+        for range in self.runs(index, count) {
+            part.starts.push(part.length);
+            part.length += range.count;
+            part.ranges.push(range);
+        }
+        part
+    }
+
+    /// The positions of the indices from `index`, `count` of them, as ranges in order.
+    pub fn runs(&self, index: u64, count: u64) -> impl Iterator<Item = AxisRange> + '_ {
+        let start = self.starts.partition_point(|&start| start <= index).saturating_sub(1);
+        let end = index.saturating_add(count);
+        self.ranges.iter().zip(&self.starts).skip(start).map_while(move |(range, &range_start)| {
+            if range_start >= end {
+                return None;
+            }
+            let skip = index.saturating_sub(range_start);
+            let take = range.count.min(end - range_start).checked_sub(skip).filter(|&take| take > 0)?;
+            Some(AxisRange {
+                first: range.first.wrapping_add((range.step as u64).wrapping_mul(skip)),
+                step: range.step,
+                count: take,
+            })
+        })
+    }
+}
+
+/// The selected positions of every axis: the cells of a file are their product, last axis fastest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    axes: Vec<AxisSelection>,
+    cells: u64,
+}
+
+impl Selection {
+    /// # Errors
+    /// [`Error::Usage`] when there are more than 2^63 - 1 cells, which no file can have.
+    pub fn new(axes: Vec<AxisSelection>) -> Result<Self> {
+        let cells = if axes.iter().any(AxisSelection::is_empty) {
+            Some(0)
+        } else {
+            axes.iter().try_fold(1u64, |cells, axis| cells.checked_mul(axis.len()))
+        };
+        match cells {
+            Some(cells) if cells <= i64::MAX as u64 => Ok(Selection { axes, cells }),
+            _ => Err(Error::usage("the selection has more cells than a file can have bytes")),
+        }
+    }
+
+    pub fn axes(&self) -> &[AxisSelection] {
+        &self.axes
+    }
+
+    /// The positions of a box of indices, which lies within the shape, as a selection of their own.
+    ///
+    /// # Errors
+    /// Where the box has more axes than the selection, or fewer.
+    pub fn part(&self, cells: &IndexBox) -> Result<Self> {
+        if cells.first.len() != self.axes.len() || cells.count.len() != self.axes.len() {
+            return Err(Error::internal("a box of another number of axes"));
+        }
+        let axes = self.axes.iter().zip(cells.first.iter().zip(&cells.count));
+        Selection::new(axes.map(|(axis, (&first, &count))| axis.part(first, count)).collect())
+    }
+
+    /// Indices per axis.
+    pub fn shape(&self) -> Vec<u64> {
+        self.axes.iter().map(AxisSelection::len).collect()
+    }
+
+    /// The product of the shape.
+    pub fn cells(&self) -> u64 {
+        self.cells
+    }
+}
+
+/// A box of indices: where it starts and how many there are per axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexBox {
+    pub first: Vec<u64>,
+    pub count: Vec<u64>,
+}
+
+/// Cuts `count` consecutive cells of a row-major file from cell `first` into boxes of indices, in file
+/// order. There are at most `2 * rank - 1` of them.
+pub fn boxes_of_run(shape: &[u64], first: u64, count: u64) -> Vec<IndexBox> {
+    let rank = shape.len();
+    // cells[d]: cells of the file that one step along axis d passes over.
+    let mut cells = vec![1u64; rank];
+    for axis in (1..rank).rev() {
+        cells[axis - 1] = cells[axis].saturating_mul(shape[axis]);
+    }
+    let mut boxes = Vec::new();
+    let (mut cell, mut left) = (first, count);
+    while left > 0 {
+        let Some(axis) = (0..rank).find(|&axis| cell.is_multiple_of(cells[axis]) && cells[axis] <= left) else {
+            break;
+        };
+        let index: Vec<u64> = (0..rank).map(|axis| cell / cells[axis] % shape[axis].max(1)).collect();
+        let steps = (left / cells[axis]).min(shape[axis] - index[axis]);
+        if steps == 0 {
+            break;
+        }
+        let mut size: Vec<u64> = vec![1; rank];
+        size[axis] = steps;
+        size[axis + 1..].copy_from_slice(&shape[axis + 1..]);
+        boxes.push(IndexBox { first: index, count: size });
+        cell += steps * cells[axis];
+        left -= steps * cells[axis];
+    }
+    boxes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_part_selects_what_its_indices_do() {
+        let ranges = [AxisRange { first: 3, step: -2, count: 2 }, AxisRange { first: 8, step: 1, count: 3 }];
+        let axis = AxisSelection::new(ranges, 11).unwrap();
+        let positions = |axis: &AxisSelection| (0..axis.len()).map(|n| axis.position(n).unwrap()).collect::<Vec<_>>();
+        let all = positions(&axis);
+        for first in 0..=all.len() {
+            for end in first..=all.len() {
+                let part = axis.part(first as u64, (end - first) as u64);
+                assert_eq!(positions(&part), all[first..end], "{first}..{end}");
+            }
+        }
+        let selection = Selection::new(vec![axis, AxisSelection::contiguous(5, 9)]).unwrap();
+        let part = selection.part(&IndexBox { first: vec![1, 2], count: vec![2, 3] }).unwrap();
+        assert_eq!((part.shape(), part.axes()[1].position(0)), (vec![2, 3], Some(7)));
+        assert!(selection.part(&IndexBox { first: vec![1], count: vec![2] }).is_err());
+    }
+
+    #[test]
+    fn runs_follow_the_ranges() {
+        let ranges = [
+            AxisRange { first: 5, step: 1, count: 3 },
+            AxisRange { first: 9, step: -3, count: 4 },
+            AxisRange { first: 0, step: 4, count: 0 },
+            AxisRange { first: 2, step: 2, count: 2 },
+        ];
+        let selection = AxisSelection::new(ranges, 10).unwrap();
+        let all: Vec<u64> = (0..selection.len()).map(|index| selection.position(index).unwrap()).collect();
+        assert_eq!(all, [5, 6, 7, 9, 6, 3, 0, 2, 4]);
+        let runs: Vec<AxisRange> = selection.runs(2, 4).collect();
+        assert_eq!(runs, [AxisRange { first: 7, step: 1, count: 1 }, AxisRange { first: 9, step: -3, count: 3 }]);
+        assert_eq!(selection.position(9), None);
+    }
+
+    #[test]
+    fn ranges_outside_the_axis_are_refused() {
+        assert!(AxisSelection::new([AxisRange { first: 5, step: 1, count: 6 }], 10).is_err());
+        assert!(AxisSelection::new([AxisRange { first: 5, step: -2, count: 4 }], 10).is_err());
+        assert!(AxisSelection::new([AxisRange { first: 5, step: 0, count: 4 }], 10).is_err());
+        assert!(AxisSelection::new([AxisRange { first: u64::MAX - 1, step: 1, count: 1 }], u64::MAX).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn boxes_are_the_run(shape in prop::collection::vec(1u64..5, 1..5), a in 0u64..700, b in 0u64..700) {
+            let total: u64 = shape.iter().product();
+            let (first, last) = (a.min(b) % (total + 1), a.max(b) % (total + 1));
+            prop_assume!(first <= last);
+            let boxes = boxes_of_run(&shape, first, last - first);
+            prop_assert!(boxes.len() <= 2 * shape.len());
+            let mut cells = Vec::new();
+            for one in boxes {
+                let size: u64 = one.count.iter().product();
+                for number in 0..size {
+                    let (mut rest, mut linear, mut stride) = (number, 0, 1);
+                    for axis in (0..shape.len()).rev() {
+                        linear += (one.first[axis] + rest % one.count[axis]) * stride;
+                        rest /= one.count[axis];
+                        stride *= shape[axis];
+                    }
+                    cells.push(linear);
+                }
+            }
+            prop_assert_eq!(cells, (first..last).collect::<Vec<u64>>());
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What the metadata of fragments say of the values of cells.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::Result;
+use tilefs_format::scalar::Scalar;
+
+use super::column::DenseColumn;
+use super::pieces::Source;
+use super::selection::Selection;
+use super::view::DenseView;
+use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
+use crate::array::fragment::FieldFile;
+
+/// Tells bounds of the values of an attribute in cells of a selection.
+pub struct CellSummary {
+    view: Arc<DenseView>,
+    column: DenseColumn,
+    attribute: usize,
+}
+
+impl CellSummary {
+    /// `None` for attributes of which nothing is recorded.
+    ///
+    /// # Errors
+    /// When a fragment's schema cannot be read.
+    pub fn new(view: Arc<DenseView>, selection: Arc<Selection>, attribute: usize) -> Result<Option<Self>> {
+        let schema = view.array().schema();
+        let Some(wanted) = schema.attributes.get(attribute).filter(|attribute| are_recorded(attribute)) else {
+            return Ok(None);
+        };
+        let size = wanted.cell_size().unwrap_or(8);
+        let column = DenseColumn::new(view.clone(), selection, attribute, FieldFile::Data, vec![0; size])?;
+        Ok(Some(CellSummary { view, column, attribute }))
+    }
+
+    /// Bounds of the values of some cells that are not null; `None` where such are not known.
+    ///
+    /// # Errors
+    /// Any damage in the metadata that say it.
+    pub fn bounds(&self, cells: Range<u64>) -> Result<Option<LeastAndGreatest>> {
+        let array = self.view.array();
+        let attribute = &array.schema().attributes[self.attribute];
+        let mut bounds = Bounds::new(attribute.datatype);
+        self.column.for_each_piece(cells.start, cells.end - cells.start, |piece| {
+            match piece.source {
+                _ if !bounds.is_known() => {}
+                Source::Tile { fragment, tile } => {
+                    if !array.outline(fragment)?.facts.dense {
+                        bounds.add_unknown();
+                    } else if bounds.is_new(fragment, tile) {
+                        bounds.add_tile(array, self.attribute, fragment, tile)?;
+                    }
+                }
+                // A null counts for nothing.
+                Source::Fill if attribute.nullable && attribute.fill_validity == 0 => {}
+                Source::Fill => {
+                    let fill = Scalar::parse(attribute.datatype, &attribute.fill)?;
+                    bounds.add(fill.clone(), fill);
+                }
+            }
+            Ok(())
+        })?;
+        bounds.finish()
+    }
+}

@@ -1,0 +1,388 @@
+//! Variable-length values of a dense array in file order: all values end to end, and where each begins.
+//!
+//! Where a cell's value begins in the file depends on all lengths before it, so they are summed once,
+//! on first use, over the offsets of the cells that fragments can have; a checkpoint every [`BLOCK`] of
+//! those is kept. After that any byte is found by a search of the checkpoints and the lengths of a block.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::column::DenseColumn;
+use super::embedding::Embedding;
+use super::pieces::Source;
+use super::selection::Selection;
+use super::view::DenseView;
+use crate::array::fragment::FieldFile;
+use crate::array::open_files::OpenFiles;
+use crate::array::value_plan::{ValueCopy, ValuePlan};
+use crate::array::var_tiles::{VarReader, VarTiles};
+use crate::read::{Batches, Decoding, Fetcher, Output};
+use crate::threads;
+
+/// Cells between checkpoints.
+const BLOCK: u64 = 4096;
+
+/// A variable-length attribute of a dense array. Memory: 8 bytes for every [`BLOCK`] cells of the box
+/// that holds all fragments, once a length was asked for.
+pub struct DenseVarColumn {
+    /// All cells of the file.
+    outer: Arc<Selection>,
+    /// Those that fragments can have. What follows counts in these, where it does not say otherwise.
+    embedding: Embedding,
+    /// The pieces of this column; its cells are the offsets.
+    cells: DenseColumn,
+    view: Arc<DenseView>,
+    attribute: usize,
+    fill: Vec<u8>,
+    files: OpenFiles<Arc<VarTiles>>,
+    /// Sums of the lengths before each block, and of all.
+    checkpoints: OnceLock<Vec<u64>>,
+}
+
+/// One block of cells.
+struct ValueBlock {
+    values: Values,
+    /// Where in the file each value begins.
+    starts: Vec<u64>,
+}
+
+/// What the offsets of some cells say.
+struct Values {
+    /// How long each value is.
+    lengths: Vec<u64>,
+    /// Where in its tile each begins; of a fill value this says nothing.
+    places: Vec<u64>,
+}
+
+impl DenseVarColumn {
+    /// The column of `attribute` (by its number in the array's schema) over a selection. `fill` is the value
+    /// of a cell that no fragment has.
+    ///
+    /// # Errors
+    /// When a fragment's schema cannot be read.
+    pub fn new(view: Arc<DenseView>, selection: Arc<Selection>, attribute: usize, fill: Vec<u8>) -> Result<Self> {
+        let embedding = Embedding::new(&selection, view.non_empty_box().as_ref())?;
+        let inner = Arc::new(embedding.inner().clone());
+        let cells = DenseColumn::new(view.clone(), inner, attribute, FieldFile::Data, vec![0; 8])?;
+        let outer = selection;
+        Ok(DenseVarColumn {
+            outer,
+            embedding,
+            cells,
+            view,
+            attribute,
+            fill,
+            files: OpenFiles::new(),
+            checkpoints: OnceLock::new(),
+        })
+    }
+
+    /// Cells of the file.
+    pub fn cells(&self) -> u64 {
+        self.outer.cells()
+    }
+
+    /// Bytes of all values together. The first call reads all offsets.
+    ///
+    /// # Errors
+    /// Any damage in the offsets of any cell.
+    pub fn total(&self) -> Result<u64> {
+        let checkpoints = self.checkpoints()?;
+        self.start_of_block(checkpoints, checkpoints.len() as u64 - 1)
+    }
+
+    /// Reads the byte offsets at which the values of file cells from `first` begin. The one
+    /// behind the last cell is the total.
+    ///
+    /// # Errors
+    /// Any damage in the offsets that are needed.
+    pub fn read_offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
+        let mut out = out.into();
+        let count = out.len();
+        let Some(out) = out.wanted() else {
+            let from = self.embedding.inner_before(first);
+            return self.fetch_offsets(from, self.embedding.inner_before(first.saturating_add(count)) - from);
+        };
+        if out.is_empty() {
+            return Ok(());
+        }
+        let checkpoints = self.checkpoints()?;
+        let fill = self.fill.len() as u64;
+        let mut inner = self.embedding.inner_before(first);
+        let mut block = self.block(checkpoints, inner / BLOCK)?;
+        let (mut next, mut run) = self.embedding.outer_cell(inner);
+        let into_block = (inner % BLOCK) as usize;
+        // The next inner cell's start, and before it one fill value per file cell.
+        let next_start = match block.starts.get(into_block) {
+            Some(start) => *start,
+            None => self.total()?,
+        };
+        let mut offset = next_start - (next - first) * fill;
+        for (number, slot) in out.iter_mut().enumerate() {
+            *slot = offset;
+            let cell = first + number as u64;
+            if cell < next || run == 0 {
+                offset = offset.saturating_add(fill);
+                continue;
+            }
+            offset += block.values.lengths.get((inner % BLOCK) as usize).copied().unwrap_or(0);
+            inner += 1;
+            next += 1;
+            run -= 1;
+            if run == 0 {
+                (next, run) = self.embedding.outer_cell(inner);
+            }
+            if inner.is_multiple_of(BLOCK) {
+                block = self.block(checkpoints, inner / BLOCK)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the values' bytes from byte `start` of all of them.
+    ///
+    /// # Errors
+    /// Any damage in the cells that are needed.
+    pub fn read_values<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        let mut out = out.into();
+        let checkpoints = self.checkpoints()?;
+        let window = start..start.saturating_add(out.len());
+        let blocks = checkpoints.len() as u64 - 1;
+        let first_start = self.start_of_block(checkpoints, 0)?;
+        if let Some(out) = out.wanted() {
+            self.fill_gap(0..first_start, &window, out);
+        }
+        for block in self.block_of_byte(checkpoints, start)?..blocks {
+            if self.start_of_block(checkpoints, block)? >= window.end {
+                break;
+            }
+            self.read_block(checkpoints, block, &window, &mut out)?;
+        }
+        Ok(())
+    }
+
+    /// Fetches the offsets of some cells.
+    fn fetch_offsets(&self, first: u64, count: u64) -> Result<()> {
+        let mut units = Vec::new();
+        self.cells.for_each_piece(first, count, |piece| {
+            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
+            let cells = self.view.cells_in_tile(fragment, tile)?;
+            let own = piece.tile_cells();
+            let tiles = self.var_tiles(fragment)?;
+            let before = units.len();
+            let added = tiles.offset_units(tile, cells, own.start, own.end - own.start, &mut units);
+            self.place(fragment, added)?;
+            // Between the lines there may be many.
+            if units.len() > before + 2 { self.cells.drop_untouched(piece, before, &mut units) } else { Ok(()) }
+        })?;
+        Batches::new(self.fetcher(), &units, Decoding::OnThisThread)
+            .fetch_before_reading()
+            .in_array(self.view.array().path())
+    }
+
+    /// The last block that begins at or before a byte, or the first.
+    fn block_of_byte(&self, checkpoints: &[u64], byte: u64) -> Result<u64> {
+        let (mut low, mut high) = (0, checkpoints.len() as u64 - 1);
+        while low + 1 < high {
+            let middle = low + (high - low) / 2;
+            if self.start_of_block(checkpoints, middle)? <= byte { low = middle } else { high = middle }
+        }
+        Ok(low)
+    }
+
+    /// Gives `out` what a block and the gaps behind its cells have of `window`.
+    fn read_block(&self, checkpoints: &[u64], number: u64, window: &Range<u64>, out: &mut Output<'_>) -> Result<()> {
+        let block = self.block(checkpoints, number)?;
+        let end = self.start_of_block(checkpoints, number + 1)?;
+        let (plan, mut fills) = self.plan_values(&block, number * BLOCK, window)?;
+        let Some(out) = out.wanted() else { return plan.fetch(self.fetcher()) };
+        let next_starts = block.starts.iter().skip(1).copied().chain([end]);
+        let values = block.starts.iter().zip(&block.values.lengths).zip(next_starts);
+        fills.extend(values.map(|((start, length), next)| start + length..next));
+        fills.into_iter().for_each(|fill| self.fill_gap(fill, window, out));
+        plan.read(self.fetcher(), out, |fragment, result| self.place(fragment, result))
+    }
+
+    /// What to do to have the values of a block of cells, the first of which is `first`, in a window of the file: what
+    /// to copy, and where in the file there are fill values instead.
+    fn plan_values(&self, block: &ValueBlock, first: u64, window: &Range<u64>) -> Result<(ValuePlan, Vec<Range<u64>>)> {
+        let (mut plan, mut fills, mut copies) = (ValuePlan::default(), Vec::new(), Vec::new());
+        let Values { lengths, places } = &block.values;
+        self.cells.for_each_piece(first, lengths.len() as u64, |piece| {
+            copies.clear();
+            piece.for_each_line(|_, to, count, _, out_stride| {
+                for number in 0..count {
+                    let cell = (to + number * out_stride) as usize;
+                    let value = block.starts[cell]..block.starts[cell] + lengths[cell];
+                    match (piece.source, overlap(&value, window)) {
+                        (Source::Fill, Some(_)) => fills.push(value),
+                        (Source::Tile { .. }, Some((skip, part))) => {
+                            copies.push(ValueCopy { from: places[cell] + skip, to: part.start, length: part.len() });
+                        }
+                        (_, None) => {}
+                    }
+                }
+                Ok(())
+            })?;
+            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
+            let cells = self.view.cells_in_tile(fragment, tile)?;
+            let tiles = self.var_tiles(fragment)?;
+            self.place(fragment, plan.add(fragment, &tiles, tile, cells, copies.drain(..)))
+        })?;
+        Ok((plan, fills))
+    }
+
+    fn fetcher(&self) -> &Fetcher {
+        &self.view.array().context().fetcher
+    }
+
+    /// Writes fill values, one after the other from the start of `gap`, where they fall into `window`.
+    fn fill_gap(&self, gap: Range<u64>, window: &Range<u64>, out: &mut [u8]) {
+        let Some((skip, part)) = overlap(&gap, window) else { return };
+        if self.fill.is_empty() {
+            return;
+        }
+        let phase = (skip % self.fill.len() as u64) as usize;
+        let pattern = self.fill.iter().cycle().skip(phase);
+        out[part].iter_mut().zip(pattern).for_each(|(byte, fill)| *byte = *fill);
+    }
+
+    fn checkpoints(&self) -> Result<&[u64]> {
+        if let Some(known) = self.checkpoints.get() {
+            return Ok(known);
+        }
+        let blocks = self.cells.cells().div_ceil(BLOCK);
+        let blocks = usize::try_from(blocks).map_err(|_| Error::unsupported("more cells than memory"))?;
+        let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
+        let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
+        let mut checkpoints = Vec::with_capacity(sums.len() + 1);
+        let mut offset = 0u64;
+        checkpoints.push(0);
+        for sum in sums {
+            offset = offset.checked_add(sum).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))?;
+            checkpoints.push(offset);
+        }
+        Ok(self.checkpoints.get_or_init(|| checkpoints))
+    }
+
+    /// Where in the file the first value of a block begins; behind the last block, the end of the file.
+    fn start_of_block(&self, checkpoints: &[u64], block: u64) -> Result<u64> {
+        let past = || Error::internal("past the last value");
+        let lengths = checkpoints.get(usize::try_from(block).unwrap_or(usize::MAX)).ok_or_else(past)?;
+        let inner = block.saturating_mul(BLOCK).min(self.cells.cells());
+        let outside = self.embedding.outer_cell(inner).0 - inner;
+        outside
+            .checked_mul(self.fill.len() as u64)
+            .and_then(|fill| fill.checked_add(*lengths))
+            .ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))
+    }
+
+    /// A block of cells; an empty one behind the last.
+    fn block(&self, checkpoints: &[u64], number: u64) -> Result<ValueBlock> {
+        let values = self.values_of_block(number)?;
+        let mut starts = Vec::with_capacity(values.lengths.len());
+        let fill = self.fill.len() as u64;
+        let mut before = checkpoints.get(number as usize).copied().unwrap_or(0);
+        let (mut outer, mut run) = (0, 0);
+        for (inner, length) in (number * BLOCK..).zip(&values.lengths) {
+            if run == 0 {
+                (outer, run) = self.embedding.outer_cell(inner);
+            }
+            starts.push((outer - inner) * fill + before);
+            before += length;
+            outer += 1;
+            run -= 1;
+        }
+        Ok(ValueBlock { values, starts })
+    }
+
+    /// What the offsets say of one block of cells.
+    fn values_of_block(&self, block: u64) -> Result<Values> {
+        let first = block * BLOCK;
+        let count = BLOCK.min(self.cells.cells().saturating_sub(first));
+        self.fetch_offsets(first, count)?;
+        let (mut lengths, mut places) = (vec![self.fill.len() as u64; count as usize], vec![0; count as usize]);
+        self.cells.for_each_piece(first, count, |piece| {
+            let Source::Tile { fragment, tile } = piece.source else { return Ok(()) };
+            self.read_tile(fragment, tile, |reader| {
+                let mut range = CellRanges::default();
+                piece.for_each_line(|from, to, count, stride, out_stride| {
+                    range.read(reader, from, count, stride)?;
+                    for number in 0..count {
+                        let cell = (to + number * out_stride) as usize;
+                        (lengths[cell], places[cell]) = (range.length(number), range.start(number));
+                    }
+                    Ok(())
+                })
+            })
+        })?;
+        Ok(Values { lengths, places })
+    }
+
+    /// What `read` makes of a tile; an error on the way says which fragment it is about.
+    fn read_tile<T>(
+        &self,
+        fragment: usize,
+        tile: u64,
+        read: impl FnOnce(&mut VarReader<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let read = || {
+            let tiles = self.var_tiles(fragment)?;
+            read(&mut tiles.reader(tile, self.view.cells_in_tile(fragment, tile)?)?)
+        };
+        self.place(fragment, read())
+    }
+
+    /// Says where an error was.
+    fn place<T>(&self, fragment: usize, result: Result<T>) -> Result<T> {
+        let array = self.view.array();
+        result.in_fragment(array.fragment_name(fragment)).in_array(array.path())
+    }
+
+    fn var_tiles(&self, fragment: usize) -> Result<Arc<VarTiles>> {
+        let open = || self.view.array().attribute_var_tiles(fragment, self.attribute).map(Arc::new);
+        self.files.get_or_open(fragment, open)
+    }
+}
+
+/// The part of `value` in `window`: bytes of it to skip, and where it belongs in the window.
+fn overlap(value: &Range<u64>, window: &Range<u64>) -> Option<(u64, Range<usize>)> {
+    let (from, to) = (value.start.max(window.start), value.end.min(window.end));
+    (from < to).then(|| (from - value.start, (from - window.start) as usize..(to - window.start) as usize))
+}
+
+/// Where the values of the cells of one line lie in their tile.
+#[derive(Default)]
+struct CellRanges {
+    /// Start and end of each cell; of cells next to each other the end is the next one's start.
+    ends: Vec<u64>,
+    neighbours: bool,
+}
+
+impl CellRanges {
+    /// Reads the ranges of `count` cells from cell `from`, each `stride` from the one before.
+    fn read(&mut self, reader: &mut VarReader<'_>, from: u64, count: u64, stride: i64) -> Result<()> {
+        self.neighbours = stride == 1;
+        self.ends.clear();
+        if self.neighbours {
+            self.ends.resize(count as usize + 1, 0);
+            return reader.offsets(from, &mut self.ends);
+        }
+        self.ends.resize(2 * count as usize, 0);
+        for (number, range) in self.ends.chunks_exact_mut(2).enumerate() {
+            reader.offsets(from.wrapping_add((stride as u64).wrapping_mul(number as u64)), range)?;
+        }
+        Ok(())
+    }
+
+    fn start(&self, number: u64) -> u64 {
+        self.ends[if self.neighbours { number as usize } else { 2 * number as usize }]
+    }
+
+    fn length(&self, number: u64) -> u64 {
+        let end = if self.neighbours { number as usize + 1 } else { 2 * number as usize + 1 };
+        self.ends[end] - self.start(number)
+    }
+}

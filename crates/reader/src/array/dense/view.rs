@@ -1,0 +1,152 @@
+//! Which fragment owns which cells of a dense array.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lru::LruCache;
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::box_tree::BoxTree;
+use super::grid::{Grid, PositionBox};
+use super::pieces::TileOwner;
+use super::scattered::ScatteredCells;
+use crate::array::Array;
+
+/// Space tiles whose owners are remembered: where many fragments overlap, finding them costs as much as a decode.
+const REMEMBERED_TILES: usize = 4096;
+
+/// The owners of a tile's cells, by the tile.
+type Owners = LruCache<Box<[u64]>, Arc<[TileOwner]>>;
+
+/// The boxes of all visible fragments of a dense array, in positions. Memory: that of the [`BoxTree`], and the owners of the last [`REMEMBERED_TILES`] tiles.
+pub struct DenseView {
+    array: Arc<Array>,
+    grid: Grid,
+    /// Non-empty domains by the number of the fragment in the array, oldest first.
+    boxes: BoxTree,
+    /// The cells of sparse fragments, by the number of the fragment.
+    scattered: HashMap<usize, ScatteredCells>,
+    owners: Mutex<Owners>,
+}
+
+impl DenseView {
+    /// Reads the footers of all visible fragments.
+    ///
+    /// # Errors
+    /// When any footer cannot be read: without it nobody knows which cells the fragment owns, so no
+    /// cell could be proven right.
+    pub fn new(array: Arc<Array>) -> Result<Self> {
+        let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
+        array.read_outlines();
+        let mut scattered = HashMap::new();
+        let mut box_of = |number: usize| {
+            let outline = array.outline(number)?;
+            if !outline.facts.dense {
+                scattered.insert(number, ScatteredCells::read(&array, number, &grid)?);
+            }
+            let domain = outline.facts.non_empty_domain.as_deref();
+            domain.map(|ranges| grid.box_of(ranges)).transpose().in_field("non-empty domain")
+        };
+        let boxes = BoxTree::new(
+            grid.axes.len(),
+            (0..array.fragment_count())
+                .map(|number| box_of(number).in_fragment(array.fragment_name(number)).in_array(array.path())),
+        )?;
+        Ok(Self::of_boxes(array, grid, boxes, scattered))
+    }
+
+    /// The same array with its axes the other way round: what is column-major here is row-major there.
+    pub fn reversed(&self) -> Self {
+        let boxes = self.boxes.boxes().map(|one| Ok::<_, Infallible>(one.map(|one| one.reversed())));
+        let Ok(boxes) = BoxTree::new(self.grid.axes.len(), boxes);
+        let scattered = self.scattered.iter().map(|(fragment, cells)| (*fragment, cells.reversed())).collect();
+        Self::of_boxes(self.array.clone(), self.grid.reversed(), boxes, scattered)
+    }
+
+    fn of_boxes(array: Arc<Array>, grid: Grid, boxes: BoxTree, scattered: HashMap<usize, ScatteredCells>) -> Self {
+        let capacity = NonZeroUsize::new(REMEMBERED_TILES).unwrap_or(NonZeroUsize::MIN);
+        DenseView { array, grid, boxes, scattered, owners: Mutex::new(LruCache::new(capacity)) }
+    }
+
+    pub fn array(&self) -> &Arc<Array> {
+        &self.array
+    }
+
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// Cells of a tile of a fragment's files.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when there is no such tile.
+    pub fn cells_in_tile(&self, fragment: usize, tile: u64) -> Result<u64> {
+        if !self.scattered.contains_key(&fragment) {
+            return Ok(self.grid.cells_per_tile());
+        }
+        let outline = self.array.outline(fragment)?;
+        let cells = outline.facts.cells_in_tile(&outline.schema, tile);
+        cells.ok_or_else(|| Error::damaged(format!("the fragment has no tile {tile}")))
+    }
+
+    /// The smallest box that holds all fragments, `None` where there is none.
+    pub fn non_empty_box(&self) -> Option<PositionBox> {
+        self.boxes.union()
+    }
+
+    /// The fragments that own cells of a tile, newest first. As in libtiledb, a fragment whose share of
+    /// the tile lies within that of a single newer one is left out, whatever attributes either has.
+    pub fn owners(&self, tile: &[u64]) -> Result<Arc<[TileOwner]>> {
+        if let Some(known) = self.lock().get(tile) {
+            return Ok(known.clone());
+        }
+        let mut owners: Vec<TileOwner> = Vec::new();
+        self.boxes.newest_first(&self.grid.tile_box(tile), |found| {
+            if owners.iter().any(|newer| newer.cells.is_none() && newer.positions.contains(&found.positions)) {
+                return Ok(false);
+            }
+            if let Some(fragment) = found.fragment {
+                owners.extend(self.owner(fragment, found.positions.clone(), tile)?);
+            }
+            Ok(true)
+        })?;
+        let owners: Arc<[TileOwner]> = owners.into();
+        self.lock().put(tile.into(), owners.clone());
+        Ok(owners)
+    }
+
+    /// Visits the boxes of the fragments that own all cells of theirs, as far as they meet a box, newest first.
+    pub(super) fn for_each_dense_box(
+        &self,
+        wanted: &PositionBox,
+        mut visit: impl FnMut(usize, &PositionBox) -> Result<()>,
+    ) -> Result<()> {
+        self.boxes.newest_first(wanted, |found| {
+            if let Some(fragment) = found.fragment.filter(|fragment| !self.scattered.contains_key(fragment)) {
+                visit(fragment, &found.positions)?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// What a fragment has of a tile: `positions`, or of a sparse fragment the cells there, if any.
+    fn owner(&self, fragment: usize, positions: PositionBox, tile: &[u64]) -> Result<Option<TileOwner>> {
+        if let Some(cells) = self.scattered.get(&fragment) {
+            let cells = cells.of_tile(tile).cloned();
+            return Ok(cells.map(|cells| TileOwner { fragment, positions, tile: 0, cells: Some(cells) }));
+        }
+        let domain = self.boxes.get(fragment);
+        let number = domain.and_then(|domain| self.grid.tile_number(&domain, tile)).ok_or_else(|| {
+            Error::damaged("the fragment has more than 2^64 tiles")
+                .in_fragment(self.array.fragment_name(fragment))
+                .in_array(self.array.path())
+        })?;
+        Ok(Some(TileOwner { fragment, positions, tile: number, cells: None }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Owners> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,488 @@
+//! What is in an array's folder: which fragments, schemas and commit files there are, in every layout
+//! that releases have used, and which of them count in a window of time.
+//!
+//! Only names, and the few small text files of the commits folder ([`super::commit_lists`]), are read here.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
+use std::thread;
+use std::time::Duration;
+
+use tilefs_format::commit::{fragment_of_mark, parse_vacuum};
+use tilefs_format::error::{Error, Locate, Place, Result};
+use tilefs_format::folder::{
+    COMMITS, CommitFile, FRAGMENT_METADATA_CACHE, FRAGMENTS, METADATA, RootFragment, SCHEMAS, root_fragment,
+    timestamped_file,
+};
+use tilefs_format::fragment::FRAGMENT_METADATA;
+use tilefs_format::name::{NameForm, TimestampedName};
+use tilefs_format::schema::FIRST_SCHEMA;
+
+use super::commit_lists::{Commit, CommitTexts, Consolidated, FragmentFolders, commits_of};
+use super::listing::FolderListing;
+use super::window::{TimeWindow, now};
+use crate::storage::{Listed, Storage, StoreKey};
+
+/// Format version since which a sparse fragment counts when its time range touches the window; older
+/// ones, and those of dense arrays, must lie within it.
+const PARTIAL_OVERLAP_SINCE: u32 = 15;
+
+/// So many folders that nothing names are looked into; those of writers that were interrupted can be many.
+const MOST_UNNAMED: usize = 64;
+
+/// Where something vanished between two listings, how long to wait before the array is listed again: as long as somebody
+/// takes who puts another array in its place by two renames.
+const WAITS_MS: [u64; 4] = [0, 1, 4, 16];
+
+/// A writer commits a fragment in less time than this, in milliseconds.
+const MOST_TO_COMMIT_MS: u64 = 10 * 60 * 1000;
+
+/// A fragment by its folder. Nothing of it has been read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FragmentEntry {
+    /// The folder, as a path in the array.
+    pub path: Box<str>,
+    pub times: TimestampedName,
+}
+
+impl FragmentEntry {
+    /// The last component of the folder.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+}
+
+/// A schema by its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaEntry {
+    /// How fragments refer to it: the file's name.
+    pub name: String,
+    pub file: StoreKey,
+    /// `None` for `__array_schema.tdb`, which is older than any other.
+    pub times: Option<TimestampedName>,
+}
+
+/// A delete or update commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConditionEntry {
+    /// `__commits/NAME.del`, which is also how fragments list it as processed.
+    pub marker: String,
+    pub times: TimestampedName,
+    pub stored: ConditionBytes,
+}
+
+/// Where a delete's generic tile is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConditionBytes {
+    File(StoreKey),
+    /// A copy inside a consolidated commits file.
+    Inline(Vec<u8>),
+}
+
+/// Fragments that another one replaces, once that one counts.
+#[derive(Debug)]
+struct Vacuum {
+    times: TimestampedName,
+    /// Names of folders, relative to the array.
+    replaced: Vec<String>,
+}
+
+/// The names in an array's folder. Memory: about 150 bytes a fragment.
+#[derive(Debug)]
+pub struct Directory {
+    pub root: StoreKey,
+    /// What is below, as far as one request told.
+    listing: FolderListing,
+    /// In the order that breaks ties of time: those in the root, then those of the commits folder.
+    fragments: Vec<FragmentEntry>,
+    vacuums: Vec<Vacuum>,
+    /// Oldest first.
+    schemas: Vec<SchemaEntry>,
+    conditions: Vec<ConditionEntry>,
+    /// The names in the folder of metadata, where they were listed along with the others: what is written for later does
+    /// not show before its time, and what another array has never does.
+    metadata: Option<Vec<Listed>>,
+    /// Files of consolidated fragment metadata may be there.
+    has_consolidated_metadata: bool,
+    warnings: Vec<String>,
+    /// The complete fragments that are not committed, and so young that their writers may be about to do it.
+    uncommitted: Vec<Box<str>>,
+}
+
+impl Directory {
+    /// Lists an array's folder.
+    ///
+    /// # Errors
+    /// [`Error::NotAnArray`] when there is no schema, [`Error::Io`] where a listing or a commit file
+    /// cannot be read, [`Error::Damaged`] for commit files that do not parse or name fragments that are not there.
+    pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
+        Self::read_listed(storage, FolderListing::read(storage, root)?)
+    }
+
+    /// As [`Directory::read`], of an array whose folder was listed a moment ago.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_listed(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
+        let root = listing.root().clone();
+        let mut read = Self::of_listing(storage, listing);
+        let mut was_damaged = false;
+        for wait in WAITS_MS {
+            match &read {
+                // A vacuum may have taken fragments away between two listings. It says so before it does.
+                Err(Error::Damaged { .. }) if !std::mem::replace(&mut was_damaged, true) => {}
+                Err(Error::Missing { .. }) => thread::sleep(Duration::from_millis(wait)),
+                _ => break,
+            }
+            read = FolderListing::read(storage, &root).and_then(|listing| Self::of_listing(storage, listing));
+        }
+        read
+    }
+
+    fn of_listing(storage: &dyn Storage, listing: FolderListing) -> Result<Self> {
+        let top = listing.top().to_vec();
+        let mut directory = Directory {
+            root: listing.root().clone(),
+            listing,
+            fragments: Vec::new(),
+            vacuums: Vec::new(),
+            schemas: Vec::new(),
+            conditions: Vec::new(),
+            metadata: None,
+            has_consolidated_metadata: top.iter().any(|one| one.name == FRAGMENT_METADATA_CACHE),
+            warnings: Vec::new(),
+            uncommitted: Vec::new(),
+        };
+        directory.find_schemas(storage, &top)?;
+        if directory.schemas.is_empty() {
+            return Err(Error::NotAnArray {
+                path: directory.root.to_string(),
+                reason: "not a TileDB array: it has no schema".into(),
+            });
+        }
+        // The fragments first: one that is written meanwhile is then no fragment without a commit.
+        let folders = FragmentFolders { top: &top, inner: directory.names(storage, FRAGMENTS)? };
+        let (commits, commits_folder) = (directory.names(storage, COMMITS)?, directory.root.join(COMMITS));
+        let commits = commits_of(&commits)?;
+        let mut root_commits = commits_of(&top)?;
+        root_commits.retain(|(_, kind, _)| *kind == CommitFile::Vacuum);
+        let texts =
+            CommitTexts::read(storage, [(&directory.root, &root_commits), (&commits_folder, &commits)], &folders)?;
+        let consolidated = Consolidated::read(&texts, &folders)?;
+        directory.find_root_fragments(storage, &top, &consolidated)?;
+        let ignored = directory.find_committed(&commits, consolidated)?;
+        directory.fragments.shrink_to_fit();
+        directory.find_vacuums(&texts)?;
+        directory.find_unnamed(storage, &folders, &ignored)?;
+        if directory.listing.folder().identity.is_some() {
+            directory.metadata = Some(directory.names(storage, METADATA)?);
+        }
+        Ok(directory)
+    }
+
+    /// What the array's folder was listed as.
+    pub fn listing(&self) -> &FolderListing {
+        &self.listing
+    }
+
+    /// The names in the folder of metadata.
+    ///
+    /// # Errors
+    /// As [`FolderListing::names`].
+    pub fn metadata_names(&self, storage: &dyn Storage) -> Result<Vec<Listed>> {
+        match &self.metadata {
+            Some(names) => Ok(names.clone()),
+            None => self.names(storage, METADATA),
+        }
+    }
+
+    /// The names in a folder of the array, given by its path in it, in byte order.
+    ///
+    /// # Errors
+    /// As [`FolderListing::names`].
+    pub fn names(&self, storage: &dyn Storage, path: &str) -> Result<Vec<Listed>> {
+        self.listing.names(storage, path)
+    }
+
+    /// What is there though nothing explains it, or the reverse, in lines for people. The fragments that are shown are
+    /// what the rules say; but a commit that was lost or a name that was damaged would look the same.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The paths of complete fragments that are not committed yet, as far as their times tell: their writers are at work.
+    pub fn uncommitted(&self) -> &[Box<str>] {
+        &self.uncommitted
+    }
+
+    /// The fragments that count in `window`, as numbers in [`Directory::fragments`], oldest first: by
+    /// start time, ties in the order of that list.
+    pub fn visible_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
+        let replaced: HashSet<&str> = self
+            .vacuums
+            .iter()
+            .filter(|vacuum| counts(&vacuum.times, window, is_sparse))
+            .flat_map(|vacuum| vacuum.replaced.iter().map(String::as_str))
+            .collect();
+        let mut visible = self.committed_fragments(window, is_sparse);
+        visible.retain(|&number| !replaced.contains(&*self.fragments[number].path));
+        visible
+    }
+
+    /// As [`Directory::visible_fragments`], with those that another one replaces.
+    pub fn committed_fragments(&self, window: TimeWindow, is_sparse: bool) -> Vec<usize> {
+        let is_counted = |number: &usize| counts(&self.fragments[*number].times, window, is_sparse);
+        let mut counted: Vec<usize> = (0..self.fragments.len()).filter(is_counted).collect();
+        counted.sort_by_key(|&number| self.fragments[number].times.t1);
+        counted
+    }
+
+    /// All fragments that were committed, vacuumed or not, at any time.
+    pub fn fragments(&self) -> &[FragmentEntry] {
+        &self.fragments
+    }
+
+    /// The folder of a fragment.
+    pub fn folder_of(&self, fragment: &FragmentEntry) -> StoreKey {
+        self.root.join(&*fragment.path)
+    }
+
+    /// The files of consolidated fragment metadata, in byte order of names.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where their folder cannot be listed, [`Error::Damaged`] for impossible times.
+    pub fn consolidated_metadata(&self, storage: &dyn Storage) -> Result<Vec<StoreKey>> {
+        if !self.has_consolidated_metadata {
+            return Ok(Vec::new());
+        }
+        let folder = self.root.join(FRAGMENT_METADATA_CACHE);
+        let files = self.names(storage, FRAGMENT_METADATA_CACHE)?;
+        let caches = commits_of(&files)?.into_iter().filter(|(_, kind, _)| *kind == CommitFile::FragmentMetadataCache);
+        Ok(caches.map(|(name, _, _)| folder.join(name)).collect())
+    }
+
+    /// All schemas, oldest first.
+    pub fn schemas(&self) -> &[SchemaEntry] {
+        &self.schemas
+    }
+
+    /// The schema in force at the end of `window`: the newest that is not younger, else the oldest.
+    pub fn schema_at(&self, window: TimeWindow) -> Option<&SchemaEntry> {
+        let in_force = |schema: &&SchemaEntry| schema.times.is_none_or(|times| times.t2 <= window.end);
+        self.schemas.iter().rfind(in_force).or(self.schemas.first())
+    }
+
+    /// The schema that fragments call `name`.
+    pub fn schema_named(&self, name: &str) -> Option<&SchemaEntry> {
+        self.schemas.iter().find(|schema| schema.name == name)
+    }
+
+    /// The delete and update commits that count in `window`, oldest first.
+    pub fn visible_conditions(&self, window: TimeWindow) -> Vec<&ConditionEntry> {
+        let mut visible: Vec<&ConditionEntry> =
+            self.conditions.iter().filter(|condition| window.contains(&condition.times)).collect();
+        visible.sort_by_key(|condition| condition.times.t1);
+        visible
+    }
+
+    /// The ends of all commits to data and schema, ascending, each once.
+    pub fn commit_times(&self) -> Vec<u64> {
+        let fragments = self.fragments.iter().map(|fragment| fragment.times.t2);
+        let schemas = self.schemas.iter().filter_map(|schema| schema.times).map(|times| times.t2);
+        let conditions = self.conditions.iter().map(|condition| condition.times.t2);
+        let mut times: Vec<u64> = fragments.chain(schemas).chain(conditions).collect();
+        times.sort_unstable();
+        times.dedup();
+        times
+    }
+
+    /// When the first of what is there began. After a consolidation that is before the first of the commit times, as
+    /// what one fragment holds was written at several.
+    pub fn began(&self) -> Option<u64> {
+        let fragments = self.fragments.iter().map(|fragment| fragment.times.t1);
+        let schemas = self.schemas.iter().filter_map(|schema| schema.times).map(|times| times.t1);
+        let conditions = self.conditions.iter().map(|condition| condition.times.t1);
+        fragments.chain(schemas).chain(conditions).min()
+    }
+
+    /// [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, as libtiledb has them.
+    fn find_schemas(&mut self, storage: &dyn Storage, top: &[Listed]) -> Result<()> {
+        if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder()) {
+            let file = self.root.join(FIRST_SCHEMA);
+            self.schemas.push(SchemaEntry { name: FIRST_SCHEMA.into(), file, times: None });
+        }
+        if top.iter().any(|one| one.name == SCHEMAS) {
+            let folder = self.root.join(SCHEMAS);
+            for one in self.names(storage, SCHEMAS)?.into_iter().filter(|one| !one.is_folder()) {
+                if let Some(times) = timestamped_file(&one.name)? {
+                    self.schemas.push(SchemaEntry { file: folder.join(&one.name), name: one.name, times: Some(times) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fragments of format versions 1 to 11, which lie in the array's folder itself.
+    fn find_root_fragments(&mut self, storage: &dyn Storage, top: &[Listed], commits: &Consolidated) -> Result<()> {
+        let marks: HashSet<&str> =
+            top.iter().map(|one| one.name.as_str()).filter(|name| name.ends_with(".ok")).collect();
+        for one in top {
+            let Some(candidate) = root_fragment(&one.name)? else { continue };
+            if !one.is_folder() {
+                let reason = "a fragment that is no folder, or a link to nowhere";
+                return Err(Error::damaged(reason).in_file(self.root.join(&one.name)));
+            }
+            let mark = format!("{}.ok", one.name);
+            let is_marked = marks.contains(mark.as_str()) || commits.fragments.contains(&one.name);
+            let (times, is_fragment) = match candidate {
+                RootFragment::Marked(times) => (times, is_marked),
+                // Before version 5 there was no mark: the metadata, written last, is the commit.
+                RootFragment::Unmarked(times) => {
+                    let has_metadata = || -> Result<bool> {
+                        Ok(self.names(storage, &one.name)?.iter().any(|file| file.name == FRAGMENT_METADATA))
+                    };
+                    (times, is_marked || has_metadata()?)
+                }
+            };
+            if is_fragment {
+                self.fragments.push(FragmentEntry { path: one.name.as_str().into(), times });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fragments of format version 12 and later, and delete and update commits. Consolidated ones come
+    /// first, which decides between fragments of the same time. Gives the fragments that are to be ignored.
+    fn find_committed(&mut self, commits: &[Commit<'_>], consolidated: Consolidated) -> Result<HashSet<String>> {
+        let mut inline: Vec<&String> = consolidated.fragments.iter().filter(|name| name.contains('/')).collect();
+        inline.sort_unstable();
+        for path in inline {
+            self.add_committed(Some(path))?;
+        }
+        let mut conditions: BTreeMap<String, ConditionBytes> = BTreeMap::new();
+        for (mark, bytes) in consolidated.deletes {
+            let stored = ConditionBytes::Inline(bytes);
+            match conditions.entry(mark) {
+                Entry::Vacant(new) => drop(new.insert(stored)),
+                Entry::Occupied(same) if *same.get() == stored => {}
+                Entry::Occupied(other) => {
+                    let reason = "two files of consolidated commits have different copies of it";
+                    return Err(Error::damaged(reason).in_file(self.root.join(other.key())));
+                }
+            }
+        }
+        for &(name, kind, _) in commits {
+            let mark = || format!("{COMMITS}/{name}");
+            match kind {
+                CommitFile::Mark => {
+                    let path = fragment_of_mark(&mark()).filter(|path| !consolidated.fragments.contains(path));
+                    self.add_committed(path.as_deref())?;
+                }
+                CommitFile::Delete | CommitFile::Update => {
+                    let file = self.root.join(mark());
+                    conditions.entry(mark()).or_insert(ConditionBytes::File(file));
+                }
+                _ => {}
+            }
+        }
+        for (marker, stored) in conditions {
+            if let Some(times) = TimestampedName::parse(&marker)? {
+                self.conditions.push(ConditionEntry { marker, times, stored });
+            }
+        }
+        Ok(consolidated.ignored)
+    }
+
+    fn add_committed(&mut self, path: Option<&str>) -> Result<()> {
+        if let Some(path) = path
+            && let Some(times) = TimestampedName::parse(path)?
+        {
+            self.fragments.push(FragmentEntry { path: path.into(), times });
+        }
+        Ok(())
+    }
+
+    fn find_vacuums(&mut self, texts: &CommitTexts) -> Result<()> {
+        for (times, file, text) in texts.of_kind(CommitFile::Vacuum) {
+            self.vacuums.push(Vacuum { times, replaced: parse_vacuum(text).in_file(file)? });
+        }
+        Ok(())
+    }
+
+    /// Warns of fragments that are complete though nothing names them, and of names of fragments that are not there.
+    ///
+    /// Without its metadata a fragment was never finished, and one that a vacuum was about to take away is named by the
+    /// vacuum file or an ignore file: nothing is to be said of those.
+    fn find_unnamed(
+        &mut self,
+        storage: &dyn Storage,
+        folders: &FragmentFolders<'_>,
+        ignored: &HashSet<String>,
+    ) -> Result<()> {
+        let replaced = self.vacuums.iter().flat_map(|vacuum| vacuum.replaced.iter().map(String::as_str));
+        let mut named: HashSet<&str> = self.fragments.iter().map(|fragment| &*fragment.path).collect();
+        named.extend(ignored.iter().map(String::as_str));
+        let gone: Vec<&str> = replaced.clone().filter(|path| !folders.has(path)).collect();
+        named.extend(replaced);
+        let unnamed: Vec<String> = folders.paths().filter(|path| !named.contains(path.as_str())).collect();
+        let (mut warnings, mut uncommitted) = (Vec::new(), Vec::new());
+        if let Some(first) = gone.first() {
+            let reason = format!(
+                "{} fragments to be vacuumed are not there: a vacuum that was interrupted, or a damaged vacuum file",
+                gone.len()
+            );
+            warnings.push(self.warning(first, &reason));
+        }
+        for path in unnamed.iter().take(MOST_UNNAMED) {
+            let files = match self.names(storage, path) {
+                // Its writer has given it up, or a vacuum took it away.
+                Err(Error::Missing { .. }) => continue,
+                files => files?,
+            };
+            if files.iter().any(|file| file.name == FRAGMENT_METADATA) {
+                if self.is_without_commits() {
+                    let reason = "there is no such folder, and yet a complete fragment: the array is being taken away, \
+                                  or its commits are lost";
+                    return Err(Error::missing(reason).in_file(self.root.join(COMMITS)));
+                }
+                if is_recent(path) {
+                    uncommitted.push(path.as_str().into());
+                    continue;
+                }
+                let reason = "a complete fragment is not shown, as no commit names it: its writer was interrupted, or \
+                              its commit is lost";
+                warnings.push(self.warning(path, reason));
+            }
+        }
+        if unnamed.len() > MOST_UNNAMED {
+            let reason =
+                format!("{} fragments that no commit names were not looked into", unnamed.len() - MOST_UNNAMED);
+            warnings.push(self.warning(FRAGMENTS, &reason));
+        }
+        (self.warnings, self.uncommitted) = (warnings, uncommitted);
+        Ok(())
+    }
+
+    /// Whether there is no folder of commits on a file system, where writers make it along with the array. In an object
+    /// store it begins with the first commit.
+    fn is_without_commits(&self) -> bool {
+        self.listing.folder().identity.is_some() && !self.listing.top().iter().any(|one| one.name == COMMITS)
+    }
+
+    fn warning(&self, file: &str, reason: &str) -> String {
+        let (array, file) = (Some(self.root.to_string()), Some(file.to_owned()));
+        format!("{reason} ({})", Place { array, file, ..Place::default() })
+    }
+}
+
+/// Whether a fragment or vacuum file of these times counts in a window.
+fn counts(times: &TimestampedName, window: TimeWindow, is_sparse: bool) -> bool {
+    let touching = is_sparse && times.form == NameForm::Three && times.version >= PARTIAL_OVERLAP_SINCE;
+    if touching { window.touches(times) } else { window.contains(times) }
+}
+
+/// Whether a fragment was written, by its name, so short a while ago that it may not be committed yet.
+fn is_recent(path: &str) -> bool {
+    let times = TimestampedName::parse(path).ok().flatten();
+    times.is_some_and(|times| times.t2.abs_diff(now()) < MOST_TO_COMMIT_MS)
+}

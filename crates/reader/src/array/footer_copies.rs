@@ -1,0 +1,148 @@
+//! Copies of fragments' footers in the array's files of consolidated fragment metadata, so that not every fragment has
+//! to be opened.
+//!
+//! They are a cache: what is missing in them, or does not parse, is read from the fragment itself. What they say is held
+//! against the fragment's own footer before a cell of it is read. A copy that hides a fragment's cells keeps anybody from
+//! asking for them, so that only [`compare_copies`] finds it.
+
+use std::collections::HashMap;
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::{FooterReader, FragmentFooter, parse_consolidated_footers, schema_name};
+
+use super::directory::FragmentEntry;
+use super::folder::{ArrayFolder, Outline};
+use super::generic::{for_each_chunk, read_generic_tile};
+use crate::threads::{self, cancellation};
+
+/// So many bytes of footers are read before they are looked at.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Footers are so small that a thread should have some to look at.
+const LEAST_PER_THREAD: usize = 64;
+
+/// Fragments of earlier versions are not looked up: their footers need not name the schema, and some releases wrote
+/// copies of them that are not what the fragment has.
+const COPIED_SINCE: u32 = 10;
+
+/// Reads all copies, and compares them with the footers of the fragments that are there; what is wrong with copies or
+/// files of them. A fragment whose own footer cannot be read is passed over.
+pub(super) fn compare_copies(folder: &ArrayFolder) -> Vec<Error> {
+    let storage = &*folder.context.storage;
+    let files = match folder.directory().consolidated_metadata(storage) {
+        Ok(files) => files,
+        Err(error) => return vec![error],
+    };
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let names = folder.directory().fragments().iter().enumerate();
+    let numbers: HashMap<&str, usize> = names.map(|(number, entry)| (entry.name(), number)).collect();
+    let mut wrong = Vec::new();
+    for file in files {
+        let payload = match read_generic_tile(&folder.context, &file, 0) {
+            Ok(payload) => payload,
+            Err(error) => {
+                wrong.push(error);
+                continue;
+            }
+        };
+        match parse_consolidated_footers(&payload).in_file(&file) {
+            Ok(copies) => {
+                let compared = threads::map(copies.iter(), |copy| {
+                    let number = *numbers.get(copy.name)?;
+                    is_copy(folder, number, copy.footer).in_fragment(copy.name).in_file(&file).err()
+                });
+                wrong.extend(compared.into_iter().flatten());
+            }
+            Err(error) => wrong.push(error),
+        }
+    }
+    wrong
+}
+
+/// Fails if a footer is not that of the fragment.
+fn is_copy(folder: &ArrayFolder, number: usize, footer: &[u8]) -> Result<()> {
+    let (Some(entry), Ok(own)) = (folder.fragment(number), folder.read_outline(number)) else { return Ok(()) };
+    if entry.times.version < COPIED_SINCE {
+        return Ok(());
+    }
+    let schema = folder.schema(schema_name(footer)?)?;
+    let facts = FragmentFooter::parse(footer, entry.times.version, &schema)?.facts;
+    if facts != own.facts || schema != own.schema {
+        return Err(Error::damaged("the copy of a footer is not what the fragment has"));
+    }
+    Ok(())
+}
+
+/// Reads the copies of the footers of some fragments, given by their numbers, and hands each number with its footer to
+/// `visit`, from several threads; of several copies the first counts. What is wrong with a file is only worth a line in
+/// the log. Memory: some hundred bytes for each of these fragments, and a batch of footers.
+pub(super) fn read_copies(folder: &ArrayFolder, numbers: &[usize], visit: impl Fn(usize, &[u8]) + Send + Sync) {
+    let files = folder.directory().consolidated_metadata(&*folder.context.storage).unwrap_or_else(|error| {
+        log::info!("{}", error.in_array(folder.path()));
+        Vec::new()
+    });
+    if files.is_empty() {
+        return;
+    }
+    let entries = numbers.iter().filter_map(|&number| Some((folder.fragment(number)?.name(), number)));
+    let mut wanted: HashMap<&str, usize> = entries.collect();
+    for file in files {
+        let (mut reader, mut batch) = (FooterReader::default(), Batch::default());
+        let read = for_each_chunk(&folder.context, &file, |chunk| {
+            reader.take(chunk, |name| wanted.remove(name), |number, footer| batch.add(number, footer, &visit))
+        });
+        let read = read.and_then(|()| reader.finish(|number, footer| batch.add(number, footer, &visit)).in_file(&file));
+        batch.visit(&visit);
+        if let Err(error) = read.in_array(folder.path()) {
+            log::info!("{error}");
+        }
+    }
+}
+
+/// Footers that are looked at together.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    /// The number of each fragment, and where its footer ends.
+    footers: Vec<(usize, usize)>,
+}
+
+impl Batch {
+    fn add(&mut self, number: usize, footer: &[u8], visit: &(impl Fn(usize, &[u8]) + Send + Sync)) -> Result<()> {
+        self.bytes.extend_from_slice(footer);
+        self.footers.push((number, self.bytes.len()));
+        if self.bytes.len() >= BATCH_BYTES {
+            cancellation::check()?;
+            self.visit(visit);
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, visit: &(impl Fn(usize, &[u8]) + Send + Sync)) {
+        let starts = [0].into_iter().chain(self.footers.iter().map(|(_, end)| *end));
+        let footers: Vec<(usize, &[u8])> = starts
+            .zip(&self.footers)
+            .filter_map(|(start, &(number, end))| Some((number, self.bytes.get(start..end)?)))
+            .collect();
+        threads::for_each(footers.chunks(LEAST_PER_THREAD), |some| {
+            some.iter().for_each(|&(number, footer)| visit(number, footer));
+        });
+        self.bytes.clear();
+        self.footers.clear();
+    }
+}
+
+impl ArrayFolder {
+    /// What a copy of a fragment's footer says, if it can be used.
+    pub(super) fn outline_of_copy(&self, entry: &FragmentEntry, footer: &[u8]) -> Option<Outline> {
+        let version = entry.times.version;
+        if version < COPIED_SINCE {
+            return None;
+        }
+        let schema = self.schema(schema_name(footer).ok()?).ok()?;
+        let facts = FragmentFooter::parse(footer, version, &schema).ok()?.facts;
+        Some(Outline { facts, schema })
+    }
+}

@@ -1,0 +1,536 @@
+//! One fragment's metadata and data files: footers, tile offsets and filter pipelines, read when a tile
+//! is first wanted and kept in the cache.
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::filter::{Decoder, TileContext};
+use tilefs_format::fragment::sections::TileExtremes;
+use tilefs_format::fragment::{
+    EarlyField, EarlyFragment, FRAGMENT_METADATA, Field, FieldFiles, FieldRecord, FragmentFooter, RTree, footer_range,
+    schema_name, sections,
+};
+use tilefs_format::pipeline::Pipeline;
+use tilefs_format::schema::{ArraySchema, CellValNum, FIRST_SCHEMA};
+
+use super::bitsort::SortedFile;
+use super::context::IndexKey;
+use super::dense::writers::{WRONG_TILES, are_tiles_in_doubt};
+use super::folder::{ArrayFolder, Outline};
+use super::generic::{
+    Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
+};
+use super::tile_boxes::{TileBoxes, TreeBytes, memory_of_boxes, read_boxes};
+use super::tile_numbers::TileNumbers;
+use super::tiles::Tiles;
+use crate::storage::{StoreKey, is_far};
+
+/// Libraries up to this format version filtered the coordinate files they added to arrays older than
+/// version 5 with the schema's pipeline of coordinates; later ones with none.
+const COORDS_PIPELINE_UNTIL: u32 = 19;
+
+/// Which of a field's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FieldFile {
+    /// Values of a fixed-size field, offsets of a variable-size one.
+    Data,
+    /// Values of a variable-size field.
+    Var,
+    Validity,
+}
+
+/// All that a fragment's metadata says of its fields.
+enum Records {
+    Early(EarlyFragment),
+    Footer(FragmentFooter),
+}
+
+/// The least and the greatest values of the tiles of a file, where there are any.
+pub type TileBounds = Option<(TileExtremes, TileExtremes)>;
+
+/// What a fragment's metadata says of one file.
+struct FileRecord {
+    size: u64,
+    offsets: TileNumbers,
+}
+
+/// The footer of a few attributes is in so many bytes at the end of the file, and so are the sections of a fragment of a
+/// few tiles ...
+const END: usize = 4096;
+
+/// ... and those of larger ones in so many, which are read where one more request takes longer.
+const END_OF_FAR: usize = 32 << 10;
+
+/// The end of a fragment's metadata file, from `start`, as it was read along with the footer.
+pub(super) struct MetadataEnd {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+/// Two bounds of 64 bits for each dimension, and as much again for the levels above.
+const BYTES_OF_AN_MBR: u64 = 32;
+
+/// An R-tree and a list of numbers may decode to so many bytes, if there are tiles for them, however few are stored.
+const MOST_LIST: u64 = 4 << 30;
+
+/// A level of an R-tree is kept while the one below it is compared with it, if it takes less than this part of the cache.
+const TREE_LEVEL_SHARE: usize = 8;
+
+impl MetadataEnd {
+    /// The bytes from an offset in the file, if they are here.
+    fn behind(&self, offset: u64) -> Option<&[u8]> {
+        self.bytes.get(usize::try_from(offset.checked_sub(self.start)?).ok()?..)
+    }
+}
+
+impl ArrayFolder {
+    /// The facts in a fragment's metadata that are kept.
+    pub(super) fn read_outline(&self, fragment: usize) -> Result<Outline> {
+        let (records, schema) = self.read_records(fragment)?;
+        let facts = match records {
+            Records::Early(early) => early.facts,
+            Records::Footer(footer) => footer.facts,
+        };
+        Ok(Outline { facts, schema })
+    }
+
+    /// The end of a fragment's metadata file, at least `least` bytes of it as far as there are.
+    fn metadata_end(&self, fragment: usize, path: &StoreKey, least: usize) -> Result<Arc<MetadataEnd>> {
+        if let Some(end) = self.ends().get(&fragment).filter(|end| end.start == 0 || end.bytes.len() >= least) {
+            return Ok(end.clone());
+        }
+        let usual = if is_far(&*self.context.storage, path) { END_OF_FAR } else { END };
+        let (bytes, size) = self.context.storage.read_end(path, usual.max(least))?;
+        let end = Arc::new(MetadataEnd { start: size.saturating_sub(bytes.len() as u64), bytes });
+        if end.bytes.len() <= usual {
+            self.ends().put(fragment, end.clone());
+        }
+        Ok(end)
+    }
+
+    /// Reads a fragment's metadata; of version 3 and later only the footer.
+    fn read_records(&self, fragment: usize) -> Result<(Records, Arc<ArraySchema>)> {
+        let Some(entry) = self.fragment(fragment) else {
+            return Err(Error::internal(format!("no fragment number {fragment}")));
+        };
+        let folder = self.directory().folder_of(entry);
+        let path = folder.join(FRAGMENT_METADATA);
+        let storage = &*self.context.storage;
+        if entry.times.version < 3 {
+            let schema = self.schema(FIRST_SCHEMA)?;
+            let names = self.directory().names(storage, &entry.path)?;
+            let has_coordinates = names.iter().any(|one| one.name == "__coords.tdb");
+            let payload = read_generic_tile(&self.context, &path, 0)?;
+            let early = EarlyFragment::parse(&payload, has_coordinates, &schema).in_file(&path)?;
+            return Ok((Records::Early(early), schema));
+        }
+        let end = self.metadata_end(fragment, &path, 0)?;
+        let size = end.start + end.bytes.len() as u64;
+        let last_8 = end.bytes.last_chunk().copied().unwrap_or_default();
+        // Before version 10 there was one schema, and it tells how long the footer is.
+        let first_schema = if entry.times.version < 10 { Some(self.schema(FIRST_SCHEMA)?) } else { None };
+        let range = footer_range(entry.times.version, first_schema.as_deref(), size, last_8).in_file(&path)?;
+        // A footer of many attributes is longer.
+        let end = self.metadata_end(fragment, &path, (size - range.start) as usize)?;
+        let footer = end.behind(range.start).and_then(|footer| footer.get(..(range.end - range.start) as usize));
+        let footer = footer.ok_or_else(|| Error::damaged("the file changes while it is read").in_file(&path))?;
+        let schema = self.schema(schema_name(footer).in_file(&path)?)?;
+        let footer = FragmentFooter::parse(footer, entry.times.version, &schema)
+            .in_file(&path)
+            .locate(|place| place.offset = place.offset.map(|offset| offset + range.start))?;
+        Ok((Records::Footer(footer), schema))
+    }
+
+    fn records(&self, fragment: usize) -> Result<Arc<Records>> {
+        let key = IndexKey::Records(self.first_file(fragment));
+        self.context.indexes.get_or_load(key, || {
+            let (records, _) = self.read_records(fragment)?;
+            // The outline may be from a copy of the footer.
+            let is_same = match &records {
+                Records::Early(early) => early.facts == self.outline(fragment)?.facts,
+                Records::Footer(footer) => footer.facts == self.outline(fragment)?.facts,
+            };
+            if !is_same {
+                let reason = "the footer is not what the consolidated fragment metadata say it is";
+                return Err(Error::damaged(reason).in_file(FRAGMENT_METADATA));
+            }
+            let weight = match &records {
+                Records::Early(early) => {
+                    let lists = early.fields.iter().map(|field| {
+                        field.tile_offsets.capacity() + field.var_offsets.capacity() + field.var_sizes.capacity()
+                    });
+                    early.mbrs.layout.memory() + early.mbrs.bytes.len() + 8 * lists.sum::<usize>()
+                }
+                Records::Footer(footer) => size_of_val(&*footer.records),
+            };
+            Ok((records, weight))
+        })
+    }
+
+    /// The tiles of one file. `field` counts attributes and dimensions in the fragment's own schema.
+    ///
+    /// # Errors
+    /// Any damage in the metadata of this file, [`Error::Unsupported`] for its filters.
+    pub fn tiles(&self, fragment: usize, field: Field, file: FieldFile) -> Result<Arc<Tiles>> {
+        let outline = self.outline(fragment)?;
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let number = self.file_number(fragment, slot, file);
+        self.context.indexes.get_or_load(IndexKey::Tiles(number), || {
+            let sorted = SortedFile::of(&outline, field, file);
+            let decoder = match sorted {
+                Some(SortedFile::Coordinates { .. }) => Ok(Decoder::unfiltered()),
+                _ => self.decoder(fragment, &outline, field, file),
+            };
+            let mut tiles = self.tiles_with(fragment, &outline, field, file, decoder)?;
+            if let Some(sorted) = sorted {
+                tiles = tiles.sorted(sorted, self.sorted_cells(fragment, &outline)?);
+            }
+            let weight = tiles.memory();
+            Ok((tiles, weight))
+        })
+    }
+
+    /// The tiles of one file, with what decodes them or why nothing does.
+    pub(super) fn tiles_with(
+        &self,
+        fragment: usize,
+        outline: &Outline,
+        field: Field,
+        file: FieldFile,
+        decoder: Result<Decoder>,
+    ) -> Result<Tiles> {
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let number = self.file_number(fragment, slot, file);
+        let record = self.file_record(fragment, field, file)?;
+        let files = FieldFiles::of(field, outline.facts.version, &outline.schema)?;
+        let name = match file {
+            FieldFile::Data => files.data(),
+            FieldFile::Var => files.var(),
+            FieldFile::Validity => files.validity(),
+        };
+        let path = self.fragment_file(fragment, &name);
+        let by_turns = outline.facts.tiles_of_a_row(&outline.schema);
+        Tiles::new(&self.context, number, path, record.offsets, record.size, decoder.in_file(&name)?, by_turns)
+    }
+
+    /// What the tiles of a variable-size field decode to, in bytes.
+    ///
+    /// # Errors
+    /// Any damage in that section of the metadata.
+    pub fn var_sizes(&self, fragment: usize, field: Field) -> Result<Arc<TileNumbers>> {
+        let outline = self.outline(fragment)?;
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let number = self.file_number(fragment, slot, FieldFile::Var);
+        self.context.indexes.get_or_load(IndexKey::VarSizes(number), || {
+            let tiles = self.tile_count(fragment, &outline)?;
+            let sizes = match &*self.records(fragment)? {
+                Records::Early(early) => {
+                    early.field(field).map(|field| field.var_sizes.clone()).unwrap_or_default().into()
+                }
+                Records::Footer(footer) => {
+                    let record = record_of(footer, field)?;
+                    self.numbers(fragment, record.var_sizes, tiles).in_field("var sizes")?
+                }
+            };
+            let weight = sizes.memory();
+            Ok((sizes, weight))
+        })
+    }
+
+    /// The boxes of a sparse fragment's tiles, and those of the levels above them.
+    ///
+    /// # Errors
+    /// Any damage in the R-tree, also where a box does not hold those below it, or when it does not have one leaf a tile.
+    pub fn mbrs(&self, fragment: usize) -> Result<Arc<TileBoxes>> {
+        let outline = self.outline(fragment)?;
+        let key = IndexKey::Mbrs(self.first_file(fragment));
+        self.context.indexes.get_or_load(key, || {
+            let mbrs = match (&*self.records(fragment)?, outline.facts.rtree_offset) {
+                (Records::Early(early), _) => {
+                    RTree { layout: early.mbrs.layout.clone(), bytes: TreeBytes::Whole(early.mbrs.bytes.clone()) }
+                }
+                (Records::Footer(_), Some(offset)) => self.read_rtree(fragment, &outline, offset)?,
+                (Records::Footer(_), None) => return Err(Error::damaged("a fragment without an R-tree")),
+            };
+            if mbrs.tiles() != outline.facts.sparse_tiles {
+                let reason = format!("{} boxes for {} tiles", mbrs.tiles(), outline.facts.sparse_tiles);
+                return Err(Error::damaged(reason).in_field("R-tree").in_file(FRAGMENT_METADATA));
+            }
+            let weight = memory_of_boxes(&mbrs);
+            Ok((mbrs, weight))
+        })
+    }
+
+    fn read_rtree(&self, fragment: usize, outline: &Outline, offset: u64) -> Result<TileBoxes> {
+        let dimensions = outline.schema.dimensions.len() as u64;
+        let expected = outline.facts.sparse_tiles.saturating_mul(BYTES_OF_AN_MBR.saturating_mul(dimensions));
+        let (version, schema) = (outline.facts.version, &*outline.schema);
+        let most = self.context.budget() / TREE_LEVEL_SHARE;
+        self.with_section(fragment, offset, expected, |section| read_boxes(section, version, schema, most))
+            .in_field("R-tree")
+    }
+
+    /// The list of a number for each tile in a section of a fragment's metadata.
+    fn numbers(&self, fragment: usize, offset: u64, tiles: u64) -> Result<TileNumbers> {
+        self.with_section(fragment, offset, list_bytes(tiles), |section| TileNumbers::read(section, tiles))
+    }
+
+    /// What `read` makes of a section of a fragment's metadata, which may have `expected` bytes.
+    fn with_section<T>(
+        &self,
+        fragment: usize,
+        offset: u64,
+        expected: u64,
+        read: impl FnOnce(Section<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let path = self.fragment_file(fragment, FRAGMENT_METADATA);
+        let is_here = self.ends().get(&fragment).is_some_and(|end| end.behind(offset).is_some());
+        let section = match is_here {
+            true => self.section(fragment, offset, expected).map(Section::Whole),
+            false => open_section(&self.context, &path, offset, expected.min(MOST_LIST)),
+        };
+        let name = self.fragment(fragment).map_or("", |entry| entry.name());
+        section
+            .and_then(|section| read(section).in_file(FRAGMENT_METADATA).at(offset))
+            .in_fragment(name)
+            .in_array(self.path())
+    }
+
+    /// The delete conditions that a fragment has applied already; a cell's delete condition index counts
+    /// in this list.
+    ///
+    /// # Errors
+    /// Any damage in that section.
+    pub fn processed_conditions(&self, fragment: usize) -> Result<Arc<Vec<String>>> {
+        let outline = self.outline(fragment)?;
+        let key = IndexKey::Conditions(self.first_file(fragment));
+        self.context.indexes.get_or_load(key, || {
+            let names = match outline.facts.processed_conditions_offset {
+                Some(offset) => {
+                    let payload = self.section(fragment, offset, 0).in_field("processed conditions")?;
+                    sections::parse_processed_conditions(&payload).in_file(FRAGMENT_METADATA).at(offset)?
+                }
+                None => Vec::new(),
+            };
+            let weight = names.iter().map(|name| name.capacity() + size_of::<String>()).sum();
+            Ok((names, weight))
+        })
+    }
+
+    /// The extremes of all fields of a fragment, by slot; `None` where its version has none.
+    ///
+    /// # Errors
+    /// Any damage in that section.
+    pub fn extremes(&self, fragment: usize) -> Result<Option<Vec<sections::Extremes>>> {
+        self.tile_count(fragment, &*self.outline(fragment)?)?;
+        let Records::Footer(FragmentFooter { facts, statistics_offset: Some(offset), .. }) =
+            &*self.records(fragment)?
+        else {
+            return Ok(None);
+        };
+        let payload = self.section(fragment, *offset, 0).in_field("fragment statistics")?;
+        let extremes = sections::parse_extremes(&payload, facts.slot_count());
+        extremes.map(Some).in_field("fragment statistics").in_file(FRAGMENT_METADATA).at(*offset)
+    }
+
+    /// The least and the greatest values of an attribute in each tile of a fragment, of `size` bytes each or of sizes of
+    /// their own; `None` where its version or its type has none.
+    ///
+    /// # Errors
+    /// Any damage in those sections.
+    pub fn tile_extremes(&self, fragment: usize, attribute: usize, size: Option<usize>) -> Result<Arc<TileBounds>> {
+        let (outline, field) = (self.outline(fragment)?, Field::Attribute(attribute));
+        let slot = outline.facts.slot(field).ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))?;
+        let key = IndexKey::TileExtremes(self.file_number(fragment, slot, FieldFile::Data));
+        self.context.indexes.get_or_load(key, || {
+            let tiles = self.tile_count(fragment, &outline)?;
+            let records = self.records(fragment)?;
+            let Records::Footer(footer) = &*records else { return Ok((None, size_of::<TileBounds>())) };
+            let record = record_of(footer, field)?;
+            if record.tile_minima == 0 || record.tile_maxima == 0 {
+                return Ok((None, size_of::<TileBounds>()));
+            }
+            let read = |offset: u64| {
+                let expected = tiles.saturating_mul(size.unwrap_or(8) as u64);
+                let payload = self.section(fragment, offset, expected).in_field("tile extremes")?;
+                TileExtremes::parse(&payload, tiles, size)
+                    .in_field("tile extremes")
+                    .in_file(FRAGMENT_METADATA)
+                    .at(offset)
+            };
+            let bounds = read(record.tile_minima)?.zip(read(record.tile_maxima)?);
+            let weight =
+                bounds.as_ref().map_or(size_of::<TileBounds>(), |(least, most)| least.memory() + most.memory());
+            Ok((bounds, weight))
+        })
+    }
+
+    /// How many tiles every field of a fragment has.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a dense fragment whose writer may have put cells into wrong tiles, [`Error::Damaged`] when
+    /// the count does not fit 64 bits.
+    pub(super) fn tile_count(&self, fragment: usize, outline: &Outline) -> Result<u64> {
+        let facts = &outline.facts;
+        if let (true, Some(ranges)) = (facts.dense, &facts.non_empty_domain)
+            && WRONG_TILES.contains(&facts.version)
+            && are_tiles_in_doubt(&outline.schema.dimensions, ranges)
+            && WRONG_TILES.contains(&self.writer_version(fragment)?)
+        {
+            let what = "a dense write from coordinate 0 on by libtiledb 2.3 to 2.9, which may have left cells out where the \
+                        domain of an INT8 or INT16 dimension begins below 0";
+            return Err(Error::unsupported(what).in_file(FRAGMENT_METADATA));
+        }
+        facts.tile_count(&outline.schema)
+    }
+
+    /// The number of one file of a fragment in keys; that of its metadata is the first.
+    fn file_number(&self, fragment: usize, slot: usize, file: FieldFile) -> u64 {
+        self.first_file(fragment) + 1 + 3 * slot as u64 + file as u64
+    }
+
+    /// The payload of a section of a fragment's metadata, which may have `expected` bytes.
+    fn section(&self, fragment: usize, offset: u64, expected: u64) -> Result<Vec<u8>> {
+        let path = self.fragment_file(fragment, FRAGMENT_METADATA);
+        let most = self.context.budget() as u64;
+        let name = self.fragment(fragment).map_or("", |entry| entry.name());
+        let end = self.ends().get(&fragment).cloned();
+        let payload = match end.as_ref().and_then(|end| end.behind(offset)) {
+            Some(bytes) => decode_inline_tile_of(&self.context, bytes, expected.min(most)).in_file(&path).at(offset),
+            None => read_generic_tile_of(&self.context, &path, offset, expected.min(most)),
+        };
+        payload.in_fragment(name).in_array(self.path())
+    }
+
+    /// The recorded size of a file and the offsets of its tiles, as many as the fragment has tiles.
+    fn file_record(&self, fragment: usize, field: Field, file: FieldFile) -> Result<FileRecord> {
+        let outline = self.outline(fragment)?;
+        let tiles = self.tile_count(fragment, &outline)?;
+        let records = self.records(fragment)?;
+        let (size, offsets, section): (u64, TileNumbers, u64) = match &*records {
+            Records::Early(early) => {
+                let none = EarlyField::default();
+                let record = early.field(field).unwrap_or(&none);
+                match file {
+                    FieldFile::Data => (record.file_size, record.tile_offsets.clone().into(), 0),
+                    FieldFile::Var => (record.var_file_size, record.var_offsets.clone().into(), 0),
+                    FieldFile::Validity => (0, Vec::new().into(), 0),
+                }
+            }
+            Records::Footer(footer) => {
+                let record = record_of(footer, field)?;
+                let (size, section) = match file {
+                    FieldFile::Data => (record.file_size, record.tile_offsets),
+                    FieldFile::Var => (record.var_file_size, record.var_offsets),
+                    FieldFile::Validity => (record.validity_file_size, record.validity_offsets),
+                };
+                (size, self.numbers(fragment, section, tiles)?, section)
+            }
+        };
+        // Those in pages are checked tile by tile, when they are used.
+        if let TileNumbers::Listed(offsets) = &offsets {
+            sections::check_tile_offsets(offsets, tiles, size).in_file(FRAGMENT_METADATA).at(section)?;
+        }
+        Ok(FileRecord { size, offsets })
+    }
+
+    /// The pipeline of a file, bound to the type and cell size it filters.
+    fn decoder(&self, fragment: usize, outline: &Outline, field: Field, file: FieldFile) -> Result<Decoder> {
+        let (pipeline, context) = self.tile_context(fragment, outline, field, file)?;
+        Decoder::new(pipeline, &context)
+    }
+
+    /// The pipeline of a file, and what it is applied to.
+    pub(super) fn tile_context<'a>(
+        &self,
+        fragment: usize,
+        outline: &'a Outline,
+        field: Field,
+        file: FieldFile,
+    ) -> Result<(&'a Pipeline, TileContext)> {
+        let (pipeline, datatype, cell_size) = self.filtering(fragment, outline, field, file)?;
+        let (format_version, key) = (outline.facts.version, self.context.key.clone());
+        let mut context = TileContext { datatype, cell_size, format_version, writer_version: None, key };
+        if Decoder::depends_on_writer(pipeline, &context) {
+            context.writer_version = Some(self.writer_version(fragment)?);
+        }
+        Ok((pipeline, context))
+    }
+
+    /// The pipeline of a file, and the type and the size of a cell that it filters.
+    pub(super) fn filtering<'a>(
+        &self,
+        fragment: usize,
+        outline: &'a Outline,
+        field: Field,
+        file: FieldFile,
+    ) -> Result<(&'a Pipeline, Datatype, usize)> {
+        let schema = &*outline.schema;
+        Ok(match (file, field) {
+            (FieldFile::Validity, _) => (&schema.validity_filters, Datatype::UInt8, 1),
+            (_, Field::Timestamps | Field::DeleteTimestamps | Field::DeleteConditionIndex) => {
+                (&schema.coords_filters, Datatype::UInt64, 8)
+            }
+            (_, Field::Coordinates) => {
+                let datatype = schema.dimensions.first().map_or(Datatype::UInt64, |dimension| dimension.datatype);
+                (&schema.coords_filters, datatype, datatype.size() * schema.dimensions.len())
+            }
+            (_, Field::Attribute(number)) => {
+                let attribute =
+                    schema.attributes.get(number).ok_or_else(|| Error::damaged("no such attribute in the schema"))?;
+                match (file, attribute.cell_count) {
+                    (FieldFile::Data, CellValNum::Variable) => (&schema.offsets_filters, Datatype::UInt64, 8),
+                    _ => {
+                        let size = attribute.cell_size().unwrap_or(attribute.datatype.size());
+                        (&attribute.filters, attribute.datatype, size)
+                    }
+                }
+            }
+            (_, Field::Dimension(number)) => {
+                let dimension =
+                    schema.dimensions.get(number).ok_or_else(|| Error::damaged("no such dimension in the schema"))?;
+                match (file, dimension.cell_count) {
+                    (FieldFile::Data, CellValNum::Variable) => (&schema.offsets_filters, Datatype::UInt64, 8),
+                    _ => (
+                        self.dimension_pipeline(fragment, schema, &dimension.filters)?,
+                        dimension.datatype,
+                        dimension.datatype.size(),
+                    ),
+                }
+            }
+        })
+    }
+
+    /// Format version of the library that wrote a fragment, which may be newer than the fragment's.
+    fn writer_version(&self, fragment: usize) -> Result<u32> {
+        let path = self.fragment_file(fragment, FRAGMENT_METADATA);
+        Ok(read_header(&*self.context.storage, &path, 0)?.version)
+    }
+
+    /// A dimension without filters of its own has those of the coordinates, except in fragments that
+    /// releases since 2.17 added to arrays whose schema is older than version 5.
+    fn dimension_pipeline<'a>(
+        &self,
+        fragment: usize,
+        schema: &'a ArraySchema,
+        own: &'a Pipeline,
+    ) -> Result<&'a Pipeline> {
+        if !own.filters.is_empty() {
+            return Ok(own);
+        }
+        if schema.version < 5 && self.writer_version(fragment)? > COORDS_PIPELINE_UNTIL {
+            return Ok(own);
+        }
+        Ok(&schema.coords_filters)
+    }
+}
+
+/// Bytes of a list with a number for each tile. Equal numbers compress a thousandfold.
+fn list_bytes(tiles: u64) -> u64 {
+    tiles.saturating_add(1).saturating_mul(8)
+}
+
+fn record_of(footer: &FragmentFooter, field: Field) -> Result<FieldRecord> {
+    footer.record(field).copied().ok_or_else(|| Error::damaged(format!("the fragment has no {field:?}")))
+}

@@ -1,0 +1,130 @@
+//! What is in an array's folder and in the folders below, asked for with as few requests as the storage allows.
+
+use std::collections::BTreeMap;
+
+use tilefs_format::error::Result;
+
+use crate::storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, no_folder};
+
+/// The names below a folder. Memory: where the storage lists all objects at once those, a thousand or so; else the names
+/// in the folder itself.
+#[derive(Debug)]
+pub struct FolderListing {
+    folder: KnownFolder,
+    top: Vec<Listed>,
+    /// By path in byte order; `None` where each folder is listed by itself.
+    below: Option<Vec<ListedObject>>,
+}
+
+impl FolderListing {
+    /// Lists a folder, and what is below where that is one request.
+    ///
+    /// # Errors
+    /// As [`Storage::list`]; [`Error::Missing`](tilefs_format::error::Error::Missing) where a local storage has no such folder.
+    pub fn read(storage: &dyn Storage, root: &StoreKey) -> Result<Self> {
+        let below = storage.list_below(root)?;
+        let folder = storage.know(root)?;
+        let top = match &below {
+            Some(objects) => names_below(objects, ""),
+            None => storage.list_in(&folder, "")?.unwrap_or_default(),
+        };
+        Ok(FolderListing { folder, top, below })
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &StoreKey {
+        &self.folder.key
+    }
+
+    /// The folder, and which one it was when it was listed.
+    pub fn folder(&self) -> &KnownFolder {
+        &self.folder
+    }
+
+    /// The names in the folder itself, in byte order.
+    pub fn top(&self) -> &[Listed] {
+        &self.top
+    }
+
+    /// The names in a folder below, in byte order. There are none where the listing lacks the first name of its path;
+    /// nothing is asked then. A folder that was listed is never taken for an empty one when it is gone.
+    ///
+    /// # Errors
+    /// As [`Storage::list_in`]; [`Error::Missing`](tilefs_format::error::Error::Missing) where there is no such folder though
+    /// the listing has its name, or that of a folder around it.
+    pub fn names(&self, storage: &dyn Storage, path: &str) -> Result<Vec<Listed>> {
+        let (first, is_deeper) = path.split_once('/').map_or((path, false), |(first, _)| (first, true));
+        let Some(listed) = self.top.iter().find(|one| one.name == first) else { return Ok(Vec::new()) };
+        let Some(objects) = &self.below else {
+            return storage.list_in(&self.folder, path)?.ok_or_else(|| self.folder.vanished(path));
+        };
+        if !listed.is_folder() {
+            return Err(no_folder(&self.folder.key.join(first)));
+        }
+        match names_below(objects, path) {
+            names if names.is_empty() && is_deeper => Err(self.folder.vanished(path)),
+            names => Ok(names),
+        }
+    }
+
+    /// Fails where another folder has taken the place of the one that was listed.
+    ///
+    /// # Errors
+    /// [`Error::Missing`](tilefs_format::error::Error::Missing) for that, and as [`Storage::know`].
+    pub fn check_in_place(&self, storage: &dyn Storage) -> Result<()> {
+        match storage.know(&self.folder.key)? == self.folder {
+            true => Ok(()),
+            false => Err(self.folder.replaced()),
+        }
+    }
+}
+
+/// The names in a folder, of objects by path in byte order.
+fn names_below(objects: &[ListedObject], folder: &str) -> Vec<Listed> {
+    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    let from = objects.partition_point(|object| object.path < prefix);
+    let inside = objects[from..].iter().map_while(|object| Some((object.path.strip_prefix(&prefix)?, object.length)));
+    let mut names: BTreeMap<&str, ListedKind> = BTreeMap::new();
+    for (path, length) in inside {
+        match path.split_once('/') {
+            Some((name, _)) => names.insert(name, ListedKind::Folder),
+            None => names.insert(path, ListedKind::Object { length: Some(length) }),
+        };
+    }
+    names.into_iter().map(|(name, kind)| Listed { name: name.to_owned(), kind }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tilefs_format::error::Error;
+
+    use super::*;
+    use crate::storage::{MemoryStorage, SimulatedStorage};
+
+    #[test]
+    fn one_request_tells_what_a_listing_of_each_folder_tells() {
+        let (memory, root) = (MemoryStorage::new(), StoreKey::from("s3://bucket/array"));
+        for path in ["a", "a/b/c", "a!", "d/e", "d/f/g", "d-/h"] {
+            memory.put(root.join(path), [0; 3]);
+        }
+        let storage = SimulatedStorage::new(Arc::new(memory.clone()), Duration::ZERO);
+        let listing = FolderListing::read(&storage, &root).unwrap();
+        assert_eq!(listing.top(), memory.list(&root).unwrap());
+        for folder in ["a", "a/b", "d", "d/f", "d-", "none"] {
+            assert_eq!(listing.names(&storage, folder).unwrap(), memory.list(&root.join(folder)).unwrap(), "{folder}");
+        }
+        assert!(matches!(listing.names(&storage, "d/none"), Err(Error::Missing { .. })));
+        assert!(matches!(listing.names(&storage, "a!"), Err(Error::Damaged { .. })));
+        assert_eq!(storage.take_requests().len(), 1);
+        // More objects than one answer has.
+        (0..1000).for_each(|number| memory.put(root.join(format!("many/{number}")), []));
+        let storage = SimulatedStorage::new(Arc::new(memory), Duration::ZERO);
+        let listing = FolderListing::read(&storage, &root).unwrap();
+        assert_eq!((listing.top().len(), listing.names(&storage, "many").unwrap().len()), (5, 1000));
+        assert!(listing.names(&storage, "none").unwrap().is_empty());
+        assert_eq!(storage.take_requests().len(), 3);
+    }
+}

@@ -1,0 +1,371 @@
+//! The metadata of an array or a group: its keys and values as of a window of time.
+//!
+//! A few stored bytes can hold a value of a GiB. Small values are in memory, large ones stay where they are stored and
+//! are read in ranges.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::folder::METADATA;
+use tilefs_format::metadata::{EntryHead, MetadataValue, ValueHead, parse_entries};
+
+use super::context::Context;
+use super::generic::{GenericTile, most_decoded};
+use super::timed_files::{TimedFile, files_in_force, names_in};
+use super::window::TimeWindow;
+use crate::storage::{Listed, StoreKey, together};
+
+/// Values up to this length are in memory, whatever there is of them.
+const ALWAYS_IN_MEMORY: u64 = 256;
+
+/// Values up to this length are, as long as there are not many.
+const MOST_IN_MEMORY: u64 = 256 << 10;
+
+/// So many files are opened together; each takes some KiB until it was gone through.
+const FILES_AT_ONCE: usize = 64;
+
+/// Keys and small values may take this part of what the cache may hold, however few bytes are stored: keys that are alike
+/// compress well.
+const BUDGET_SHARE: u64 = 16;
+
+/// What a key takes beside its bytes: its place in the map, and later that of its file.
+const ENTRY_OVERHEAD: u64 = 160;
+
+/// Keys in byte order, as TileDB lists them, with their typed values. Memory: a small multiple of what is stored, and
+/// a few MiB.
+#[derive(Debug, Clone, Default)]
+pub struct Metadata {
+    values: BTreeMap<Vec<u8>, Arc<Value>>,
+}
+
+/// The value of a key: so many values of a type, little-endian.
+#[derive(Debug, Clone)]
+pub struct Value {
+    pub datatype: Datatype,
+    /// May be 0: a key without a value. Of strings it counts code units, not characters.
+    pub count: u32,
+    bytes: Bytes,
+}
+
+#[derive(Debug, Clone)]
+enum Bytes {
+    InMemory(Vec<u8>),
+    /// From `start` in a metadata file's payload.
+    Stored {
+        tile: Arc<GenericTile>,
+        start: u64,
+        length: u64,
+    },
+}
+
+impl Value {
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        match &self.bytes {
+            Bytes::InMemory(bytes) => bytes.len() as u64,
+            Bytes::Stored { length, .. } => *length,
+        }
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its bytes; `None` of a value so large that it is only read in ranges.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match &self.bytes {
+            Bytes::InMemory(bytes) => Some(bytes),
+            Bytes::Stored { .. } => None,
+        }
+    }
+
+    /// Copies its bytes from `offset`.
+    ///
+    /// # Errors
+    /// Any damage in what is read, [`Error::Damaged`] past the end.
+    pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let end = offset.checked_add(out.len() as u64).filter(|&end| end <= self.len());
+        let end = end.ok_or_else(|| Error::damaged(format!("byte {offset} of a value of {}", self.len())))?;
+        match &self.bytes {
+            // Within its length, which is a usize.
+            Bytes::InMemory(bytes) => out.copy_from_slice(&bytes[offset as usize..end as usize]),
+            Bytes::Stored { tile, start, .. } => tile.read_at(start + offset, out)?,
+        }
+        Ok(())
+    }
+}
+
+impl From<MetadataValue> for Value {
+    fn from(value: MetadataValue) -> Self {
+        Value { datatype: value.datatype, count: value.count, bytes: Bytes::InMemory(value.bytes) }
+    }
+}
+
+/// What was read so far: bytes that are stored, and bytes in memory made of them.
+#[derive(Default)]
+struct MemoryUse {
+    stored: u64,
+    used: u64,
+    /// What the cache may hold.
+    budget: u64,
+}
+
+impl MemoryUse {
+    fn new(context: &Context) -> Self {
+        MemoryUse { budget: context.budget() as u64, ..MemoryUse::default() }
+    }
+}
+
+impl Metadata {
+    /// Reads what is in force in a window of the array or group in the folder `root`. Without `__meta`, as before
+    /// format version 4, there is nothing.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`](tilefs_format::error::Error::Damaged) naming the file, [`Error::Key`](tilefs_format::error::Error::Key)
+    /// where it is encrypted and the key is missing or wrong: never some keys without the others.
+    pub fn read(context: &Arc<Context>, root: &StoreKey, window: TimeWindow) -> Result<Self> {
+        let storage = &*context.storage;
+        let names = storage.know(root).and_then(|folder| names_in(storage, &folder, METADATA)).in_array(root)?;
+        Self::read_listed(context, root, &names, window)
+    }
+
+    /// As [`Metadata::read`], of a folder whose `__meta` has these names.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_listed(context: &Arc<Context>, root: &StoreKey, names: &[Listed], window: TimeWindow) -> Result<Self> {
+        Self::read_files(context, names, &root.join(METADATA), window).in_array(root)
+    }
+
+    fn read_files(context: &Arc<Context>, names: &[Listed], folder: &StoreKey, window: TimeWindow) -> Result<Self> {
+        let (mut metadata, mut held) = (Metadata::default(), MemoryUse::new(context));
+        let mut files = files_in_force(&*context.storage, names, folder, window)?;
+        while !files.is_empty() {
+            let later = files.split_off(files.len().min(FILES_AT_ONCE));
+            let open = |one: TimedFile| GenericTile::open(context, &one.file).map(|tile| (one.file, tile));
+            for opened in together(&*context.storage, folder, std::mem::replace(&mut files, later), open) {
+                let (file, tile) = opened?;
+                metadata.add_file(&file, tile, &mut held)?;
+            }
+        }
+        Ok(metadata)
+    }
+
+    /// Applies the entries of a file.
+    fn add_file(&mut self, file: &StoreKey, tile: GenericTile, held: &mut MemoryUse) -> Result<()> {
+        let tile = Arc::new(tile);
+        held.stored = held.stored.saturating_add(tile.stored());
+        let most = most_decoded(held.stored);
+        let room = most.max(held.budget / BUDGET_SHARE);
+        let read = |start: u64, out: &mut [u8]| tile.read_at(start, out);
+        let entries = parse_entries(tile.size(), read, |entry| {
+            let EntryHead { key, value } = entry;
+            let length = value.map_or(0, |head| head.length);
+            let in_memory = length <= ALWAYS_IN_MEMORY || (length <= MOST_IN_MEMORY && held.used + length <= most / 2);
+            held.used += ENTRY_OVERHEAD + key.len() as u64 + if in_memory { length } else { 0 };
+            if held.used > room {
+                let what =
+                    format!("more than {room} bytes of keys and small values where --cache-size has room for these");
+                return Err(Error::unsupported(what));
+            }
+            self.apply(key, value.map(|head| value_of(&tile, head, in_memory)).transpose()?);
+            Ok(())
+        });
+        entries.in_file(file)
+    }
+
+    /// Decodes all of one file of metadata, whether or not it counts.
+    ///
+    /// # Errors
+    /// The first damage in it.
+    pub(super) fn verify_file(context: &Arc<Context>, file: &StoreKey) -> Result<()> {
+        let mut metadata = Metadata::default();
+        metadata.add_file(file, GenericTile::open(context, file)?, &mut MemoryUse::new(context))?;
+        metadata.verify()
+    }
+
+    /// What one entry does to its key.
+    fn apply(&mut self, key: Vec<u8>, value: Option<Value>) {
+        match value {
+            Some(value) => self.values.insert(key, Arc::new(value)),
+            None => self.values.remove(&key),
+        };
+    }
+
+    /// Decodes what is not in memory.
+    ///
+    /// # Errors
+    /// The first damage in it.
+    fn verify(&self) -> Result<()> {
+        let mut part = vec![0; MOST_IN_MEMORY as usize];
+        for value in self.values.values().filter(|value| value.bytes().is_none()) {
+            let mut at = 0;
+            while at < value.len() {
+                let length = (value.len() - at).min(MOST_IN_MEMORY);
+                value.read_at(at, &mut part[..length as usize])?;
+                at += length;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.values.get(key.as_bytes()).map(|value| &**value)
+    }
+
+    /// All keys in byte order. A key is text by custom, any bytes by format.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Arc<Value>)> {
+        self.values.iter().map(|(key, value)| (key.as_slice(), value))
+    }
+}
+
+impl FromIterator<(Vec<u8>, MetadataValue)> for Metadata {
+    fn from_iter<I: IntoIterator<Item = (Vec<u8>, MetadataValue)>>(values: I) -> Self {
+        Metadata { values: values.into_iter().map(|(key, value)| (key, Arc::new(value.into()))).collect() }
+    }
+}
+
+/// The value that an entry has in the payload of a file.
+fn value_of(tile: &Arc<GenericTile>, head: ValueHead, in_memory: bool) -> Result<Value> {
+    let ValueHead { datatype, count, start, length } = head;
+    let bytes = if in_memory {
+        let mut bytes = vec![0; length as usize];
+        tile.read_at(start, &mut bytes)?;
+        Bytes::InMemory(bytes)
+    } else {
+        Bytes::Stored { tile: tile.clone(), start, length }
+    };
+    Ok(Value { datatype, count, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::generic::tests::stored;
+    use crate::storage::LocalStorage;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn value(byte: u8) -> Value {
+        MetadataValue { datatype: Datatype::UInt8, count: 1, bytes: vec![byte] }.into()
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_entry_of_a_key_counts(files in prop::collection::vec(
+            prop::collection::vec((0u8..4, prop::option::of(any::<u8>())), 0..6), 0..4)) {
+            let mut metadata = Metadata::default();
+            let mut last = HashMap::new();
+            for file in &files {
+                file.iter().for_each(|&(key, byte)| metadata.apply(vec![key], byte.map(value)));
+                last.extend(file.iter().copied());
+            }
+            last.retain(|_, value| value.is_some());
+            let found: HashMap<u8, Option<u8>> =
+                metadata.iter().map(|(key, value)| (key[0], value.bytes().unwrap().first().copied())).collect();
+            prop_assert_eq!(metadata.len(), last.len());
+            prop_assert_eq!(found, last);
+        }
+    }
+
+    /// The payload of a file with one key for each of these values.
+    fn payload(values: &[(Datatype, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (number, (datatype, value)) in values.iter().enumerate() {
+            let key = format!("key{number:04}");
+            bytes.extend((key.len() as u32).to_le_bytes());
+            bytes.extend(key.bytes());
+            bytes.extend([0, *datatype as u8]);
+            bytes.extend(((value.len() / datatype.size()) as u32).to_le_bytes());
+            bytes.extend(*value);
+        }
+        bytes
+    }
+
+    fn read(payloads: &[Vec<u8>]) -> Result<Metadata> {
+        read_within(1 << 20, payloads)
+    }
+
+    fn read_within(budget: usize, payloads: &[Vec<u8>]) -> Result<Metadata> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(METADATA)).unwrap();
+        for (number, payload) in payloads.iter().enumerate() {
+            let name = format!("__{number}_{number}_{number:032x}");
+            std::fs::write(folder.path().join(METADATA).join(name), stored(payload.chunks(65536))).unwrap();
+        }
+        let storage = Arc::new(LocalStorage::new());
+        let context = Arc::new(Context::new(storage, budget, 1, None));
+        let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL)?;
+        for (_, value) in metadata.iter() {
+            // While the files are there.
+            value.read_at(0, &mut vec![0; value.len().min(1000) as usize])?;
+            value.read_at(value.len(), &mut []).unwrap();
+            assert!(value.read_at(value.len(), &mut [0]).is_err());
+        }
+        Ok(metadata)
+    }
+
+    #[test]
+    fn large_values_stay_where_they_are_stored() {
+        let long: Vec<u8> = (0..300_000u32).flat_map(u32::to_le_bytes).collect();
+        let values = [(Datatype::StringUtf8, &b"short"[..]), (Datatype::UInt32, &long), (Datatype::Int8, &[1, 2])];
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(METADATA)).unwrap();
+        let file = folder.path().join(METADATA).join(format!("__1_1_{:032x}", 1));
+        std::fs::write(&file, stored(payload(&values).chunks(65536))).unwrap();
+        let storage = Arc::new(LocalStorage::new());
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
+        let metadata = Metadata::read(&context, &folder.path().into(), TimeWindow::ALL).unwrap();
+        assert_eq!(metadata.get("key0000").and_then(Value::bytes), Some(&b"short"[..]));
+        assert_eq!(metadata.get("key0002").and_then(Value::bytes), Some(&[1, 2][..]));
+        let large = metadata.get("key0001").unwrap();
+        assert_eq!((large.bytes(), large.len(), large.count), (None, long.len() as u64, 300_000));
+        for start in [0, 1, 65_530, long.len() - 100] {
+            let mut part = [0; 100];
+            large.read_at(start as u64, &mut part).unwrap();
+            assert_eq!(part, long[start..start + 100]);
+        }
+    }
+
+    #[test]
+    fn what_a_few_bytes_hold_is_not_kept() {
+        // 64 MiB of zeros as one value, and as some hundred.
+        let zeros = vec![0; 64 << 20];
+        let one = read(&[payload(&[(Datatype::Int8, &zeros)])]).unwrap();
+        assert_eq!(one.get("key0000").unwrap().len(), 64 << 20);
+        let parts: Vec<(Datatype, &[u8])> = zeros.chunks(256 << 10).map(|part| (Datatype::Int8, part)).collect();
+        let many = read(&[payload(&parts)]).unwrap();
+        assert_eq!(many.len(), 256);
+        let held: usize = many.iter().filter_map(|(_, value)| value.bytes()).map(<[u8]>::len).sum();
+        assert!(held < 4 << 20, "{held}");
+        // Keys are kept, so there may not be as many.
+        let empty: Vec<(Datatype, &[u8])> = (0..9999).map(|_| (Datatype::Int8, &[][..])).collect();
+        assert_eq!(read(&[payload(&empty)]).unwrap().len(), 9999);
+        let error = read(&[[0, 0, 0, 0, 1].repeat(100_000)]).unwrap_err();
+        assert!(error.to_string().contains("bytes of keys"), "{error}");
+    }
+
+    #[test]
+    fn a_hundred_thousand_keys_that_are_alike() {
+        let values: Vec<[u8; 4]> = (0..100_000u32).map(u32::to_le_bytes).collect();
+        let values: Vec<(Datatype, &[u8])> = values.iter().map(|value| (Datatype::UInt32, &value[..])).collect();
+        let payload = payload(&values);
+        // Compressed they are some bytes a key.
+        let metadata = read_within(1 << 30, std::slice::from_ref(&payload)).unwrap();
+        assert_eq!(metadata.len(), 100_000);
+        assert_eq!(metadata.get("key77777").and_then(Value::bytes), Some(&77_777u32.to_le_bytes()[..]));
+        assert!(read_within(64 << 20, &[payload]).is_err());
+    }
+}

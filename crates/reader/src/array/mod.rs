@@ -1,0 +1,324 @@
+//! One array as of one time: which fragments are live, dense reads, sparse reads.
+
+mod bitsort;
+mod bounds;
+mod chunk_walk;
+mod commit_lists;
+mod context;
+pub mod dense;
+pub mod directory;
+pub mod enumerations;
+pub mod folder;
+mod footer_copies;
+pub mod fragment;
+pub mod generic;
+pub mod group;
+pub mod labels;
+pub mod listing;
+pub mod member_places;
+pub mod metadata;
+pub mod object;
+mod once;
+mod open_files;
+mod reorder;
+pub mod sparse;
+mod spilled;
+mod strided;
+pub mod tile_boxes;
+pub mod tile_numbers;
+pub mod tiles;
+pub mod timed_files;
+mod undecodable;
+mod value_plan;
+pub mod var_tiles;
+pub mod verify;
+mod watch;
+pub mod window;
+
+use std::sync::{Arc, OnceLock};
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::Field;
+use tilefs_format::name::TimestampedName;
+use tilefs_format::scalar::Scalar;
+use tilefs_format::schema::{ArraySchema, ArrayType};
+
+use crate::storage::{ListedKind, StoreKey};
+
+pub use context::Context;
+pub use folder::{ArrayFolder, Outline};
+pub use fragment::FieldFile;
+pub use group::{Group, Member};
+pub use member_places::MemberPlace;
+pub use metadata::Metadata;
+pub use object::ObjectKind;
+pub use once::Once;
+pub use tile_boxes::TileBoxes;
+pub use tile_numbers::TileNumbers;
+use tiles::Tiles;
+pub use undecodable::undecodable_fields;
+pub use watch::{Changes, Watch};
+pub use window::TimeWindow;
+
+/// The statistics of so many fragments are looked at, each being a read of its own.
+const MOST_FRAGMENTS_FOR_EXTREMES: usize = 256;
+
+/// An array as seen through a window of time: the schema in force at its end and the fragments that
+/// count, oldest first. Fragments are numbered by that order. Memory: 8 bytes a visible fragment.
+pub struct Array {
+    folder: Arc<ArrayFolder>,
+    window: TimeWindow,
+    schema: Arc<ArraySchema>,
+    /// Numbers in the folder, oldest first.
+    fragments: Vec<usize>,
+    metadata: OnceLock<Arc<Metadata>>,
+    /// The folders of the arrays that this one is a label of, outermost first: none of them may be one of its labels.
+    around: Vec<StoreKey>,
+}
+
+impl Array {
+    /// Reads the schema; no fragment is touched.
+    ///
+    /// # Errors
+    /// When the schema cannot be read: [`Error::Damaged`], [`Error::Unsupported`], or [`Error::Key`] for an
+    /// encrypted array without its key.
+    pub fn open(folder: Arc<ArrayFolder>, window: TimeWindow) -> Result<Self> {
+        let schema = folder.directory().schema_at(window);
+        let schema = schema.ok_or_else(|| Error::damaged("the array has no schema").in_array(folder.path()))?;
+        let name = schema.name.clone();
+        Self::open_with(folder, window, &name)
+    }
+
+    /// As [`Array::open`], under the schema of a certain name.
+    fn open_with(folder: Arc<ArrayFolder>, window: TimeWindow, schema: &str) -> Result<Self> {
+        folder.read_ahead(schema, window);
+        let (directory, schema) = (folder.directory(), folder.schema(schema)?);
+        let is_sparse = schema.array_type == ArrayType::Sparse;
+        let fragments = directory.visible_fragments(window, is_sparse);
+        Ok(Array { folder, window, schema, fragments, metadata: OnceLock::new(), around: Vec::new() })
+    }
+
+    /// The same array with the fragments that others have replaced. They are seen at earlier times: together with the
+    /// others they would give old cells.
+    fn with_replaced(&self) -> Self {
+        let is_sparse = self.schema.array_type == ArrayType::Sparse;
+        let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
+        let (folder, schema) = (self.folder.clone(), self.schema.clone());
+        Array { folder, window: self.window, schema, fragments, metadata: OnceLock::new(), around: self.around.clone() }
+    }
+
+    pub fn folder(&self) -> &Arc<ArrayFolder> {
+        &self.folder
+    }
+
+    pub fn context(&self) -> &Arc<Context> {
+        &self.folder.context
+    }
+
+    pub fn path(&self) -> &StoreKey {
+        self.folder.path()
+    }
+
+    pub fn window(&self) -> TimeWindow {
+        self.window
+    }
+
+    pub fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    /// The metadata as of the window; read once.
+    ///
+    /// # Errors
+    /// As [`Metadata::read`].
+    pub fn metadata(&self) -> Result<Arc<Metadata>> {
+        if let Some(metadata) = self.metadata.get() {
+            return Ok(metadata.clone());
+        }
+        let names = self.folder.directory().metadata_names(&*self.context().storage).in_array(self.path())?;
+        let metadata = Arc::new(Metadata::read_listed(self.context(), self.path(), &names, self.window)?);
+        Ok(self.metadata.get_or_init(|| metadata).clone())
+    }
+
+    /// How many fragments are visible.
+    pub fn fragment_count(&self) -> usize {
+        self.fragments.len()
+    }
+
+    /// The number in the folder of a visible fragment.
+    fn number(&self, fragment: usize) -> usize {
+        self.fragments.get(fragment).copied().unwrap_or(usize::MAX)
+    }
+
+    /// The name of a visible fragment.
+    pub fn fragment_name(&self, fragment: usize) -> &str {
+        self.folder.fragment(self.number(fragment)).map_or("", |entry| entry.name())
+    }
+
+    /// The times in the name of a visible fragment.
+    pub fn fragment_times(&self, fragment: usize) -> Option<TimestampedName> {
+        self.folder.fragment(self.number(fragment)).map(|entry| entry.times)
+    }
+
+    /// Cells that a visible fragment stores or, of a dense one, owns.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::outline`]; [`Error::Damaged`] when they are more than 2^64.
+    pub fn fragment_cells(&self, fragment: usize) -> Result<u64> {
+        let outline = self.outline(fragment)?;
+        let facts = &outline.facts;
+        let too_many = || Error::damaged("more than 2^64 cells").in_fragment(self.fragment_name(fragment));
+        if !facts.dense {
+            let full = facts.sparse_tiles.saturating_sub(1).checked_mul(outline.schema.capacity);
+            let last = if facts.sparse_tiles == 0 { 0 } else { facts.last_tile_cells };
+            return full.and_then(|full| full.checked_add(last)).ok_or_else(too_many);
+        }
+        let Some(ranges) = &facts.non_empty_domain else { return Ok(0) };
+        let lengths = ranges.iter().map(|range| range.high.distance_above(&range.low)?.checked_add(1));
+        lengths.into_iter().try_fold(1u64, |cells, length| cells.checked_mul(length?)).ok_or_else(too_many)
+    }
+
+    /// Bytes of all files of a visible fragment, as stored.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when its folder cannot be listed.
+    pub fn fragment_bytes(&self, fragment: usize) -> Result<u64> {
+        let number = self.number(fragment);
+        let storage = &self.context().storage;
+        let Some(entry) = self.folder.fragment(number) else { return Ok(0) };
+        let folder = self.folder.directory().folder_of(entry);
+        let files = self.folder.directory().names(&**storage, &entry.path)?;
+        files.iter().try_fold(0u64, |sum, file| {
+            let length = match file.kind {
+                ListedKind::Folder => 0,
+                ListedKind::Object { length: Some(length) } => length,
+                ListedKind::Object { length: None } => storage.length(&folder.join(&file.name))?,
+            };
+            Ok(sum.saturating_add(length))
+        })
+    }
+
+    /// What a visible fragment's footer says.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::outline`].
+    pub fn outline(&self, fragment: usize) -> Result<Arc<Outline>> {
+        self.folder.outline(self.number(fragment))
+    }
+
+    /// Reads what the footers of all visible fragments say, for those who are about to ask for each.
+    pub fn read_outlines(&self) {
+        self.folder.read_outlines(&self.fragments);
+    }
+
+    /// The tiles of a file of an attribute (by its number in this array's schema) in a visible fragment.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::tiles`]; [`Error::Unsupported`] when the fragment has the attribute with another
+    /// size of cell, as happens when it was dropped and added again.
+    pub fn attribute_tiles(&self, fragment: usize, attribute: usize, file: FieldFile) -> Result<Arc<Tiles>> {
+        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        self.folder.tiles(self.number(fragment), field, file).in_field(&self.schema.attributes[attribute].name)
+    }
+
+    /// Decoded sizes of the tiles of a variable-size attribute in a visible fragment.
+    ///
+    /// # Errors
+    /// As [`Array::attribute_tiles`].
+    pub fn attribute_var_sizes(&self, fragment: usize, attribute: usize) -> Result<Arc<TileNumbers>> {
+        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        self.folder.var_sizes(self.number(fragment), field)
+    }
+
+    /// Whether a fragment has values of an attribute. One whose schema lacks it, or has it with a fixed
+    /// size where this one varies or the reverse, has none.
+    ///
+    /// # Errors
+    /// When the fragment's schema cannot be read.
+    pub fn has_attribute(&self, fragment: usize, attribute: usize) -> Result<bool> {
+        let outline = self.outline(fragment)?;
+        let wanted = &self.schema.attributes[attribute];
+        let own = outline.schema.attribute_named(&wanted.name).and_then(|number| outline.schema.attributes.get(number));
+        Ok(own.is_some_and(|own| own.is_variable() == wanted.is_variable()))
+    }
+
+    /// The least and the greatest integer, date or time that visible fragments have of an attribute, as their
+    /// statistics say; nulls do not count. `None` where they do not say it: before format version 12, of other types
+    /// and cells of several values, and where there are so many fragments that asking each would take long.
+    ///
+    /// # Errors
+    /// Any damage in the footers or statistics.
+    pub fn integer_extremes(&self, attribute: usize) -> Result<Option<(i128, i128)>> {
+        let Some(wanted) = self.schema.attributes.get(attribute) else { return Ok(None) };
+        if self.fragment_count() > MOST_FRAGMENTS_FOR_EXTREMES {
+            return Ok(None);
+        }
+        let mut found: Option<(i128, i128)> = None;
+        for fragment in 0..self.fragment_count() {
+            if !self.has_attribute(fragment, attribute)? {
+                continue;
+            }
+            let number = self.own_attribute(fragment, attribute)?;
+            let extremes = self.folder.extremes(self.number(fragment)).in_array(self.path())?;
+            let slot = self.outline(fragment)?.facts.slot(Field::Attribute(number));
+            let extremes = extremes.as_ref().and_then(|extremes| extremes.get(slot?));
+            let integer = |value: &[u8]| match Scalar::parse(wanted.datatype, value) {
+                Ok(Scalar::Signed(value)) => Some(i128::from(value)),
+                Ok(Scalar::Unsigned(value)) => Some(i128::from(value)),
+                _ => None,
+            };
+            let ends = extremes.and_then(|own| integer(&own.least).zip(integer(&own.greatest)));
+            let Some((least, greatest)) = ends.filter(|(least, greatest)| least <= greatest) else { return Ok(None) };
+            found = Some(found.map_or((least, greatest), |(low, high)| (low.min(least), high.max(greatest))));
+        }
+        Ok(found)
+    }
+
+    /// The least and the greatest value of an attribute in a tile of a visible fragment, as its metadata record them:
+    /// little-endian bytes, without the nulls; `None` where they record none of this type.
+    ///
+    /// # Errors
+    /// Any damage in the footer or in what records them.
+    pub fn tile_extremes(&self, fragment: usize, attribute: usize, tile: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        if !self.has_attribute(fragment, attribute)? {
+            return Ok(None);
+        }
+        let number = self.own_attribute(fragment, attribute)?;
+        let outline = self.outline(fragment)?;
+        let own = &outline.schema.attributes[number];
+        if own.datatype != self.schema.attributes[attribute].datatype {
+            return Ok(None);
+        }
+        let bounds = self.folder.tile_extremes(self.number(fragment), number, own.cell_size());
+        let bounds = bounds.in_array(self.path())?;
+        let (least, most) = match bounds.as_ref() {
+            Some(bounds) => bounds,
+            None => return Ok(None),
+        };
+        Ok(least.get(tile).zip(most.get(tile)).map(|(least, most)| (least.to_vec(), most.to_vec())))
+    }
+
+    /// An attribute's number in the schema of a fragment that has it.
+    fn own_attribute(&self, fragment: usize, attribute: usize) -> Result<usize> {
+        let outline = self.outline(fragment)?;
+        let wanted = &self.schema.attributes[attribute];
+        let attributes = &outline.schema.attributes;
+        let number = outline.schema.attribute_named(&wanted.name);
+        let Some((number, own)) = number.and_then(|number| Some((number, attributes.get(number)?))) else {
+            return Err(Error::damaged("the fragment lacks the attribute").in_field(&wanted.name));
+        };
+        // Of the same size, the stored bytes are shown as the type the attribute has now, as libtiledb does.
+        let same = own.nullable == wanted.nullable
+            && own.cell_size() == wanted.cell_size()
+            && own.datatype.size() == wanted.datatype.size();
+        if !same {
+            return Err(Error::unsupported(format!(
+                "the attribute was {} when this fragment was written and is {} now",
+                own.datatype.name(),
+                wanted.datatype.name()
+            ))
+            .in_field(&wanted.name));
+        }
+        Ok(number)
+    }
+}

@@ -1,0 +1,87 @@
+//! What is made once, when it is first wanted.
+
+use std::sync::OnceLock;
+
+use tilefs_format::error::{Error, Result};
+
+use crate::threads::cancellation::{self, Turn};
+
+/// A value that one thread makes while others who want it wait. What is wrong with stored bytes is kept like a value;
+/// that something could not be read is not, and whoever asks next tries again. Where the thread that makes it is
+/// cancelled, one of those that wait makes it.
+pub struct Once<T> {
+    known: OnceLock<Result<T>>,
+    making: Turn,
+}
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Once<T> {
+    pub fn new() -> Self {
+        Once { known: OnceLock::new(), making: Turn::new() }
+    }
+
+    /// The value, if it was made.
+    pub fn get(&self) -> Option<&T> {
+        self.known.get()?.as_ref().ok()
+    }
+
+    /// The value, made now if it was not yet.
+    ///
+    /// # Errors
+    /// Those of `make`; [`Error::Cancelled`].
+    pub fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if self.known.get().is_none() {
+            let _alone = self.making.take()?;
+            if self.known.get().is_none() {
+                let made = make();
+                // Parts that it was too late for may be left out of it.
+                cancellation::check()?;
+                match made {
+                    Err(error) if error.is_passing() => return Err(error),
+                    // Nobody else is here to have set it.
+                    made => drop(self.known.set(made)),
+                }
+            }
+        }
+        match self.known.get() {
+            Some(known) => known.as_ref().map_err(Clone::clone),
+            None => Err(Error::internal("made and yet not there")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    #[test]
+    fn damage_is_kept_and_what_could_not_be_read_is_not() {
+        let once = Once::new();
+        assert!(once.get_or_make(|| Err::<u8, _>(Error::io(io::Error::other("gone")))).is_err());
+        assert!(once.get().is_none());
+        assert_eq!(*once.get_or_make(|| Ok(7)).unwrap(), 7);
+        assert_eq!(*once.get_or_make(|| Ok(8)).unwrap(), 7);
+        let once = Once::new();
+        assert!(once.get_or_make(|| Err::<u8, _>(Error::damaged("bad"))).is_err());
+        assert!(once.get_or_make(|| Ok(1)).is_err() && once.get().is_none());
+    }
+
+    #[test]
+    fn many_threads_make_it_once() {
+        let (once, made) = (Once::new(), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| *once.get_or_make(|| Ok(made.fetch_add(1, Ordering::Relaxed))).unwrap());
+            }
+        });
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+    }
+}

@@ -1,0 +1,189 @@
+//! Makes the map of the rows of a query.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::lazy_merge::LazyMerge;
+use super::plan::{Planner, Step};
+use super::query::Query;
+use super::row_map::{LazySegment, RowMap, SegmentSource};
+use super::rows::Segment;
+use super::store::Store;
+use super::stream::FragmentSource;
+use super::task::{Halt, MergeTask, Merged};
+use crate::array::Array;
+use crate::threads::{LogInterval, for_all};
+
+/// The part of the cache's budget that the map of rows may take beside it.
+pub const MAP_SHARE: usize = 8;
+
+/// Work of at least this many cells is worth a line in the log.
+const LOGGED_CELLS: u64 = 1 << 21;
+
+/// The map of all rows of a query. Segments that take reading are made when they are wanted, but for arrays whose writers
+/// may have sorted cells otherwise: there the first cell out of order changes the order of all rows.
+///
+/// # Errors
+/// Any damage in what decides which cells are rows, as far as it is read now.
+pub fn build(query: &Arc<Query>) -> Result<RowMap> {
+    let sources: Vec<FragmentSource<'_>> =
+        (0..query.cells.len()).map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
+    let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
+    let planner = Planner { query, sources: &sources };
+    let steps = planner.plan()?;
+    let is_ordered = steps.iter().all(|step| match step {
+        Step::Merge(merge) => merge.parts.iter().all(|part| sources[part.fragment].is_strictly_ordered()),
+        Step::CellSlab { .. } | Step::Filter(_) => true,
+    });
+    let segments = segments(query, &store, steps)?;
+    if is_ordered {
+        return Ok(RowMap::of(segments.into_iter().map(|segment| Arc::new(segment.lazy())).collect(), store));
+    }
+    let made = match make_all(&query.array, &segments) {
+        Err(Halt::Disorder(place)) => {
+            let array = query.array.path();
+            log::warn!("{array}: cells are not in the order of the array ({place}); merging all as they come");
+            let all = TaskSegment { query: query.clone(), store: store.clone(), task: planner.everything_at_once() };
+            make_all(&query.array, &[PlannedSegment::Task(Arc::new(all))])
+        }
+        done => done,
+    };
+    Ok(RowMap::new(made.map_err(|halt| halt.into_error(query))?, store))
+}
+
+/// A segment before anything of it is read.
+enum PlannedSegment {
+    Slab { fragment: u32, positions: Range<u64> },
+    Task(Arc<TaskSegment>),
+    Merge(Arc<LazyMerge>, usize),
+}
+
+/// The segment that a task makes.
+struct TaskSegment {
+    query: Arc<Query>,
+    store: Arc<Store>,
+    task: MergeTask,
+}
+
+fn segments(query: &Arc<Query>, store: &Arc<Store>, steps: Vec<Step>) -> Result<Vec<PlannedSegment>> {
+    let mut segments = Vec::new();
+    for step in steps {
+        match step {
+            Step::CellSlab { fragment, positions } => {
+                segments.push(PlannedSegment::Slab { fragment: fragment as u32, positions });
+            }
+            Step::Filter(task) => {
+                let segment = TaskSegment { query: query.clone(), store: store.clone(), task };
+                segments.push(PlannedSegment::Task(Arc::new(segment)));
+            }
+            Step::Merge(planned) => {
+                let merge = LazyMerge::new(query.clone(), store.clone(), planned)?;
+                segments.extend((0..merge.segment_count()).map(|number| PlannedSegment::Merge(merge.clone(), number)));
+            }
+        }
+    }
+    Ok(segments)
+}
+
+/// Makes all segments at once, on all cores.
+fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> {
+    let cells = segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add);
+    let progress = Progress::new(array, cells);
+    let made = for_all(segments.len(), |number| segments[number].make(|cells| progress.add(cells)))?;
+    progress.finish();
+    Ok(made)
+}
+
+impl PlannedSegment {
+    fn lazy(self) -> LazySegment {
+        match self {
+            PlannedSegment::Slab { fragment, positions } => LazySegment::Made(slab(fragment, &positions)),
+            PlannedSegment::Task(segment) => LazySegment::new(segment, 0),
+            PlannedSegment::Merge(merge, number) => LazySegment::new(merge, number),
+        }
+    }
+
+    fn cells_to_read(&self) -> u64 {
+        match self {
+            PlannedSegment::Slab { .. } => 0,
+            PlannedSegment::Task(segment) => segment.task.cells(),
+            PlannedSegment::Merge(merge, number) => merge.most_rows(*number),
+        }
+    }
+
+    fn make(&self, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+        match self {
+            PlannedSegment::Slab { fragment, positions } => Ok(slab(*fragment, positions)),
+            PlannedSegment::Task(segment) => segment.run(progress),
+            PlannedSegment::Merge(merge, number) => merge.merge(*number, progress),
+        }
+    }
+}
+
+fn slab(fragment: u32, positions: &Range<u64>) -> Segment {
+    Segment::CellSlab { fragment, position: positions.start, rows: positions.end - positions.start }
+}
+
+impl TaskSegment {
+    fn run(&self, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+        self.task.run(&self.query, &self.store, progress).map(|(segment, _)| segment)
+    }
+}
+
+impl SegmentSource for TaskSegment {
+    fn most_rows(&self, _number: usize) -> u64 {
+        self.task.cells()
+    }
+
+    fn known_rows(&self, _number: usize) -> Option<u64> {
+        None
+    }
+
+    fn count_rows(&self, _number: usize) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
+    fn make(&self, _number: usize) -> Result<Segment> {
+        self.run(|_| ()).map_err(|halt| halt.into_error(&self.query))
+    }
+
+    fn locate(&self, error: Error) -> Error {
+        error.in_array(self.query.array.path())
+    }
+}
+
+/// Tells the log how far the work is, where it is much.
+struct Progress<'a> {
+    array: &'a Array,
+    cells: u64,
+    done: AtomicU64,
+    start: Instant,
+    lines: LogInterval,
+}
+
+impl<'a> Progress<'a> {
+    fn new(array: &'a Array, cells: u64) -> Self {
+        if cells >= LOGGED_CELLS {
+            log::info!("{}: finding the rows among {cells} cells that overlap or are filtered", array.path());
+        }
+        Progress { array, cells, done: AtomicU64::new(0), start: Instant::now(), lines: LogInterval::new() }
+    }
+
+    fn add(&self, cells: u64) {
+        let done = self.done.fetch_add(cells, Ordering::Relaxed) + cells;
+        if self.lines.is_due() {
+            let percent = done.saturating_mul(100) / self.cells.max(1);
+            log::info!("{}: {percent} % of {} cells", self.array.path(), self.cells);
+        }
+    }
+
+    fn finish(&self) {
+        if self.cells >= LOGGED_CELLS {
+            log::info!("{}: done in {:.1} s", self.array.path(), self.start.elapsed().as_secs_f64());
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! One file of a sparse array's fixed-size column: coordinates, values or validity, a cell for each row.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use crate::memory;
+
+use super::cells::TileCells;
+use super::files::FixedFile;
+use super::gather::{DROPPED, GatherList, interleave};
+use super::rows::Rows;
+use super::view::SparseView;
+use crate::array::fragment::FieldFile;
+use crate::array::open_files::OpenFiles;
+use crate::array::tiles::{TileReader, TileUnit};
+use crate::read::{Batches, Decoding, Output};
+
+/// Rows of a column, all of one size. Reads are independent of each other and may run at once.
+pub struct FixedColumn {
+    view: Arc<SparseView>,
+    kind: Kind,
+    cell_size: usize,
+    files: OpenFiles<Arc<FixedFile>>,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Dimension(usize),
+    /// By its number in the array's schema; with the cell that fragments without it have.
+    Attribute(usize, FieldFile, Vec<u8>),
+}
+
+impl FixedColumn {
+    /// The coordinates along a dimension of fixed size.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when there is no such dimension.
+    pub fn of_dimension(view: Arc<SparseView>, dimension: usize) -> Result<Self> {
+        let wanted = view.array().schema().dimensions.get(dimension).filter(|wanted| !wanted.is_variable());
+        let cell_size = wanted.map(|wanted| wanted.datatype.size());
+        let cell_size = cell_size.ok_or_else(|| Error::internal(format!("no fixed-size dimension {dimension}")))?;
+        Ok(Self::new(view, Kind::Dimension(dimension), cell_size))
+    }
+
+    /// The values of an attribute of fixed size, by its number in the array's schema.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when there is no such attribute.
+    pub fn of_attribute(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
+        let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| !wanted.is_variable());
+        let fill = wanted.map(|wanted| wanted.fill.clone());
+        let fill = fill.ok_or_else(|| Error::internal(format!("no fixed-size attribute {attribute}")))?;
+        let cell_size = fill.len().max(1);
+        Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Data, fill), cell_size))
+    }
+
+    /// The validity bytes of a nullable attribute, by its number in the array's schema.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when there is no such attribute.
+    pub fn of_validity(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
+        let wanted = view.array().schema().attributes.get(attribute).filter(|wanted| wanted.nullable);
+        let fill = wanted.map(|wanted| vec![wanted.fill_validity]);
+        let fill = fill.ok_or_else(|| Error::internal(format!("no nullable attribute {attribute}")))?;
+        Ok(Self::new(view, Kind::Attribute(attribute, FieldFile::Validity, fill), 1))
+    }
+
+    fn new(view: Arc<SparseView>, kind: Kind, cell_size: usize) -> Self {
+        FixedColumn { view, kind, cell_size, files: OpenFiles::new() }
+    }
+
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// As [`SparseView::row_count`].
+    pub fn row_count(&self) -> Result<u64> {
+        self.view.row_count()
+    }
+
+    /// Bytes of one row, at least 1.
+    pub fn cell_size(&self) -> usize {
+        self.cell_size
+    }
+
+    /// Reads whole rows from row `first`.
+    ///
+    /// # Errors
+    /// Any damage in what is needed for these rows.
+    pub fn read<'o>(&self, first: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        let mut out = out.into();
+        let size = self.cell_size as u64;
+        let count = out.len() / size;
+        let (mut plan, mut cells, mut gathered) = (Plan::default(), Vec::new(), GatherList::default());
+        let mut done = 0;
+        self.view.map()?.for_each(first, count, |rows| {
+            plan.clear();
+            match &rows {
+                Rows::CellSlab { fragment, position, rows } => self.plan(&mut plan, *fragment, *position, *rows)?,
+                Rows::Interleaved(interleaved) => {
+                    for part in interleaved.parts.iter().filter(|part| part.cells > 0) {
+                        self.plan(&mut plan, part.fragment, part.position, part.cells)?;
+                    }
+                }
+                Rows::Scattered(addresses) => {
+                    gathered.set_scattered(addresses);
+                    for slab in &gathered.slabs {
+                        self.plan(&mut plan, slab.fragment, slab.position, slab.cells)?;
+                    }
+                }
+            }
+            let own = done * size..(done + rows.count()) * size;
+            done += rows.count();
+            let fetcher = &self.view.array().context().fetcher;
+            let Output::Into(out) = out.part(own) else {
+                return Batches::new(fetcher, &plan.units, Decoding::OnThisThread).fetch_all();
+            };
+            let mut batches = Batches::new(fetcher, &plan.units, Decoding::OnManyThreads);
+            if let Rows::CellSlab { .. } = rows {
+                return self.copy(&plan, &mut batches, out);
+            }
+            let bytes = (plan.cells as usize).saturating_mul(self.cell_size);
+            memory::resize(&mut cells, bytes, "the cells of several fragments")?;
+            self.copy(&plan, &mut batches, &mut cells)?;
+            match rows {
+                Rows::Interleaved(interleaved) => interleave(interleaved, &cells, self.cell_size, out),
+                _ => {
+                    let rows = gathered.rows.iter().zip(cells.chunks_exact(self.cell_size));
+                    for (row, cell) in rows.filter(|(row, _)| **row != DROPPED) {
+                        let start = *row as usize * self.cell_size;
+                        out[start..start + self.cell_size].copy_from_slice(cell);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds consecutive cells of a fragment to a plan.
+    fn plan(&self, plan: &mut Plan, fragment: u32, position: u64, count: u64) -> Result<()> {
+        let array = self.view.array();
+        let mut add = || {
+            let file = self.file(fragment)?;
+            self.view.query().cells[fragment as usize].for_each_tile(position, count, |_, cells| {
+                let start = plan.units.len();
+                file.units(cells, &mut plan.units)?;
+                plan.copies.push(Copy { fragment, cells, units: start..plan.units.len() });
+                plan.cells += cells.count;
+                Ok(())
+            })
+        };
+        add().in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
+    }
+
+    /// Fills `out` with the cells of a plan, one after the other.
+    fn copy(&self, plan: &Plan, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        let array = self.view.array();
+        let mut rest = out;
+        for copy in &plan.copies {
+            let (out, behind) = std::mem::take(&mut rest).split_at_mut(copy.cells.count as usize * self.cell_size);
+            rest = behind;
+            self.copy_cells(copy, batches, out)
+                .in_fragment(array.fragment_name(copy.fragment as usize))
+                .in_array(array.path())?;
+        }
+        Ok(())
+    }
+
+    fn copy_cells(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        let file = self.file(copy.fragment)?;
+        file.read_planned(copy.cells, TileReader::new(copy.units.clone()), batches, out)?;
+        let axis = match &self.kind {
+            Kind::Dimension(dimension) => self.view.query().plan.axes.get(*dimension),
+            Kind::Attribute(..) => None,
+        };
+        match axis.and_then(|axis| Some((axis, axis.find_outside(out)?))) {
+            Some((axis, cell)) => {
+                let place = format!("tile {}, cell {}", copy.cells.tile, copy.cells.first + cell as u64);
+                let error = Error::damaged(format!("{place}: a coordinate outside the domain"));
+                Err(match file.path() {
+                    Some(path) => error.in_field(&axis.name).in_file(path),
+                    None => error.in_field(&axis.name),
+                })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn file(&self, fragment: u32) -> Result<Arc<FixedFile>> {
+        let (array, number) = (&**self.view.array(), fragment as usize);
+        let open = || match &self.kind {
+            Kind::Dimension(dimension) => FixedFile::of_dimension(array, number, *dimension),
+            Kind::Attribute(attribute, file, fill) => FixedFile::of_attribute(array, number, *attribute, *file, fill),
+        };
+        self.files.get_or_open(number, || open().map(Arc::new))
+    }
+}
+
+/// What some rows take: units to be had, and cells to be copied from them.
+#[derive(Default)]
+struct Plan {
+    units: Vec<TileUnit>,
+    copies: Vec<Copy>,
+    /// Of all copies.
+    cells: u64,
+}
+
+/// Consecutive cells of one tile of a fragment, and those of the plan's units that have them.
+struct Copy {
+    fragment: u32,
+    cells: TileCells,
+    units: Range<usize>,
+}
+
+impl Plan {
+    fn clear(&mut self) {
+        self.units.clear();
+        self.copies.clear();
+        self.cells = 0;
+    }
+}

@@ -1,0 +1,131 @@
+//! From rows to the cells they are in the files of each fragment, and back.
+
+use tilefs_format::error::{Error, Result};
+
+use super::rows::{Address, InterleavedRows, Rows};
+
+/// Consecutive cells of one fragment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellSlab {
+    pub fragment: u32,
+    pub position: u64,
+    pub cells: u64,
+}
+
+/// The cells of some rows in the order of the files they are in, so that each part of a file is looked at once.
+#[derive(Debug, Default)]
+pub struct GatherList {
+    pub slabs: Vec<CellSlab>,
+    /// For each cell of all slabs the row it is, counted from the first of these rows; [`DROPPED`] for none.
+    pub rows: Vec<u32>,
+}
+
+/// Cells that lie between others and are no rows.
+pub const DROPPED: u32 = u32::MAX;
+
+impl GatherList {
+    /// The cells of rows that are no cell slab.
+    ///
+    /// # Errors
+    /// Where they are one.
+    pub fn set(&mut self, rows: &Rows<'_>) -> Result<()> {
+        match rows {
+            Rows::Interleaved(interleaved) => self.set_mixed(interleaved),
+            Rows::Scattered(addresses) => self.set_scattered(addresses),
+            Rows::CellSlab { .. } => return Err(Error::damaged("a cell slab among blocks")),
+        }
+        Ok(())
+    }
+
+    fn set_mixed(&mut self, interleaved: &InterleavedRows) {
+        self.slabs.clear();
+        self.rows.clear();
+        self.rows.resize(interleaved.codes.len(), DROPPED);
+        let mut next = Vec::with_capacity(interleaved.parts.len());
+        let mut cells = 0;
+        for part in &interleaved.parts {
+            next.push(cells as usize);
+            cells += part.cells;
+            if part.cells > 0 {
+                let (fragment, position) = (part.fragment, part.position);
+                self.slabs.push(CellSlab { fragment, position, cells: part.cells });
+            }
+        }
+        let mut row = 0;
+        for code in &interleaved.codes {
+            let next = &mut next[usize::from(code >> 1)];
+            if code & 1 == 0 {
+                self.rows[*next] = row;
+                row += 1;
+            }
+            *next += 1;
+        }
+    }
+
+    pub fn set_scattered(&mut self, addresses: &[Address]) {
+        self.slabs.clear();
+        self.rows.clear();
+        let mut sorted: Vec<(Address, u32)> = addresses.iter().copied().zip(0..).collect();
+        sorted.sort_unstable();
+        for (address, row) in sorted {
+            let (fragment, position) = (address.fragment(), address.position());
+            match self.slabs.last_mut() {
+                Some(last) if last.fragment == fragment && last.position + last.cells == position => last.cells += 1,
+                _ => self.slabs.push(CellSlab { fragment, position, cells: 1 }),
+            }
+            self.rows.push(row);
+        }
+    }
+
+    /// Each slab, with the rows of its cells.
+    pub fn iter(&self) -> impl Iterator<Item = (CellSlab, &[u32])> {
+        let mut rest = self.rows.as_slice();
+        self.slabs.iter().map(move |slab| {
+            let (rows, behind) = rest.split_at(slab.cells as usize);
+            rest = behind;
+            (*slab, rows)
+        })
+    }
+}
+
+/// Puts the cells of interleaved rows, which lie part by part in `cells`, into the order of the rows.
+pub fn interleave(interleaved: &InterleavedRows, cells: &[u8], cell_size: usize, out: &mut [u8]) {
+    let mut next = Vec::with_capacity(interleaved.parts.len());
+    let mut start = 0;
+    for part in &interleaved.parts {
+        next.push(start);
+        start += part.cells as usize;
+    }
+    match cell_size {
+        1 => interleave_sized::<1>(&interleaved.codes, &mut next, cells, out),
+        2 => interleave_sized::<2>(&interleaved.codes, &mut next, cells, out),
+        4 => interleave_sized::<4>(&interleaved.codes, &mut next, cells, out),
+        8 => interleave_sized::<8>(&interleaved.codes, &mut next, cells, out),
+        16 => interleave_sized::<16>(&interleaved.codes, &mut next, cells, out),
+        _ => {
+            let mut rows = out.chunks_exact_mut(cell_size.max(1));
+            for code in &interleaved.codes {
+                let next = &mut next[usize::from(code >> 1)];
+                if code & 1 == 0
+                    && let Some(row) = rows.next()
+                {
+                    row.copy_from_slice(&cells[*next * cell_size..(*next + 1) * cell_size]);
+                }
+                *next += 1;
+            }
+        }
+    }
+}
+
+fn interleave_sized<const SIZE: usize>(codes: &[u16], next: &mut [usize], cells: &[u8], out: &mut [u8]) {
+    let (cells, _) = cells.as_chunks::<SIZE>();
+    let (rows, _) = out.as_chunks_mut::<SIZE>();
+    let mut row = 0;
+    for code in codes {
+        let next = &mut next[usize::from(code >> 1)];
+        // The last code is of a row, so there is still one to come; a dropped cell is overwritten by it.
+        rows[row] = cells[*next];
+        row += usize::from(code & 1 == 0);
+        *next += 1;
+    }
+}

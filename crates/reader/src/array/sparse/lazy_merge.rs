@@ -1,0 +1,374 @@
+//! A merge of tiles of several fragments, cut into segments that are made one by one, each when it is first wanted.
+//!
+//! Segments have equally many cells, and where one begins in each fragment is found by searching, so that nothing of the
+//! others is read. Where cells cannot be searched, or all R-trees are read anyway, segments are cut at keys instead.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use lru::LruCache;
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::coincidence::{self, Coincidence, Stretch};
+use super::overlap::KeyRanges;
+use super::plan::{MergePart, PlannedMerge};
+use super::query::Query;
+use super::rank::{self, SortedLists};
+use super::row_map::SegmentSource;
+use super::rows::Segment;
+use super::store::Store;
+use super::stream::FragmentSource;
+use super::task::{Halt, MergeKind, MergeTask, Merged};
+use crate::storage::together;
+use crate::threads;
+
+/// Places between segments that are remembered, of a merge of few fragments.
+const KEPT_PLACES: usize = 64;
+
+/// Positions that all remembered places have together, about.
+const KEPT_POSITIONS: usize = 1 << 18;
+
+/// A merge and how it is cut. Memory: two keys for each tile of the fragments that were opened, which the parts hold, a
+/// key or a word for each segment, and [`KEPT_POSITIONS`].
+pub struct LazyMerge {
+    query: Arc<Query>,
+    store: Arc<Store>,
+    parts: Vec<MergePart>,
+    coincidence: Coincidence,
+    cut: Cut,
+    /// By the number of the segment that begins there, where it begins in each part.
+    places: Mutex<LruCache<usize, Arc<[u64]>>>,
+    /// A hash of each place that was found, or 0: a place that is found again is the same.
+    found: Vec<AtomicU64>,
+}
+
+enum Cut {
+    /// Into segments of [`segment_rows`](super::query::Portions::segment_rows) cells in the order of all `cells`, of which the last may have fewer. A
+    /// segment begins with the cell counted out, or the first of those that have the coordinates of that one: so it has no
+    /// more rows than cells were counted.
+    ByRank { cells: u64 },
+    /// At keys, or beginnings of keys, which ascend.
+    ByKeys { keys: Vec<Vec<u64>> },
+}
+
+impl LazyMerge {
+    /// Cuts a merge. What its segments become is kept in `store`.
+    ///
+    /// # Errors
+    /// Any damage in coordinates, where tiles are so large that these are looked at to find keys to cut at.
+    pub fn new(query: Arc<Query>, store: Arc<Store>, planned: PlannedMerge) -> Result<Arc<Self>> {
+        let PlannedMerge { parts, coincidence } = planned;
+        let capacity = (KEPT_POSITIONS / parts.len().max(1)).clamp(2 * threads::decoding() + 2, KEPT_PLACES);
+        let places = Mutex::new(LruCache::new(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN)));
+        let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
+        let cut = Cut::ByRank { cells };
+        let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new() };
+        let is_open = merge.parts.iter().all(|part| part.span.known_tiles().is_some());
+        if !merge.query.plan.can_be_searched() || (coincidence == Coincidence::Possible && is_open) {
+            merge.cut = Cut::ByKeys { keys: merge.keys_to_cut_at(cells)? };
+        }
+        merge.found.resize_with(merge.segment_count() + 1, AtomicU64::default);
+        Ok(Arc::new(merge))
+    }
+
+    /// How many segments there are.
+    pub fn segment_count(&self) -> usize {
+        match &self.cut {
+            Cut::ByRank { cells } => {
+                usize::try_from(cells.div_ceil(self.query.portions.segment_rows)).unwrap_or(usize::MAX)
+            }
+            Cut::ByKeys { keys } => keys.len() + 1,
+        }
+    }
+
+    /// Makes a segment, telling `progress` about cells gone through.
+    ///
+    /// # Errors
+    /// Any damage in its cells.
+    pub fn merge(&self, number: usize, progress: impl Fn(u64) + Copy) -> Merged<Segment> {
+        let start = self.place(number)?;
+        let (mut ends, kind) = if let Some(rows) = self.known_rows(number) {
+            (self.latest_place(number + 1)?, MergeKind::Every { rows })
+        } else {
+            let end = self.place(number + 1)?;
+            let kind = match self.count_between(&start, &end)? {
+                Some(rows) if self.query.plan.can_be_searched() => MergeKind::Every { rows },
+                _ => MergeKind::Newest,
+            };
+            (end.to_vec(), kind)
+        };
+        let own: Vec<usize> = (0..self.parts.len()).filter(|&part| start[part] < ends[part]).collect();
+        let parts = own.iter().map(|&part| (self.parts[part].fragment, start[part]..ends[part])).collect();
+        let (segment, behind) = MergeTask { parts, kind }.run(&self.query, &self.store, progress)?;
+        if let Some(behind) = behind {
+            // The next segment begins where this one ends.
+            ends.copy_from_slice(&start);
+            own.iter().zip(behind).for_each(|(part, position)| ends[*part] = position);
+            self.keep_place(number + 1, ends)?;
+        }
+        Ok(segment)
+    }
+
+    /// Cells before a segment that is cut by rank.
+    fn cells_before(&self, number: usize) -> u64 {
+        let Cut::ByRank { cells } = self.cut else { return 0 };
+        (number as u64).saturating_mul(self.query.portions.segment_rows).min(cells)
+    }
+
+    /// Where a segment begins in each part, and the one before ends.
+    fn place(&self, number: usize) -> Result<Arc<[u64]>> {
+        let known = self.places.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let place = match &self.cut {
+            _ if number == 0 => self.parts.iter().map(|part| part.positions.start).collect(),
+            _ if number >= self.segment_count() => self.parts.iter().map(|part| part.positions.end).collect(),
+            Cut::ByRank { .. } => self.place_by_rank(number)?,
+            Cut::ByKeys { keys } => {
+                let (lists, key) = (Lists::new(self), &keys[number - 1]);
+                let first = |part| rank::first_not_before(&lists, part, rank::window(&lists, part, key), key);
+                (0..self.parts.len()).map(first).collect::<Result<Vec<u64>>>()?
+            }
+        };
+        self.keep_place(number, place)
+    }
+
+    fn place_by_rank(&self, number: usize) -> Result<Vec<u64>> {
+        let (lists, rank) = (Lists::new(self), self.cells_before(number));
+        let place = rank::place_at(&lists, rank).in_array(self.query.array.path())?;
+        let before = place.iter().zip(&self.parts).map(|(position, part)| position - part.positions.start);
+        if self.coincidence == Coincidence::Nowhere && before.fold(0, u64::saturating_add) != rank {
+            let reason = "coordinates of two fragments' cells, though the boxes of their tiles lie apart";
+            return Err(Error::damaged(reason).in_array(self.query.array.path()));
+        }
+        Ok(place)
+    }
+
+    /// Positions that a segment begins at or before, in each part. No cell is read for it.
+    fn latest_place(&self, number: usize) -> Result<Vec<u64>> {
+        match number < self.segment_count() {
+            true => Ok(rank::bounds_at(&Lists::new(self), self.cells_before(number))?.high),
+            false => Ok(self.parts.iter().map(|part| part.positions.end).collect()),
+        }
+    }
+
+    /// How many rows there are between two places, if the boxes of tiles tell.
+    fn count_between(&self, start: &[u64], end: &[u64]) -> Result<Option<u64>> {
+        let own = (0..self.parts.len()).filter(|&part| start[part] < end[part]);
+        let own: Vec<(FragmentSource<'_>, Range<u64>)> = own
+            .map(|part| Ok((self.query.source(self.parts[part].fragment)?, start[part]..end[part])))
+            .collect::<Result<_>>()?;
+        let stretches: Vec<Stretch<'_>> =
+            own.iter().map(|(source, positions)| Stretch { source, positions: positions.clone() }).collect();
+        let rows = own.iter().map(|(_, positions)| positions.end - positions.start).fold(0, u64::saturating_add);
+        Ok((coincidence::by_tiles(&self.query, &stretches)? == Coincidence::Nowhere).then_some(rows))
+    }
+
+    fn keep_place(&self, number: usize, place: Vec<u64>) -> Result<Arc<[u64]>> {
+        let mut hasher = DefaultHasher::new();
+        place.hash(&mut hasher);
+        let hash = hasher.finish() | 1;
+        let disorder = || Error::damaged("coordinates out of order").in_array(self.query.array.path());
+        if let Some(found) = self.found.get(number)
+            && let Err(other) = found.compare_exchange(0, hash, Ordering::Relaxed, Ordering::Relaxed)
+            && other != hash
+        {
+            return Err(disorder());
+        }
+        let place: Arc<[u64]> = place.into();
+        self.places.lock().unwrap_or_else(PoisonError::into_inner).put(number, place.clone());
+        Ok(place)
+    }
+
+    /// Keys at which to cut the merge into segments of about [`segment_rows`](super::query::Portions::segment_rows) cells.
+    fn keys_to_cut_at(&self, cells: u64) -> Result<Vec<Vec<u64>>> {
+        let wanted = usize::try_from(segments_of_merge(cells / self.query.portions.segment_rows, threads::decoding()))
+            .unwrap_or(usize::MAX);
+        if wanted < 2 {
+            return Ok(Vec::new());
+        }
+        let mut keys: Vec<&[u64]> = Vec::new();
+        for part in &self.parts {
+            let cells = &self.query.cells[part.fragment];
+            let end = cells.place_of(part.positions.end.saturating_sub(1)) + 1;
+            let tiles = part.span.known_tiles().unwrap_or(part.span.whole());
+            keys.extend((cells.place_of(part.positions.start)..end).filter_map(|place| tiles.low(place)));
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let mut seen = Vec::new();
+        if keys.len() < wanted.saturating_mul(8) {
+            // Few large tiles, or boxes that tell nothing: look into them.
+            let lists = Lists::new(self);
+            let step = (cells / (4 * wanted as u64)).max(1);
+            for (number, part) in self.parts.iter().enumerate() {
+                for position in part.positions.clone().step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
+                    seen.push(lists.key_at(number, position)?);
+                }
+            }
+            seen.sort_unstable();
+            seen.dedup();
+            keys = seen.iter().map(Vec::as_slice).collect();
+        }
+        let cuts = (1..wanted).map(|number| (number as u128 * keys.len() as u128 / wanted as u128) as usize);
+        let cuts = cuts.filter_map(|at| Some(self.query.plan.decisive(keys.get(at)?).to_vec()));
+        let mut cuts: Vec<Vec<u64>> = cuts.collect();
+        cuts.dedup();
+        Ok(cuts)
+    }
+}
+
+impl SegmentSource for LazyMerge {
+    fn most_rows(&self, number: usize) -> u64 {
+        let Cut::ByKeys { keys } = &self.cut else {
+            return self.cells_before(number + 1) - self.cells_before(number);
+        };
+        let lists = Lists::new(self);
+        let ends = |part: usize| {
+            let positions = &self.parts[part].positions;
+            let low = number.checked_sub(1).and_then(|before| keys.get(before));
+            let low = low.map_or(positions.start, |key| rank::window(&lists, part, key).0);
+            (low, keys.get(number).map_or(positions.end, |key| rank::window(&lists, part, key).1))
+        };
+        (0..self.parts.len()).map(ends).fold(0, |sum, (low, high)| sum.saturating_add(high.saturating_sub(low)))
+    }
+
+    fn known_rows(&self, number: usize) -> Option<u64> {
+        match (&self.cut, self.coincidence) {
+            (Cut::ByRank { .. }, Coincidence::Nowhere) => Some(self.most_rows(number)),
+            _ => None,
+        }
+    }
+
+    fn count_rows(&self, number: usize) -> Result<Option<u64>> {
+        match self.known_rows(number) {
+            Some(rows) => Ok(Some(rows)),
+            None => self.count_between(&self.place(number)?, &self.place(number + 1)?),
+        }
+    }
+
+    fn make(&self, number: usize) -> Result<Segment> {
+        self.merge(number, |_| ()).map_err(|halt| halt.into_error(&self.query))
+    }
+
+    fn locate(&self, error: Error) -> Error {
+        error.in_array(self.query.array.path())
+    }
+}
+
+/// The parts of a merge as lists to be searched, by one thread.
+struct Lists<'a> {
+    merge: &'a LazyMerge,
+    /// The ranges of tiles of those that are open.
+    tiles: Vec<OnceLock<&'a KeyRanges>>,
+    sources: Vec<OnceLock<FragmentSource<'a>>>,
+}
+
+impl<'a> Lists<'a> {
+    fn new(merge: &'a LazyMerge) -> Self {
+        let tiles = merge.parts.iter().map(|part| part.span.known_tiles().map_or_else(OnceLock::new, OnceLock::from));
+        Lists { merge, tiles: tiles.collect(), sources: merge.parts.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    fn source(&self, list: usize) -> Result<&FragmentSource<'a>> {
+        if let Some(source) = self.sources[list].get() {
+            return Ok(source);
+        }
+        let source = self.merge.query.source(self.merge.parts[list].fragment)?;
+        Ok(self.sources[list].get_or_init(|| source))
+    }
+}
+
+impl SortedLists for Lists<'_> {
+    fn count(&self) -> usize {
+        self.merge.parts.len()
+    }
+
+    fn positions(&self, list: usize) -> Range<u64> {
+        self.merge.parts[list].positions.clone()
+    }
+
+    fn ranges(&self, list: usize) -> &KeyRanges {
+        self.tiles[list].get().copied().unwrap_or(self.merge.parts[list].span.whole())
+    }
+
+    fn start_of(&self, list: usize, range: u64) -> u64 {
+        let MergePart { fragment, positions, .. } = &self.merge.parts[list];
+        match self.tiles[list].get() {
+            Some(_) => {
+                let start = self.merge.query.cells[*fragment].positions_of(range).start;
+                start.clamp(positions.start, positions.end)
+            }
+            None if range == 0 => positions.start,
+            None => positions.end,
+        }
+    }
+
+    fn range_at(&self, list: usize, position: u64) -> u64 {
+        match self.tiles[list].get() {
+            Some(_) => self.merge.query.cells[self.merge.parts[list].fragment].place_of(position),
+            None => 0,
+        }
+    }
+
+    fn open(&self, lists: Vec<usize>) -> Result<bool> {
+        let closed: Vec<usize> = lists.into_iter().filter(|&list| self.tiles[list].get().is_none()).collect();
+        let any = !closed.is_empty();
+        let array = &self.merge.query.array;
+        let opened = together(&*array.context().storage, array.path(), closed, |list| {
+            let tiles = self.merge.parts[list].span.tiles(self.source(list)?)?;
+            self.tiles[list].get_or_init(|| tiles);
+            Ok(())
+        });
+        opened.into_iter().collect::<Result<()>>()?;
+        Ok(any)
+    }
+
+    fn key_at(&self, list: usize, position: u64) -> Result<Vec<u64>> {
+        self.source(list)?.key_at(position)
+    }
+}
+
+impl Halt {
+    /// The error that a merge ends with which accepts no disorder.
+    pub fn into_error(self, query: &Query) -> Error {
+        match self {
+            Halt::Failed(error) => error,
+            Halt::Disorder(place) => Error::damaged(format!("cells in no order: {place}")).in_array(query.array.path()),
+            Halt::Ties | Halt::Enough | Halt::Repetition { .. } => {
+                Error::damaged("cells in no order").in_array(query.array.path())
+            }
+        }
+    }
+}
+
+/// Into how many segments a merge is cut that has cells for `wanted`: where there are more than threads, so many that none
+/// works on alone at the end when all are made.
+fn segments_of_merge(wanted: u64, threads: usize) -> u64 {
+    let threads = threads.max(1) as u64;
+    if wanted <= threads { wanted } else { wanted.checked_next_multiple_of(threads).unwrap_or(wanted) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_thread_works_on_alone() {
+        for (wanted, threads, segments) in [
+            (0, 3, 0),
+            (3, 3, 3),
+            (4, 3, 6),
+            (5, 9, 5),
+            (100, 3, 102),
+            (u64::MAX, 1, u64::MAX),
+            (u64::MAX, 2, u64::MAX),
+        ] {
+            assert_eq!(segments_of_merge(wanted, threads), segments, "{wanted} segments, {threads} threads");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Merges the cells of fragments into one order.
+//!
+//! Each fragment's cells are in order already, so it is a matter of always taking the least of the
+//! fragments' next cells: a tournament among them, in which only the winner's matches are played again. What becomes
+//! of the cells, and which of several with the same coordinates is a row, is for others to say: a [`CellSink`].
+
+use std::cmp::Ordering;
+
+use tilefs_format::error::Error;
+
+use super::key::{AxisColumn, KeyPlan};
+use super::stream::{CellBatch, StreamBuffers};
+use super::task::Merged;
+
+/// The cells of one fragment in order.
+pub trait CellStream {
+    /// Reads the next cells; `false` at the end.
+    fn read(&mut self, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Merged<bool>;
+
+    /// When cells were written that have no time of their own.
+    fn time(&self) -> u64;
+
+    /// Decides between cells of the same time: the largest is the youngest.
+    fn age(&self) -> usize;
+
+    /// Whether its cells have times of their own, so that one of them can replace another.
+    fn has_versions(&self) -> bool;
+}
+
+/// Takes the cells of a merge, in order.
+pub trait CellSink {
+    /// The next cell of an input. `is_same` says that it has the coordinates of the one before.
+    fn take<S: CellStream>(&mut self, number: usize, input: &MergeInput<S>, is_same: bool) -> Merged<()>;
+}
+
+/// Shows `sink` all cells that are present, those of each input in their order.
+///
+/// # Errors
+/// Those of the streams and of `sink`; [`Error::Unsupported`] for keys of very many words.
+pub fn merge<S: CellStream, K: CellSink>(plan: &KeyPlan, streams: Vec<S>, sink: &mut K) -> Merged<()> {
+    macro_rules! with_words {
+        ($($words:literal),*) => {
+            match (plan.words(), plan.is_exact()) {
+                $((0..=$words, true) => Merge::<S, K, $words, true>::run(plan, streams, sink),
+                (0..=$words, false) => Merge::<S, K, $words, false>::run(plan, streams, sink),)*
+                (words, _) => Err(Error::unsupported(format!("merging by keys of {words} words")).into()),
+            }
+        };
+    }
+    with_words!(1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+}
+
+/// One fragment in a merge, at its next cell.
+pub struct MergeInput<S> {
+    pub stream: S,
+    pub batch: CellBatch,
+    /// The next cell, in the batch.
+    pub cell: usize,
+    /// When the next cell was written.
+    time: u64,
+    is_done: bool,
+}
+
+impl<S: CellStream> MergeInput<S> {
+    /// Position of the next cell in the fragment.
+    #[inline]
+    pub fn position(&self) -> u64 {
+        self.batch.position + self.cell as u64
+    }
+
+    /// Says which of the cells with the same coordinates is the newest: the one where this is the largest.
+    #[inline]
+    pub fn age(&self) -> (u64, usize) {
+        (self.time, self.stream.age())
+    }
+
+    /// Whether the next cell is a row, if it is the newest of its coordinates.
+    #[inline]
+    pub fn is_shown(&self) -> bool {
+        self.batch.visibility.is_shown(self.cell)
+    }
+}
+
+/// The coordinates of the cell before.
+struct Before<const WORDS: usize> {
+    key: [u64; WORDS],
+    /// Of strings that do not fit the key.
+    columns: Vec<AxisColumn>,
+}
+
+/// The order of keys; of one or two words without branches.
+#[inline(always)]
+fn is_less<const WORDS: usize>(a: &[u64; WORDS], b: &[u64; WORDS]) -> bool {
+    let pair = |key: &[u64; WORDS]| u128::from(key[0]) << 64 | u128::from(key[1 % WORDS]);
+    match WORDS {
+        1 => a[0] < b[0],
+        2 => pair(a) < pair(b),
+        _ => a < b,
+    }
+}
+
+struct Merge<'a, S, K, const WORDS: usize, const EXACT: bool> {
+    plan: &'a KeyPlan,
+    inputs: Vec<MergeInput<S>>,
+    /// Keys of the inputs' next cells.
+    heads: Vec<[u64; WORDS]>,
+    /// The losers of the matches at the inner nodes of the tournament: node 1 is the last match, and the players
+    /// of node n are those of nodes 2n and 2n + 1, where input p plays at node p + number of inputs.
+    losers: Vec<u32>,
+    buffers: StreamBuffers,
+    sink: &'a mut K,
+}
+
+impl<'a, S: CellStream, K: CellSink, const WORDS: usize, const EXACT: bool> Merge<'a, S, K, WORDS, EXACT> {
+    fn run(plan: &'a KeyPlan, streams: Vec<S>, sink: &'a mut K) -> Merged<()> {
+        let count = streams.len();
+        let inputs = streams.into_iter().map(|stream| MergeInput {
+            stream,
+            batch: CellBatch::default(),
+            cell: 0,
+            time: 0,
+            is_done: false,
+        });
+        let mut merge: Merge<'a, S, K, WORDS, EXACT> = Merge {
+            plan,
+            inputs: inputs.collect(),
+            heads: vec![[0; WORDS]; count],
+            losers: vec![0; count.max(1)],
+            buffers: StreamBuffers::default(),
+            sink,
+        };
+        merge.play()
+    }
+
+    fn play(&mut self) -> Merged<()> {
+        for input in 0..self.inputs.len() {
+            self.fill(input)?;
+            self.settle(input)?;
+        }
+        let Some(mut winner) = self.first_round() else { return Ok(()) };
+        let mut before: Option<Before<WORDS>> = None;
+        while !self.inputs[winner].is_done {
+            let is_same = before.as_ref().is_some_and(|before| self.is_same(winner, before));
+            self.sink.take(winner, &self.inputs[winner], is_same)?;
+            if !is_same {
+                self.remember(winner, &mut before);
+            }
+            self.advance(winner)?;
+            winner = self.replay(winner);
+        }
+        Ok(())
+    }
+
+    /// Plays all matches once; the winner of the last.
+    fn first_round(&mut self) -> Option<usize> {
+        let count = self.inputs.len();
+        let mut winners = vec![0u32; 2 * count];
+        for (input, winner) in winners[count..].iter_mut().enumerate() {
+            *winner = input as u32;
+        }
+        for node in (1..count).rev() {
+            let (a, b) = (winners[2 * node], winners[2 * node + 1]);
+            let (winner, loser) = if self.is_before(b as usize, a as usize) { (b, a) } else { (a, b) };
+            winners[node] = winner;
+            self.losers[node] = loser;
+        }
+        (count > 0).then(|| winners[1] as usize)
+    }
+
+    /// Plays the matches of an input again, whose next cell is another one now; the winner of the last.
+    #[inline]
+    fn replay(&mut self, input: usize) -> usize {
+        let mut winner = input;
+        let mut node = (input + self.inputs.len()) / 2;
+        if !EXACT {
+            while node > 0 {
+                let other = self.losers[node] as usize;
+                if self.is_before(other, winner) {
+                    self.losers[node] = winner as u32;
+                    winner = other;
+                }
+                node /= 2;
+            }
+            return winner;
+        }
+        // Who wins is as good as random: choosing without branches is several times faster.
+        let mut key = self.heads[input];
+        while node > 0 {
+            let other = self.losers[node] as usize;
+            let other_key = self.heads[other];
+            let mut swaps = is_less(&other_key, &key);
+            if other_key == key {
+                swaps = self.is_newer(other, winner);
+            }
+            self.losers[node] = if swaps { winner } else { other } as u32;
+            winner = if swaps { other } else { winner };
+            key = if swaps { other_key } else { key };
+            node /= 2;
+        }
+        winner
+    }
+
+    /// Whether the next cell of `a` comes before that of `b`.
+    fn is_before(&self, a: usize, b: usize) -> bool {
+        let order = match EXACT {
+            true => self.heads[a].cmp(&self.heads[b]),
+            false => self.compare_texts(a, b),
+        };
+        match order {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => self.is_newer(a, b),
+        }
+    }
+
+    fn compare_texts(&self, a: usize, b: usize) -> Ordering {
+        let (x, y) = (&self.inputs[a], &self.inputs[b]);
+        if x.is_done || y.is_done {
+            return x.is_done.cmp(&y.is_done);
+        }
+        let plan = self.plan;
+        plan.compare(&self.heads[a], &self.heads[b]).unwrap_or_else(|dimension| {
+            plan.compare_behind(dimension, (&x.batch.columns, x.cell), (&y.batch.columns, y.cell))
+        })
+    }
+
+    /// Of cells in the same place the newest comes first, and of several fragments' the younger one's.
+    #[cold]
+    fn is_newer(&self, a: usize, b: usize) -> bool {
+        let (x, y) = (&self.inputs[a], &self.inputs[b]);
+        if x.is_done || y.is_done {
+            return !x.is_done;
+        }
+        x.age() > y.age()
+    }
+
+    /// Whether the next cell of an input has the coordinates of the one before.
+    #[inline]
+    fn is_same(&self, input: usize, before: &Before<WORDS>) -> bool {
+        if self.heads[input] != before.key {
+            return false;
+        }
+        let input = &self.inputs[input];
+        let same_text =
+            |(number, column): (usize, &AxisColumn)| column.text(0) == input.batch.columns[number].text(input.cell);
+        EXACT || before.columns.iter().enumerate().all(same_text)
+    }
+
+    #[inline]
+    fn remember(&self, input: usize, before: &mut Option<Before<WORDS>>) {
+        let key = self.heads[input];
+        let input = &self.inputs[input];
+        match before {
+            Some(before) if EXACT => before.key = key,
+            Some(before) => {
+                before.key = key;
+                let columns = before.columns.iter_mut().zip(&input.batch.columns);
+                columns.for_each(|(kept, column)| kept.set_only(column, input.cell));
+            }
+            None => {
+                let columns = input.batch.columns.iter().map(|column| column.only(input.cell)).collect();
+                *before = Some(Before { key, columns });
+            }
+        }
+    }
+
+    /// Moves an input to its next cell.
+    #[inline]
+    fn advance(&mut self, number: usize) -> Merged<()> {
+        let input = &mut self.inputs[number];
+        input.cell += 1;
+        if input.cell == input.batch.count {
+            self.fill(number)?;
+        }
+        self.settle(number)
+    }
+
+    /// Passes over cells that were not there in the window of time, and takes the key of the first that was.
+    #[inline]
+    fn settle(&mut self, number: usize) -> Merged<()> {
+        loop {
+            let input = &mut self.inputs[number];
+            if input.is_done {
+                self.heads[number] = [u64::MAX; WORDS];
+                return Ok(());
+            }
+            if input.batch.visibility.is_present(input.cell) {
+                break;
+            }
+            input.cell += 1;
+            if input.cell == input.batch.count {
+                self.fill(number)?;
+            }
+        }
+        let input = &mut self.inputs[number];
+        if let Some(time) = input.batch.visibility.times.get(input.cell) {
+            input.time = *time;
+        }
+        let words = self.plan.words();
+        self.heads[number][..words].copy_from_slice(input.batch.key(input.cell, words));
+        Ok(())
+    }
+
+    /// Reads an input's next batch.
+    #[cold]
+    fn fill(&mut self, number: usize) -> Merged<()> {
+        let input = &mut self.inputs[number];
+        input.is_done = !input.stream.read(&mut input.batch, &mut self.buffers)?;
+        input.cell = 0;
+        input.time = input.stream.time();
+        Ok(())
+    }
+}

@@ -1,0 +1,531 @@
+//! Which cell each row is: stretches of consecutive cells of one fragment, and between them blocks that say row by
+//! row whose turn it is.
+//!
+//! Such a block holds one code for every cell gone through: which fragment's next cell, and whether it is a
+//! row or dropped. The block lists the fragments that it takes cells from, each with the position where it stands at the
+//! beginning. So a block is readable on its own, and its codes need not count further than its own cells.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Result};
+
+use super::store::{Blob, Store};
+use crate::threads::cancellation;
+
+/// Codes of a block; with many fragments more, so that their positions do not outweigh the codes.
+const LEAST_CODES: usize = 16384;
+const CODES_PER_FRAGMENT: usize = 16;
+
+/// Parts that one block can choose from: a code has so many values for them.
+const MOST_PARTS: usize = 1 << 15;
+
+/// The number of a part that the block being written has no cell of yet.
+const NOT_LISTED: u16 = u16::MAX;
+
+/// Bytes of a part in a stored block: its number in the segment, its position and its cells.
+const STORED_PART: usize = 16;
+
+/// Rows that belong together in the map.
+pub enum Segment {
+    /// Consecutive cells of one fragment.
+    CellSlab {
+        fragment: u32,
+        position: u64,
+        rows: u64,
+    },
+    Interleaved(InterleavedSegment),
+    /// Cells of any fragments in any order.
+    Scattered(ScatteredSegment),
+}
+
+/// Cells of several fragments, or some of the cells of one.
+pub struct InterleavedSegment {
+    /// What the codes of its blocks choose from.
+    pub fragments: Arc<[u32]>,
+    blocks: Vec<InterleavedBlock>,
+    rows: u64,
+}
+
+struct InterleavedBlock {
+    first_row: u64,
+    blob: Blob,
+}
+
+/// A list of cells.
+pub struct ScatteredSegment {
+    /// Of [`SCATTERED_ROWS`] addresses each, the last of fewer.
+    pub blocks: Arc<[Blob]>,
+    /// The number of the block that the first row is at the beginning of.
+    pub first_block: u64,
+    pub rows: u64,
+}
+
+impl ScatteredSegment {
+    /// The rows of a list of blocks.
+    pub fn new(blocks: Vec<Blob>, rows: u64) -> Self {
+        ScatteredSegment { blocks: blocks.into(), first_block: 0, rows }
+    }
+
+    /// Some of these rows, from the beginning of a block on; fewer where there are not so many.
+    pub fn part(&self, block: u64, rows: u64) -> Self {
+        let left = self.rows.saturating_sub(block.saturating_mul(SCATTERED_ROWS));
+        ScatteredSegment { blocks: self.blocks.clone(), first_block: self.first_block + block, rows: rows.min(left) }
+    }
+}
+
+/// Rows of a block of scattered ones.
+pub const SCATTERED_ROWS: u64 = 8192;
+
+/// A cell by the number of its fragment and its position there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Address(u64);
+
+/// Bits of an address that are the position.
+const POSITION_BITS: u32 = 44;
+
+impl Address {
+    /// # Errors
+    /// [`Error::Unsupported`] for more fragments or cells than an address can tell apart.
+    pub fn new(fragment: u32, position: u64) -> Result<Self> {
+        if u64::from(fragment) >> (64 - POSITION_BITS) != 0 || position >> POSITION_BITS != 0 {
+            return Err(Error::unsupported("another order of more than 2^44 cells or 2^20 fragments"));
+        }
+        Ok(Address(u64::from(fragment) << POSITION_BITS | position))
+    }
+
+    pub fn fragment(self) -> u32 {
+        (self.0 >> POSITION_BITS) as u32
+    }
+
+    pub fn position(self) -> u64 {
+        self.0 & ((1 << POSITION_BITS) - 1)
+    }
+
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    pub fn from_bits(bits: u64) -> Self {
+        Address(bits)
+    }
+}
+
+/// Some consecutive rows.
+pub enum Rows<'a> {
+    CellSlab { fragment: u32, position: u64, rows: u64 },
+    Interleaved(&'a InterleavedRows),
+    Scattered(&'a [Address]),
+}
+
+impl Rows<'_> {
+    pub fn count(&self) -> u64 {
+        match self {
+            Rows::CellSlab { rows, .. } => *rows,
+            Rows::Interleaved(interleaved) => interleaved.rows,
+            Rows::Scattered(addresses) => addresses.len() as u64,
+        }
+    }
+}
+
+/// Rows from several fragments: the cells of each, and how they interleave.
+#[derive(Debug, Default)]
+pub struct InterleavedRows {
+    pub parts: Vec<InterleavedPart>,
+    /// For each cell gone through the number of its part, shifted left by one, and 1 if it is dropped.
+    pub codes: Vec<u16>,
+    pub rows: u64,
+}
+
+/// The cells of one fragment among interleaved rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InterleavedPart {
+    pub fragment: u32,
+    /// Of the first of them.
+    pub position: u64,
+    /// How many, dropped ones included.
+    pub cells: u64,
+}
+
+/// What a code says.
+pub fn code(part: usize, is_row: bool) -> u16 {
+    (part as u16) << 1 | u16::from(!is_row)
+}
+
+impl Segment {
+    /// Visits some of its rows, counted in the segment, in order, in pieces of one block.
+    ///
+    /// # Errors
+    /// Those of `visit`; [`Error::Io`] from the temporary file.
+    pub fn for_each(
+        &self,
+        rows: Range<u64>,
+        store: &Store,
+        buffers: &mut RowBuffers,
+        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Segment::CellSlab { fragment, position, .. } => {
+                let (position, rows) = (position + rows.start, rows.end - rows.start);
+                visit(Rows::CellSlab { fragment: *fragment, position, rows })
+            }
+            Segment::Interleaved(interleaved) => interleaved.for_each(rows, store, buffers, visit),
+            Segment::Scattered(list) => list.for_each(rows, store, buffers, visit),
+        }
+    }
+
+    /// The first row of each of its blocks, counted in the segment; of a cell slab there are none.
+    pub fn block_starts(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match self {
+            Segment::CellSlab { .. } => Box::new(std::iter::empty()),
+            Segment::Interleaved(interleaved) => Box::new(interleaved.blocks.iter().map(|block| block.first_row)),
+            Segment::Scattered(list) => Box::new((0..list.rows).step_by(SCATTERED_ROWS as usize)),
+        }
+    }
+
+    pub fn rows(&self) -> u64 {
+        match self {
+            Segment::CellSlab { rows, .. } => *rows,
+            Segment::Interleaved(interleaved) => interleaved.rows,
+            Segment::Scattered(list) => list.rows,
+        }
+    }
+}
+
+/// Memory that reading rows takes and can be used again.
+#[derive(Default)]
+pub struct RowBuffers {
+    stored: Vec<u8>,
+    interleaved: InterleavedRows,
+    addresses: Vec<Address>,
+}
+
+impl InterleavedSegment {
+    fn for_each(
+        &self,
+        rows: Range<u64>,
+        store: &Store,
+        buffers: &mut RowBuffers,
+        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut number = self.blocks.partition_point(|block| block.first_row <= rows.start).saturating_sub(1);
+        let mut row = rows.start;
+        while row < rows.end {
+            cancellation::check()?;
+            let block = self.blocks.get(number).ok_or_else(broken)?;
+            let end = self.blocks.get(number + 1).map_or(self.rows, |next| next.first_row);
+            number += 1;
+            // Blocks of dropped cells alone have no rows.
+            if end <= row {
+                continue;
+            }
+            let to = rows.end.min(end);
+            let stored = store.get(&block.blob, &mut buffers.stored)?;
+            let interleaved = &mut buffers.interleaved;
+            interleaved.decode(stored, &self.fragments).ok_or_else(broken)?;
+            interleaved.cut(row - block.first_row, to - row);
+            visit(Rows::Interleaved(interleaved))?;
+            row = to;
+        }
+        Ok(())
+    }
+}
+
+fn broken() -> Error {
+    Error::damaged("the map of rows does not hold together")
+}
+
+impl InterleavedRows {
+    fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
+        let (rows, stored) = stored.split_first_chunk()?;
+        let (parts, stored) = stored.split_first_chunk()?;
+        let (parts, codes) = stored.split_at_checked(STORED_PART.checked_mul(u32::from_le_bytes(*parts) as usize)?)?;
+        self.rows = u64::from_le_bytes(*rows);
+        self.parts.clear();
+        for part in parts.as_chunks::<STORED_PART>().0 {
+            let (number, part) = part.split_first_chunk()?;
+            let (position, part) = part.split_first_chunk()?;
+            let (cells, _) = part.split_first_chunk()?;
+            self.parts.push(InterleavedPart {
+                fragment: *fragments.get(u32::from_le_bytes(*number) as usize)?,
+                position: u64::from_le_bytes(*position),
+                cells: u32::from_le_bytes(*cells).into(),
+            });
+        }
+        decode_codes(codes, &mut self.codes)
+    }
+
+    /// Keeps `count` rows after the first `skipped`, and counts the cells of each part.
+    fn cut(&mut self, skipped: u64, count: u64) {
+        // Dropped cells behind the last row are left out: others count on rows to end with one.
+        if skipped == 0 && count == self.rows && self.codes.last().is_some_and(|code| code & 1 == 0) {
+            return;
+        }
+        self.parts.iter_mut().for_each(|part| part.cells = 0);
+        let mut at = 0;
+        let mut left = skipped;
+        while left > 0 {
+            let code = self.codes[at];
+            self.parts[usize::from(code >> 1)].position += 1;
+            left -= u64::from(code & 1 == 0);
+            at += 1;
+        }
+        self.codes.drain(..at);
+        let mut end = 0;
+        let mut rows = 0;
+        while rows < count && end < self.codes.len() {
+            let code = self.codes[end];
+            self.parts[usize::from(code >> 1)].cells += 1;
+            rows += u64::from(code & 1 == 0);
+            end += 1;
+        }
+        self.codes.truncate(end);
+        self.rows = rows;
+    }
+}
+
+impl ScatteredSegment {
+    fn for_each(
+        &self,
+        rows: Range<u64>,
+        store: &Store,
+        buffers: &mut RowBuffers,
+        visit: &mut impl FnMut(Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut row = rows.start;
+        while row < rows.end {
+            let number = row / SCATTERED_ROWS;
+            let blob = self.blocks.get((self.first_block + number) as usize).ok_or_else(broken)?;
+            let (addresses, _) = store.get(blob, &mut buffers.stored)?.as_chunks();
+            let first = row - number * SCATTERED_ROWS;
+            let to = (rows.end - number * SCATTERED_ROWS).min(SCATTERED_ROWS);
+            let wanted = addresses.get(first as usize..to as usize).ok_or_else(broken)?;
+            buffers.addresses.clear();
+            buffers.addresses.extend(wanted.iter().map(|bits| Address::from_bits(u64::from_le_bytes(*bits))));
+            visit(Rows::Scattered(&buffers.addresses))?;
+            row += to - first;
+        }
+        Ok(())
+    }
+}
+
+/// Makes an [`InterleavedSegment`] of codes, one after the other. Memory: 14 bytes for each part, and one block.
+pub struct InterleavedWriter<'a> {
+    store: &'a Store,
+    fragments: Arc<[u32]>,
+    /// Where each part stands, as of the codes that are in blocks already.
+    positions: Vec<u64>,
+    /// For each part its number in the block being written, or [`NOT_LISTED`].
+    numbers: Vec<u16>,
+    /// The parts of the block being written, and how many cells it has of each.
+    listed: Vec<(u32, u32)>,
+    codes: Vec<u16>,
+    most_codes: usize,
+    blocks: Vec<InterleavedBlock>,
+    rows: u64,
+}
+
+impl<'a> InterleavedWriter<'a> {
+    /// A segment that chooses from cells of these fragments, starting at these positions. A fragment may be there
+    /// more than once.
+    pub fn new(store: &'a Store, starts: &[(u32, u64)]) -> Self {
+        let most_codes = LEAST_CODES.max(CODES_PER_FRAGMENT * starts.len().min(MOST_PARTS));
+        InterleavedWriter {
+            store,
+            fragments: starts.iter().map(|start| start.0).collect(),
+            positions: starts.iter().map(|start| start.1).collect(),
+            numbers: vec![NOT_LISTED; starts.len()],
+            listed: Vec::new(),
+            codes: Vec::with_capacity(most_codes),
+            most_codes,
+            blocks: Vec::new(),
+            rows: 0,
+        }
+    }
+
+    /// The next cell gone through.
+    #[inline]
+    pub fn push(&mut self, part: usize, is_row: bool) -> Result<()> {
+        let number = match self.numbers[part] {
+            NOT_LISTED => self.list(part)?,
+            number => number,
+        };
+        self.codes.push(code(usize::from(number), is_row));
+        if self.codes.len() == self.most_codes { self.close() } else { Ok(()) }
+    }
+
+    /// Gives a part a number in the block being written, or in the next one where this one has no numbers left.
+    #[cold]
+    fn list(&mut self, part: usize) -> Result<u16> {
+        if self.listed.len() == MOST_PARTS {
+            self.close()?;
+        }
+        let number = self.listed.len() as u16;
+        self.numbers[part] = number;
+        self.listed.push((part as u32, 0));
+        Ok(number)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let first_row = self.rows;
+        for code in &self.codes {
+            self.listed[usize::from(code >> 1)].1 += 1;
+            self.rows += u64::from(code & 1 == 0);
+        }
+        let mut stored = (self.rows - first_row).to_le_bytes().to_vec();
+        stored.extend((self.listed.len() as u32).to_le_bytes());
+        for (part, cells) in &self.listed {
+            let position = &mut self.positions[*part as usize];
+            stored.extend(part.to_le_bytes());
+            stored.extend(position.to_le_bytes());
+            stored.extend(cells.to_le_bytes());
+            *position += u64::from(*cells);
+            self.numbers[*part as usize] = NOT_LISTED;
+        }
+        encode_codes(&self.codes, self.listed.len(), &mut stored);
+        self.codes.clear();
+        self.listed.clear();
+        self.blocks.push(InterleavedBlock { first_row, blob: self.store.put(stored)? });
+        Ok(())
+    }
+
+    /// # Errors
+    /// [`Error::Io`] from the temporary file.
+    pub fn finish(mut self) -> Result<InterleavedSegment> {
+        if !self.codes.is_empty() {
+            self.close()?;
+        }
+        self.blocks.shrink_to_fit();
+        Ok(InterleavedSegment { fragments: self.fragments, blocks: self.blocks, rows: self.rows })
+    }
+}
+
+/// How the codes of a block are stored: one byte each, two bytes each, or as runs of a code and a length.
+const BYTES: u8 = 0;
+const PAIRS: u8 = 1;
+const RUNS: u8 = 2;
+
+fn encode_codes(codes: &[u16], parts: usize, out: &mut Vec<u8>) {
+    let width = if parts <= 128 { 1 } else { 2 };
+    let runs = codes.chunk_by(|a, b| a == b);
+    if 6 * runs.clone().count() <= width * codes.len() {
+        out.push(RUNS);
+        for run in runs {
+            out.extend(run[0].to_le_bytes());
+            out.extend((run.len() as u32).to_le_bytes());
+        }
+    } else if width == 1 {
+        out.push(BYTES);
+        out.extend(codes.iter().map(|code| *code as u8));
+    } else {
+        out.push(PAIRS);
+        out.extend(codes.iter().flat_map(|code| code.to_le_bytes()));
+    }
+}
+
+fn decode_codes(stored: &[u8], codes: &mut Vec<u16>) -> Option<()> {
+    let (kind, stored) = stored.split_first()?;
+    codes.clear();
+    match *kind {
+        BYTES => codes.extend(stored.iter().map(|code| u16::from(*code))),
+        PAIRS => codes.extend(stored.as_chunks().0.iter().map(|code| u16::from_le_bytes(*code))),
+        RUNS => {
+            for [a, b, length @ ..] in stored.as_chunks::<6>().0 {
+                let length = u32::from_le_bytes(*length) as usize;
+                codes.resize(codes.len() + length, u16::from_le_bytes([*a, *b]));
+            }
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::array::sparse::row_map::RowMap;
+
+    /// The cells of rows, one by one.
+    fn cells(rows: &Rows<'_>) -> Vec<(u32, u64)> {
+        match rows {
+            Rows::CellSlab { fragment, position, rows } => {
+                (*position..position + rows).map(|at| (*fragment, at)).collect()
+            }
+            Rows::Scattered(list) => list.iter().map(|cell| (cell.fragment(), cell.position())).collect(),
+            Rows::Interleaved(interleaved) => {
+                let mut parts = interleaved.parts.clone();
+                let mut cells = Vec::new();
+                for code in &interleaved.codes {
+                    let part = &mut parts[usize::from(code >> 1)];
+                    if code & 1 == 0 {
+                        cells.push((part.fragment, part.position));
+                    }
+                    part.position += 1;
+                    part.cells -= 1;
+                }
+                assert!(parts.iter().all(|part| part.cells == 0));
+                cells
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn any_rows_are_part_of_all(
+            parts in prop_oneof![1usize..4, 120usize..140, 300usize..400],
+            // Runs of one part, so that all encodings are met.
+            runs in prop::collection::vec((any::<u16>(), 1usize..400, any::<bool>()), 1..120),
+            // A cell of each of more parts than a block can choose from.
+            others in prop_oneof![4 => Just(0usize), 1 => 60_000usize..90_000],
+            longest in prop_oneof![Just(1usize), Just(400)],
+            asked in prop::collection::vec((any::<u64>(), 0u64..10_000), 8),
+            limit in prop_oneof![Just(0usize), Just(usize::MAX)],
+        ) {
+            let store = Arc::new(Store::new(limit));
+            let starts: Vec<(u32, u64)> = (0..parts + others).map(|part| (part as u32 % 7, 1000 * part as u64)).collect();
+            let mut writer = InterleavedWriter::new(&store, &starts);
+            let mut next = starts.clone();
+            let mut expected = vec![(9, 5), (9, 6), (9, 7)];
+            let others = (0..others).map(|other| (parts + other, 1, other % 3 > 0));
+            let runs = runs.into_iter().map(|(part, length, is_row)| (usize::from(part) % parts, length, is_row));
+            for (part, length, is_row) in runs.clone().chain(others).chain(runs) {
+                for _ in 0..length.min(longest) {
+                    writer.push(part, is_row).unwrap();
+                    if is_row {
+                        expected.push(next[part]);
+                    }
+                    next[part].1 += 1;
+                }
+            }
+            let interleaved = writer.finish().unwrap();
+            let scattered: Vec<(u32, u64)> = (0..9000).map(|row| (row % 5, u64::from(row * 7919 % 1000))).collect();
+            expected.extend(&scattered);
+            let blocks = scattered.chunks(SCATTERED_ROWS as usize).map(|rows| {
+                let bytes = rows.iter().flat_map(|cell| Address::new(cell.0, cell.1).unwrap().to_bits().to_le_bytes());
+                store.put(bytes.collect()).unwrap()
+            });
+            let scattered = ScatteredSegment::new(blocks.collect(), scattered.len() as u64);
+            let slab = Segment::CellSlab { fragment: 9, position: 5, rows: 3 };
+            let map = RowMap::new(vec![slab, Segment::Interleaved(interleaved), Segment::Scattered(scattered)], store);
+            let count = map.count().unwrap();
+            prop_assert_eq!(count, expected.len() as u64);
+            for (first, wanted) in asked.into_iter().chain([(0, count)]) {
+                let first = first % count;
+                let wanted = wanted.min(count - first);
+                let mut seen = Vec::new();
+                map.for_each(first, wanted, |rows| {
+                    let cells = cells(&rows);
+                    assert_eq!(cells.len() as u64, rows.count());
+                    seen.extend(cells);
+                    Ok(())
+                })
+                .unwrap();
+                prop_assert_eq!(&seen[..], &expected[first as usize..][..wanted as usize]);
+            }
+            prop_assert!(map.for_each(count, 1, |_| Ok(())).is_err());
+        }
+    }
+}

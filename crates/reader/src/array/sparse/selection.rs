@@ -1,0 +1,341 @@
+//! A choice of coordinates: for each dimension some ranges of them.
+
+use tilefs_format::error::{Error, Result};
+use tilefs_format::scalar::{Range, Scalar};
+
+use super::axis::Axis;
+use super::key::AxisColumn;
+
+/// Coordinates of one dimension from low to high, both included.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CoordinateRange {
+    /// `None` where nothing limits it, which only texts may have.
+    pub low: Option<Scalar>,
+    pub high: Option<Scalar>,
+    /// Of integers, dates and times: only every so many-th, counted from the low end. At least 1.
+    pub step: u64,
+}
+
+/// The coordinates wanted along each dimension of an array. A cell is chosen if all its coordinates are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selection {
+    axes: Vec<AxisSelection>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum AxisSelection {
+    All,
+    /// By position, in the order of their low ends.
+    Positions(Vec<StridedRange>),
+    /// Ascending, and none meets the next.
+    Texts(Vec<TextRange>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct TextRange {
+    low: Vec<u8>,
+    /// `None` where nothing limits it.
+    high: Option<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct StridedRange {
+    low: u64,
+    high: u64,
+    step: u64,
+    /// The highest `high` up to and including this one.
+    reach: u64,
+}
+
+/// How the cells of a box relate to a selection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    None,
+    Some,
+    All,
+}
+
+impl Selection {
+    /// For each dimension some ranges, `None` for all of it. Ranges may overlap, and reach past the domain.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for ranges of another type than the dimension, a step of 0, or one other than 1 on
+    /// dimensions that are no integers, dates or times.
+    pub fn new(axes: &[Axis], wanted: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
+        if axes.len() != wanted.len() {
+            return Err(Error::usage(format!("{} ranges for {} dimensions", wanted.len(), axes.len())));
+        }
+        let axes = axes.iter().zip(wanted).map(|(axis, ranges)| match ranges {
+            None => Ok(AxisSelection::All),
+            Some(ranges) if axis.is_text() => texts(axis, ranges),
+            Some(ranges) => positions(axis, ranges),
+        });
+        Ok(Selection { axes: axes.collect::<Result<_>>()? })
+    }
+
+    /// Whether the coordinates along a dimension decide anything.
+    pub fn restricts(&self, dimension: usize) -> bool {
+        self.axes[dimension] != AxisSelection::All
+    }
+
+    /// Clears in `chosen` the cells that are not, by their coordinates along one dimension.
+    pub fn apply(&self, dimension: usize, column: &AxisColumn, chosen: &mut [bool]) {
+        match &self.axes[dimension] {
+            AxisSelection::All => {}
+            AxisSelection::Positions(ranges) => {
+                for (chosen, position) in chosen.iter_mut().zip(&column.positions) {
+                    *chosen &= holds(ranges, *position);
+                }
+            }
+            AxisSelection::Texts(ranges) => {
+                for (cell, chosen) in chosen.iter_mut().enumerate() {
+                    *chosen &= TextRange::of(ranges, column.text(cell)).is_some();
+                }
+            }
+        }
+    }
+
+    /// Which of the cells in a box are chosen, as far as the box tells.
+    pub fn share<'a>(&self, axes: &[Axis], ranges: impl Iterator<Item = &'a Range>) -> Share {
+        let mut share = Share::All;
+        for ((selection, axis), range) in self.axes.iter().zip(axes).zip(ranges) {
+            match selection.share(axis, range) {
+                Share::None => return Share::None,
+                Share::Some => share = Share::Some,
+                Share::All => {}
+            }
+        }
+        share
+    }
+}
+
+impl AxisSelection {
+    fn share(&self, axis: &Axis, range: &Range) -> Share {
+        let range = axis.possible(range);
+        match (self, &range.low, &range.high) {
+            (AxisSelection::All, ..) => Share::All,
+            (AxisSelection::Texts(ranges), Scalar::Text(low), Scalar::Text(high)) => {
+                // The last range that begins before the box ends.
+                let begun = ranges.partition_point(|range| range.low <= *high);
+                match ranges[..begun].last() {
+                    _ if TextRange::of(ranges, low).is_some_and(|range| range.reaches(high)) => Share::All,
+                    Some(last) if last.reaches(low) => Share::Some,
+                    _ => Share::None,
+                }
+            }
+            (AxisSelection::Positions(ranges), low, high) => {
+                let (Some(low), Some(high)) = (axis.position(low), axis.position(high)) else { return Share::Some };
+                let covers = |range: &StridedRange| range.step == 1 && range.low <= low && high <= range.high;
+                if ranges.iter().any(covers) {
+                    Share::All
+                } else if ranges.iter().any(|range| range.touches(low, high)) {
+                    Share::Some
+                } else {
+                    Share::None
+                }
+            }
+            _ => Share::Some,
+        }
+    }
+}
+
+impl StridedRange {
+    fn holds(&self, position: u64) -> bool {
+        (self.low..=self.high).contains(&position) && (position - self.low).is_multiple_of(self.step)
+    }
+
+    /// Whether one of its positions lies between two.
+    fn touches(&self, low: u64, high: u64) -> bool {
+        let first = match low.checked_sub(self.low) {
+            None => Some(self.low),
+            Some(past) => past.div_ceil(self.step).checked_mul(self.step).and_then(|past| past.checked_add(self.low)),
+        };
+        first.is_some_and(|first| first <= high.min(self.high))
+    }
+}
+
+fn holds(ranges: &[StridedRange], position: u64) -> bool {
+    let end = ranges.partition_point(|range| range.low <= position);
+    let candidates = ranges[..end].iter().rev().take_while(|range| range.reach >= position);
+    candidates.into_iter().any(|range| range.holds(position))
+}
+
+impl TextRange {
+    /// Whether a text lies before its end.
+    fn reaches(&self, text: &[u8]) -> bool {
+        self.high.as_ref().is_none_or(|high| text <= high.as_slice())
+    }
+
+    /// The one of these that a text lies in.
+    fn of<'a>(ranges: &'a [TextRange], text: &[u8]) -> Option<&'a TextRange> {
+        let begun = ranges.partition_point(|range| range.low.as_slice() <= text);
+        ranges[..begun].last().filter(|range| range.reaches(text))
+    }
+}
+
+fn texts(axis: &Axis, wanted: &[CoordinateRange]) -> Result<AxisSelection> {
+    let end = |end: &Option<Scalar>, range| match end {
+        None => Ok(None),
+        Some(Scalar::Text(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(wrong(axis, range)),
+    };
+    let mut ranges = Vec::with_capacity(wanted.len());
+    for range in wanted {
+        if range.step != 1 {
+            return Err(wrong(axis, range));
+        }
+        let found = TextRange { low: end(&range.low, range)?.unwrap_or_default(), high: end(&range.high, range)? };
+        if found.reaches(&found.low) {
+            ranges.push(found);
+        }
+    }
+    ranges.sort_by(|a, b| a.low.cmp(&b.low));
+    ranges.dedup_by(|next, last| {
+        let meet = last.reaches(&next.low);
+        if meet && next.high.as_ref().is_none_or(|high| !last.reaches(high)) {
+            last.high = next.high.take();
+        }
+        meet
+    });
+    Ok(AxisSelection::Texts(ranges))
+}
+
+fn positions(axis: &Axis, ranges: &[CoordinateRange]) -> Result<AxisSelection> {
+    let mut strided = Vec::new();
+    for wanted in ranges {
+        let (Some(low), Some(high)) = (&wanted.low, &wanted.high) else { return Err(wrong(axis, wanted)) };
+        let range = Range { low: low.clone(), high: high.clone() };
+        let Some((low, high)) = axis.clip(&range)? else { continue };
+        // Steps count from the range's own low end, which may lie below the domain.
+        let low = match axis.is_float() {
+            _ if wanted.step == 1 => low,
+            false if wanted.step > 1 => match axis.first_step(&range.low, wanted.step) {
+                Some(first) if first <= high => first,
+                _ => continue,
+            },
+            _ => return Err(wrong(axis, wanted)),
+        };
+        strided.push(StridedRange { low, high, step: wanted.step, reach: 0 });
+    }
+    strided.sort_by_key(|range| range.low);
+    let mut reach = 0;
+    for range in &mut strided {
+        reach = range.high.max(reach);
+        range.reach = reach;
+    }
+    Ok(AxisSelection::Positions(strided))
+}
+
+fn wrong(axis: &Axis, range: &CoordinateRange) -> Error {
+    let end = |end: &Option<Scalar>| end.as_ref().map_or_else(|| "any".to_owned(), Scalar::to_string);
+    let (low, high) = (end(&range.low), end(&range.high));
+    Error::usage(format!("no range of {}: {low} to {high} by {}", axis.name, range.step))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use tilefs_format::datatype::Datatype;
+    use tilefs_format::pipeline::Pipeline;
+    use tilefs_format::schema::{CellValNum, Dimension};
+
+    use super::*;
+
+    fn dimension() -> Dimension {
+        Dimension {
+            name: "d".to_owned(),
+            datatype: Datatype::Int32,
+            cell_count: CellValNum::Fixed(1),
+            filters: Pipeline::default(),
+            domain: Some(Range { low: Scalar::Signed(-5), high: Scalar::Signed(20) }),
+            extent: None,
+        }
+    }
+
+    fn axis() -> Axis {
+        Axis::new(&dimension()).unwrap()
+    }
+
+    fn wanted(low: i64, high: i64, step: u64) -> CoordinateRange {
+        CoordinateRange { low: Some(Scalar::Signed(low)), high: Some(Scalar::Signed(high)), step }
+    }
+
+    fn range(low: i64, high: i64) -> Range {
+        Range { low: Scalar::Signed(low), high: Scalar::Signed(high) }
+    }
+
+    proptest! {
+        #[test]
+        fn a_coordinate_is_chosen_if_a_range_steps_on_it(
+            ranges in prop::collection::vec((-15i64..30, 0i64..20, 1u64..5), 0..4),
+            (box_low, box_length) in (-5i64..20, 0i64..6),
+        ) {
+            let axes = [axis()];
+            let wanted = ranges.iter().map(|(low, length, step)| wanted(*low, low + length, *step));
+            let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
+            let expected = |value: i64| {
+                ranges.iter().any(|&(low, length, step)| (low..=low + length).contains(&value) && (value - low) % step as i64 == 0)
+            };
+            let values: Vec<i64> = (-5..=20).collect();
+            let column = AxisColumn { positions: (0..26).collect(), ..AxisColumn::default() };
+            let mut chosen = vec![true; 26];
+            selection.apply(0, &column, &mut chosen);
+            prop_assert_eq!(&chosen, &values.iter().map(|value| expected(*value)).collect::<Vec<_>>());
+            let box_high = (box_low + box_length).min(20);
+            let inside: Vec<bool> = (box_low..=box_high).map(expected).collect();
+            match selection.share(&axes, [range(box_low, box_high)].iter()) {
+                Share::None => prop_assert!(!inside.contains(&true)),
+                Share::All => prop_assert!(!inside.contains(&false)),
+                Share::Some => prop_assert!(inside.contains(&true)),
+            }
+        }
+
+        #[test]
+        fn a_text_is_chosen_if_a_range_holds_it(
+            ranges in prop::collection::vec((text(), prop::option::of(text())), 0..5),
+            (low, high) in (text(), text()),
+        ) {
+            let (low, high) = (low.clone().min(high.clone()), high.max(low));
+            let wanted = ranges.iter().map(|(low, high)| CoordinateRange {
+                low: Some(Scalar::Text(low.clone())),
+                high: high.clone().map(Scalar::Text),
+                step: 1,
+            });
+            let axes = [Axis::new(&Dimension { datatype: Datatype::StringAscii, cell_count: CellValNum::Variable, domain: None, ..dimension() }).unwrap()];
+            let selection = Selection::new(&axes, &[Some(wanted.collect())]).unwrap();
+            let expected = |text: &Vec<u8>| ranges.iter().any(|(low, high)| low <= text && high.as_ref().is_none_or(|high| text <= high));
+            let AxisSelection::Texts(texts) = &selection.axes[0] else { panic!("no texts") };
+            prop_assert!(texts.windows(2).all(|two| !two[0].reaches(&two[1].low)));
+            for text in all_texts() {
+                prop_assert_eq!(TextRange::of(texts, &text).is_some(), expected(&text), "{:?}", text);
+            }
+            let inside: Vec<bool> = all_texts().iter().filter(|text| (&low..=&high).contains(text)).map(expected).collect();
+            match selection.share(&axes, [Range { low: Scalar::Text(low), high: Scalar::Text(high) }].iter()) {
+                Share::None => prop_assert!(!inside.contains(&true)),
+                Share::All => prop_assert!(!inside.contains(&false)),
+                // Between two texts there are others, longer ones.
+                Share::Some => {}
+            }
+        }
+    }
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        prop::sample::select(all_texts())
+    }
+
+    /// Of up to two bytes.
+    fn all_texts() -> Vec<Vec<u8>> {
+        let one = || b"abc".iter().map(|&byte| vec![byte]);
+        let two = || one().flat_map(move |first| one().map(move |second| [first.clone(), second].concat()));
+        [Vec::new()].into_iter().chain(one()).chain(two()).collect()
+    }
+
+    #[test]
+    fn a_step_of_nothing_is_refused() {
+        assert!(Selection::new(&[axis()], &[Some(vec![wanted(0, 3, 0)])]).is_err());
+        let open = CoordinateRange { high: None, ..wanted(0, 3, 1) };
+        assert!(Selection::new(&[axis()], &[Some(vec![open])]).is_err());
+        assert!(Selection::new(&[axis()], &[]).is_err());
+    }
+}

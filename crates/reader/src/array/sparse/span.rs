@@ -1,0 +1,88 @@
+//! Where the cells of a fragment lie in the order of the array, as far as its footer and its R-tree tell.
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::scalar::Range as CoordinateRange;
+
+use super::overlap::KeyRanges;
+use super::stream::FragmentSource;
+use crate::array::once::Once;
+
+/// The keys between which the cells of a fragment lie. The non-empty domain in the footer bounds all of them; the boxes
+/// in the R-tree, which is read when they are first wanted, bound those of each tile. Memory: two keys, and two for each
+/// tile once the R-tree was read.
+pub struct FragmentSpan {
+    whole: KeyRanges,
+    tiles: Once<KeyRanges>,
+}
+
+impl FragmentSpan {
+    /// The span of a fragment that has cells. Only its footer is read.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for a non-empty domain that is missing or leaves the domain.
+    pub fn new(source: &FragmentSource<'_>) -> Result<Self> {
+        let outline = source.array.outline(source.fragment)?;
+        let ranges = outline.facts.non_empty_domain.as_deref();
+        let ranges = ranges.ok_or_else(|| Error::damaged("cells, but no non-empty domain"));
+        let bounds = ranges.and_then(|ranges| source.plan.bounds(ranges)).in_field("non-empty domain");
+        let (low, high) = bounds.map_err(|error| source.place(error))?;
+        let mut whole = KeyRanges::new(source.plan.words());
+        whole.push(&low, &high);
+        Ok(FragmentSpan { whole, tiles: Once::new() })
+    }
+
+    /// The keys between which all cells lie, as of one tile.
+    pub fn whole(&self) -> &KeyRanges {
+        &self.whole
+    }
+
+    /// The keys between which the cells of each tile lie, if the R-tree was read.
+    pub fn known_tiles(&self) -> Option<&KeyRanges> {
+        self.tiles.get()
+    }
+
+    /// The keys between which the cells of each tile lie. They ascend. `source` is of the same fragment.
+    ///
+    /// # Errors
+    /// Any damage in the R-tree; [`Error::Damaged`] for a box that leaves the domain, or the non-empty domain where
+    /// writers kept to it.
+    pub fn tiles(&self, source: &FragmentSource<'_>) -> Result<&KeyRanges> {
+        self.tiles.get_or_make(|| read_tiles(source))
+    }
+}
+
+fn read_tiles(source: &FragmentSource<'_>) -> Result<KeyRanges> {
+    let mbrs = source.mbrs()?;
+    let outline = source.array.outline(source.fragment)?;
+    let domain = outline.facts.non_empty_domain.as_deref().filter(|_| source.is_strictly_ordered());
+    let mut key_ranges = KeyRanges::new(source.plan.words());
+    let (mut boxes, mut ranges) = (mbrs.boxes(), Vec::new());
+    for tile in source.cells.tiles() {
+        let read = boxes.read(tile, &mut ranges).and_then(|()| match domain {
+            Some(domain) if !lies_in(source, &ranges, domain) => {
+                Err(Error::damaged(format!("the box of tile {tile} leaves the non-empty domain")))
+            }
+            _ => Ok(()),
+        });
+        let bounds = read.and_then(|()| source.plan.bounds(&ranges)).in_field("R-tree");
+        let (low, high) = bounds.map_err(|error| source.place(error))?;
+        key_ranges.push(&low, &high);
+    }
+    if source.is_surely_ordered() {
+        key_ranges.tighten()
+    } else {
+        key_ranges.loosen()
+    }
+    Ok(key_ranges)
+}
+
+/// Whether a box of numbers lies in another.
+fn lies_in(source: &FragmentSource<'_>, ranges: &[CoordinateRange], domain: &[CoordinateRange]) -> bool {
+    ranges.iter().zip(domain).zip(&source.plan.axes).all(|((range, domain), axis)| {
+        let position = |value| axis.position(value);
+        let is_below = |a: Option<u64>, b: Option<u64>| a.zip(b).is_some_and(|(a, b)| a <= b);
+        axis.is_text()
+            || is_below(position(&domain.low), position(&range.low))
+                && is_below(position(&range.high), position(&domain.high))
+    })
+}

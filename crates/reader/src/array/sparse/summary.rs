@@ -1,0 +1,127 @@
+//! What the metadata of fragments say of rows: where tiles begin among them, and between which bounds their values lie.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::SIGNED_TIMES_SINCE;
+
+use super::rows::{Rows, Segment};
+use super::view::SparseView;
+use crate::array::bounds::{Bounds, LeastAndGreatest, are_recorded};
+
+/// A dimension or an attribute, by its number in the array's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldOfRows {
+    Dimension(usize),
+    Attribute(usize),
+}
+
+/// Tells bounds of the values of a field in rows of a view.
+///
+/// Coordinates lie in the boxes of their tiles, values of attributes between the least and the greatest value that writers
+/// record for each tile.
+pub struct RowSummary {
+    view: Arc<SparseView>,
+    field: FieldOfRows,
+    datatype: Datatype,
+}
+
+impl RowSummary {
+    /// `None` for fields of which nothing is recorded.
+    pub fn new(view: Arc<SparseView>, field: FieldOfRows) -> Option<Self> {
+        let schema = view.array().schema();
+        let datatype = match field {
+            FieldOfRows::Dimension(number) => schema.dimensions.get(number)?.datatype,
+            FieldOfRows::Attribute(number) => {
+                schema.attributes.get(number).filter(|attribute| are_recorded(attribute))?.datatype
+            }
+        };
+        Some(RowSummary { view, field, datatype })
+    }
+
+    /// Bounds of the values in `rows` that are not null; `None` where such are not known.
+    ///
+    /// # Errors
+    /// Any damage in the metadata that say it.
+    pub fn bounds(&self, rows: Range<u64>) -> Result<Option<LeastAndGreatest>> {
+        let mut bounds = Bounds::new(self.datatype);
+        self.view.for_each_tile(rows, |fragment, tile| {
+            if !bounds.is_known() || !bounds.is_new(fragment, tile) {
+                return Ok(());
+            }
+            match self.field {
+                FieldOfRows::Dimension(dimension) => self.add_box(&mut bounds, dimension, fragment, tile),
+                FieldOfRows::Attribute(attribute) => bounds.add_tile(self.view.array(), attribute, fragment, tile),
+            }
+        })?;
+        bounds.finish()
+    }
+
+    fn add_box(&self, bounds: &mut Bounds, dimension: usize, fragment: usize, tile: u64) -> Result<()> {
+        let array = self.view.array();
+        // Older ones compared times before 1970 as if they were later.
+        if array.outline(fragment)?.facts.version < SIGNED_TIMES_SINCE && self.datatype.is_datetime() {
+            bounds.add_unknown();
+            return Ok(());
+        }
+        let range = array.folder().mbrs(array.number(fragment))?.range(tile, dimension);
+        let range = range.in_fragment(array.fragment_name(fragment)).in_array(array.path())?;
+        bounds.add(range.low, range.high);
+        Ok(())
+    }
+}
+
+impl SparseView {
+    /// The last of some rows that is the first of a tile, or that lies where the tiles of several fragments are mixed;
+    /// `None` where there is none.
+    ///
+    /// # Errors
+    /// Any damage in what decides which cells are rows.
+    pub fn last_tile_start(&self, rows: Range<u64>) -> Result<Option<u64>> {
+        let map = self.map()?;
+        let mut end = rows.end.min(map.count()?);
+        while end > rows.start {
+            let segment = map.segment_of(end - 1)?;
+            let own = map.rows_of(segment)?;
+            let Some(Segment::CellSlab { fragment, position, .. }) = map.slab(segment) else {
+                return Ok(Some(end - 1));
+            };
+            let cells = &self.query().cells[*fragment as usize];
+            let at = position + (end - 1 - own.start);
+            let tile = cells.positions_of(cells.place_of(at)).start;
+            // What lies before the slab is of another fragment.
+            let start = own.start + tile.saturating_sub(*position);
+            if start >= rows.start {
+                return Ok(Some(start));
+            }
+            end = own.start.min(start);
+        }
+        Ok(None)
+    }
+
+    /// Visits the tiles, by fragment and number, that some rows are cells of: each at least once.
+    ///
+    /// # Errors
+    /// Those of `visit`; any damage in what decides which cells are rows.
+    pub fn for_each_tile(&self, rows: Range<u64>, mut visit: impl FnMut(usize, u64) -> Result<()>) -> Result<()> {
+        let cells = &self.query().cells;
+        self.map()?.for_each(rows.start, rows.end - rows.start, |rows| match rows {
+            Rows::CellSlab { fragment, position, rows } => {
+                cells[fragment as usize].for_each_tile(position, rows, |_, cells| visit(fragment as usize, cells.tile))
+            }
+            Rows::Interleaved(interleaved) => {
+                interleaved.parts.iter().filter(|part| part.cells > 0).try_for_each(|part| {
+                    let fragment = part.fragment as usize;
+                    cells[fragment].for_each_tile(part.position, part.cells, |_, cells| visit(fragment, cells.tile))
+                })
+            }
+            Rows::Scattered(addresses) => addresses.iter().try_for_each(|address| {
+                let fragment = address.fragment() as usize;
+                let cell = cells[fragment].at(address.position(), 1);
+                visit(fragment, cell.ok_or_else(|| Error::damaged("a cell past the end of the fragment"))?.tile)
+            }),
+        })
+    }
+}

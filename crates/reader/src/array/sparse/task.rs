@@ -1,0 +1,274 @@
+//! One task of finding rows: some cells of some fragments to be merged, or some of one fragment to be gone through.
+
+use std::ops::Range;
+
+use tilefs_format::error::{Error, Result};
+
+use super::distinct::distinct_rows;
+use super::every::{EveryCell, too_few_cells};
+use super::key::KeyPlan;
+use super::merge::{CellStream, merge};
+use super::newest::Newest;
+use super::query::Query;
+use super::rows::{InterleavedWriter, Segment};
+use super::store::Store;
+use super::stream::{CellBatch, FragmentSource, Stream, StreamBuffers};
+
+/// Memory that the batches of one merge take together, about, where there are not very many of them.
+const BATCH_MEMORY: u64 = 16 << 20;
+
+/// Cells of a batch: enough that reading one is worth the while, and no more than the chunk of a tile has.
+const BATCH_CELLS: Range<u64> = 256..16384;
+
+/// The part of the cache's budget that the batches of very many fragments may take together. To stay within it their
+/// batches have fewer cells than would be worth the while ...
+const MANY_BATCHES: u64 = 16;
+
+/// ... but not fewer than this.
+const LEAST_OF_MANY: u64 = 16;
+
+/// Cells of some fragments to be merged.
+#[derive(Debug, Clone)]
+pub struct MergeTask {
+    /// Numbers of the fragments, and positions.
+    pub parts: Vec<(usize, Range<u64>)>,
+    pub kind: MergeKind,
+}
+
+/// How cells become rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeKind {
+    /// Cells are not compared. There is one part, and every cell that counts is a row.
+    Filter,
+    /// Of the cells with the same coordinates the newest is a row, if it counts.
+    Newest,
+    /// The same, of cells that are merged as they come, though not all are in the order of the array.
+    AsTheyCome,
+    /// No two fragments have cells with the same coordinates and every cell counts: the first so many cells are rows.
+    Every { rows: u64 },
+}
+
+/// Why a merge came to no end.
+pub enum Halt {
+    Failed(Error),
+    /// A fragment's cells, here, are not in the order that everything was planned by.
+    Disorder(String),
+    /// Cells of the same place in that order, but of different coordinates, are in no order of their own.
+    Ties,
+    /// There are as many rows as were wanted.
+    Enough,
+    /// The cell of an input, at this position of its fragment, has the coordinates of another fragment's cell, though
+    /// boxes of tiles say that there are none.
+    Repetition {
+        input: usize,
+        position: u64,
+    },
+}
+
+/// What a merge gives, if it comes to an end.
+pub type Merged<T> = std::result::Result<T, Halt>;
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Halt::Failed(error)
+    }
+}
+
+impl MergeTask {
+    /// Cells to be gone through; as many as can be counted where fragments claim more.
+    pub fn cells(&self) -> u64 {
+        let counts = self.parts.iter().map(|(_, positions)| positions.end - positions.start);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Merges, telling `progress` about cells gone through. Rows are kept in `store`. Of each part the position behind
+    /// its last row is returned with them where that is asked for by [`MergeKind::Every`].
+    ///
+    /// # Errors
+    /// Any damage in the cells.
+    pub fn run(
+        &self,
+        query: &Query,
+        store: &Store,
+        progress: impl Fn(u64) + Copy,
+    ) -> Merged<(Segment, Option<Vec<u64>>)> {
+        let sources: Vec<FragmentSource<'_>> =
+            self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
+        let segment = match self.kind {
+            MergeKind::Filter => self.filter(&sources, store, progress)?,
+            MergeKind::Every { rows } => {
+                let (segment, ends) = self.merge_every(&query.plan, &sources, rows, store, progress)?;
+                return Ok((segment, Some(ends)));
+            }
+            MergeKind::Newest => match self.merge_in_order(&query.plan, &sources, store, progress) {
+                Err(Halt::Ties) => self.merge_as_they_come(query, &sources, store, progress)?,
+                done => done?,
+            },
+            MergeKind::AsTheyCome => self.merge_as_they_come(query, &sources, store, progress)?,
+        };
+        Ok((segment, None))
+    }
+
+    fn merge_as_they_come(
+        &self,
+        query: &Query,
+        sources: &[FragmentSource<'_>],
+        store: &Store,
+        progress: impl Fn(u64) + Copy,
+    ) -> Merged<Segment> {
+        let streams = self.streams(&query.plan, sources, true, progress);
+        Ok(Segment::Scattered(distinct_rows(&query.plan, sources, streams, query.budget(), store)?))
+    }
+
+    fn merge_in_order(
+        &self,
+        plan: &KeyPlan,
+        sources: &[FragmentSource<'_>],
+        store: &Store,
+        progress: impl Fn(u64) + Copy,
+    ) -> Merged<Segment> {
+        let mut writer = InterleavedWriter::new(store, &self.starts());
+        let mut newest = Newest::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start));
+        merge(plan, self.streams(plan, sources, false, progress), &mut newest)?;
+        newest.finish()?;
+        Ok(Segment::Interleaved(writer.finish()?))
+    }
+
+    fn merge_every(
+        &self,
+        plan: &KeyPlan,
+        sources: &[FragmentSource<'_>],
+        rows: u64,
+        store: &Store,
+        progress: impl Fn(u64) + Copy,
+    ) -> Merged<(Segment, Vec<u64>)> {
+        let mut writer = InterleavedWriter::new(store, &self.starts());
+        if let [(_, positions)] = &self.parts[..] {
+            // Nothing comes between the cells of one fragment.
+            let end = positions.start.checked_add(rows).filter(|end| *end <= positions.end);
+            let end = end.ok_or_else(|| sources[0].place(too_few_cells(rows - (positions.end - positions.start))))?;
+            (0..rows).try_for_each(|_| writer.push(0, true))?;
+            return Ok((Segment::Interleaved(writer.finish()?), vec![end]));
+        }
+        let mut every = EveryCell::new(&mut writer, self.parts.iter().map(|(_, positions)| positions.start), rows);
+        match merge(plan, self.streams(plan, sources, false, progress), &mut every) {
+            Ok(()) | Err(Halt::Enough) => {}
+            Err(Halt::Repetition { input, position }) => {
+                let Some(source) = sources.get(input) else { return Err(Error::internal("no such input").into()) };
+                let place = source.cells.at(position, 1).map_or((0, 0), |cell| (cell.tile, cell.first));
+                let reason = format!(
+                    "tile {}, cell {}: coordinates of another fragment's cell, though the boxes of their tiles lie apart",
+                    place.0, place.1
+                );
+                return Err(source.place(Error::damaged(reason)).into());
+            }
+            Err(Halt::Ties) => return Err(Error::damaged("coordinates out of order").into()),
+            Err(halt) => return Err(halt),
+        }
+        let ends = every.finish()?;
+        Ok((Segment::Interleaved(writer.finish()?), ends))
+    }
+
+    fn starts(&self) -> Vec<(u32, u64)> {
+        self.parts.iter().map(|(number, positions)| (*number as u32, positions.start)).collect()
+    }
+
+    fn streams<'a, P: Fn(u64) + Copy>(
+        &self,
+        plan: &KeyPlan,
+        sources: &'a [FragmentSource<'_>],
+        accepts_disorder: bool,
+        progress: P,
+    ) -> Vec<FragmentStream<'a, P>> {
+        let cell_memory = 8 * (plan.words() as u64 + 2) + if plan.is_exact() { 0 } else { 64 };
+        let budget = sources.first().map_or(0, |source| source.array.context().budget() as u64);
+        let batch_cells = batch_cells(self.parts.len() as u64, cell_memory, budget);
+        let streams = self.parts.iter().zip(sources).map(|((_, positions), source)| FragmentStream {
+            stream: Stream::new(source, positions.clone(), batch_cells, true),
+            accepts_disorder,
+            progress,
+        });
+        streams.collect()
+    }
+
+    /// Goes through the cells of one fragment, of which none replaces another.
+    fn filter(&self, sources: &[FragmentSource<'_>], store: &Store, progress: impl Fn(u64)) -> Merged<Segment> {
+        let mut writer = InterleavedWriter::new(store, &self.starts());
+        let (mut batch, mut buffers) = (CellBatch::default(), StreamBuffers::default());
+        for (part, ((_, positions), source)) in self.parts.iter().zip(sources).enumerate() {
+            let mut stream = Stream::new(source, positions.clone(), BATCH_CELLS.end, false);
+            while stream.read(&mut batch, &mut buffers)? {
+                for cell in 0..batch.count {
+                    writer.push(part, batch.visibility.is_present(cell) && batch.visibility.is_shown(cell))?;
+                }
+                progress(batch.count as u64);
+            }
+        }
+        Ok(Segment::Interleaved(writer.finish()?))
+    }
+}
+
+/// Cells of each batch, where so many parts are merged whose cells take so many bytes.
+fn batch_cells(parts: u64, cell_memory: u64, budget: u64) -> u64 {
+    let cells_of = |memory: u64| memory / (cell_memory * parts).max(1);
+    let most = cells_of(BATCH_MEMORY.max(budget / MANY_BATCHES)).max(LEAST_OF_MANY);
+    cells_of(BATCH_MEMORY).clamp(BATCH_CELLS.start, BATCH_CELLS.end).min(most)
+}
+
+/// The cells of a fragment, in the order that the merge was planned by.
+struct FragmentStream<'a, P> {
+    stream: Stream<'a>,
+    accepts_disorder: bool,
+    progress: P,
+}
+
+impl<P: Fn(u64)> CellStream for FragmentStream<'_, P> {
+    fn read(&mut self, batch: &mut CellBatch, buffers: &mut StreamBuffers) -> Merged<bool> {
+        (self.progress)(batch.count as u64);
+        let is_read = self.stream.read(batch, buffers)?;
+        match self.stream.disorder() {
+            _ if self.accepts_disorder => Ok(is_read),
+            Some(place) => Err(Halt::Disorder(place.to_owned())),
+            None if self.stream.has_loose_ties() => Err(Halt::Ties),
+            None => Ok(is_read),
+        }
+    }
+
+    fn time(&self) -> u64 {
+        self.stream.source().time
+    }
+
+    fn age(&self) -> usize {
+        self.stream.source().fragment
+    }
+
+    fn has_versions(&self) -> bool {
+        self.stream.source().has_versions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_of_many_fragments_have_fewer_cells() {
+        for (parts, cell_memory, budget, cells) in [
+            (1, 24, 1 << 30, 16384),
+            (2, 0, 0, 16384),
+            (1000, 24, 1 << 30, 699),
+            (5000, 24, 1 << 30, 256),
+            (5000, 24, 16 << 20, 139),
+            (65_000, 24, 1 << 30, 43),
+            (1 << 20, 24, 1 << 30, 16),
+        ] {
+            assert_eq!(batch_cells(parts, cell_memory, budget), cells, "{parts} parts");
+        }
+    }
+
+    #[test]
+    fn claimed_cells_are_counted_as_far_as_numbers_go() {
+        let task = MergeTask { parts: vec![(0, 0..u64::MAX), (1, 0..9)], kind: MergeKind::Newest };
+        assert_eq!(task.cells(), u64::MAX);
+    }
+}

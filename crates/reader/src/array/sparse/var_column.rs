@@ -1,0 +1,526 @@
+//! A variable-size column of a sparse array: the values of all rows end to end, and where each row starts.
+
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::cells::TileCells;
+use super::files::VarFile;
+use super::gather::GatherList;
+use super::row_map::RowMap;
+use super::rows::Segment;
+use super::var_files::{Value, VarField, VarFiles, too_long};
+use super::view::SparseView;
+use crate::array::context::IndexKey;
+use crate::array::once::Once;
+use crate::array::open_files::OpenFiles;
+use crate::array::tiles::TileUnit;
+use crate::array::value_plan::{ValueCopy, ValuePlan};
+use crate::read::{Batches, Decoding, Output};
+use crate::threads::for_all;
+
+/// Blocks of rows whose sizes are found out together.
+const BLOCKS_AT_ONCE: usize = 64;
+
+/// Values of varying size, one for each row. Reads are independent of each other and may run at once.
+pub struct VarColumn {
+    view: Arc<SparseView>,
+    field: VarField,
+    /// Of the indexes that are kept: for every slab of whole tiles the bytes before each.
+    number: u64,
+    index: Once<Index>,
+    /// Of all values.
+    bytes: Once<u64>,
+    open: OpenFiles<Arc<VarFile>>,
+}
+
+/// Where the values of rows start, now and then, as far as it was found out. Memory: 16 bytes for each block of rows that
+/// are not consecutive in their fragment.
+struct Index {
+    segments: Vec<Once<SegmentIndex>>,
+    /// Bytes before each segment of the map of rows, as far as that is known, and at last all.
+    starts: RwLock<Vec<u64>>,
+}
+
+/// Where the values of a segment's rows start.
+struct SegmentIndex {
+    bytes: u64,
+    /// None for a slab.
+    blocks: Vec<BlockStart>,
+}
+
+/// Row and byte at which a block starts, counted in its segment.
+#[derive(Debug, Clone, Copy, Default)]
+struct BlockStart {
+    row: u64,
+    byte: u64,
+}
+
+/// Consecutive cells of one fragment, in whole tiles: a segment of the map of rows.
+#[derive(Clone, Copy)]
+struct SlabSegment {
+    segment: usize,
+    fragment: u32,
+    position: u64,
+    rows: u64,
+}
+
+impl VarColumn {
+    /// The coordinates along a string dimension.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when there is no such dimension.
+    pub fn of_dimension(view: Arc<SparseView>, dimension: usize) -> Result<Self> {
+        let wanted = view.array().schema().dimensions.get(dimension);
+        if !wanted.is_some_and(|wanted| wanted.is_variable()) {
+            return Err(Error::internal(format!("no string dimension {dimension}")));
+        }
+        Ok(Self::new(view, VarField::Dimension(dimension)))
+    }
+
+    /// The values of an attribute of variable size, by its number in the array's schema.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] when there is no such attribute.
+    pub fn of_attribute(view: Arc<SparseView>, attribute: usize) -> Result<Self> {
+        let wanted = view.array().schema().attributes.get(attribute);
+        if !wanted.is_some_and(|wanted| wanted.is_variable()) {
+            return Err(Error::internal(format!("no variable-size attribute {attribute}")));
+        }
+        Ok(Self::new(view, VarField::Attribute(attribute)))
+    }
+
+    fn new(view: Arc<SparseView>, field: VarField) -> Self {
+        let number = view.array().context().indexes.new_owner();
+        VarColumn { view, field, number, index: Once::new(), bytes: Once::new(), open: OpenFiles::new() }
+    }
+
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// As [`SparseView::row_count`].
+    pub fn row_count(&self) -> Result<u64> {
+        self.view.row_count()
+    }
+
+    /// Bytes of all values. Told from the metadata of tiles where all cells are rows; else the offsets of the cells of
+    /// the other tiles are read, once.
+    ///
+    /// # Errors
+    /// Any damage in those.
+    pub fn byte_count(&self) -> Result<u64> {
+        let bytes = self.bytes.get_or_make(|| match self.view.shows_every_cell()? {
+            true => self.files().byte_count(),
+            false => self.start_of_segment(self.view.map()?.segment_count()),
+        });
+        bytes.copied()
+    }
+
+    /// Reads where the values of rows from row `first` start; the last entry may be the end of the last row.
+    ///
+    /// # Errors
+    /// Any damage in what is needed for these rows.
+    pub fn offsets<'o>(&self, first: u64, out: impl Into<Output<'o, u64>>) -> Result<()> {
+        let mut out = out.into();
+        let map = self.view.map()?;
+        let past = || Error::internal("rows past the last one");
+        let last = first.checked_add(out.len()).ok_or_else(past)?;
+        let files = self.files();
+        let (mut number, mut row) = (map.segment_of(first)?, first);
+        while row < last {
+            if number == map.segment_count() {
+                // Behind the last row.
+                if row + 1 < last || row > map.count()? {
+                    return Err(past());
+                }
+                let end = self.byte_count()?;
+                out.part(row - first..last - first).wanted().into_iter().flatten().for_each(|offset| *offset = end);
+                break;
+            }
+            let own = map.rows_of(number)?;
+            let rows = row..own.end.min(last);
+            if !rows.is_empty() {
+                let into = out.part(rows.start - first..rows.end - first);
+                let base = self.start_of_segment(number)?;
+                match slab_of(map, number) {
+                    Some(slab) => self.slab_offsets(slab, rows.start - own.start, base, into, &files)?,
+                    None => self.block_offsets(number, rows.start - own.start, base, into, &files)?,
+                }
+                row = rows.end;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads the values' bytes from byte `start`.
+    ///
+    /// # Errors
+    /// Any damage in what is needed for these bytes.
+    pub fn read<'o>(&self, start: u64, out: impl Into<Output<'o>>) -> Result<()> {
+        let mut out = out.into();
+        let map = self.view.map()?;
+        let files = self.files();
+        self.for_each_segment_of_bytes(start, out.len(), |number, from, bytes| {
+            let into = out.part(bytes);
+            match slab_of(map, number) {
+                Some(slab) => self.read_slab(slab, from, into, &files),
+                None => self.read_blocks(number, from, into, &files),
+            }
+        })
+    }
+
+    /// The row whose value holds a byte, or of several that start there (all but one of them empty) the last.
+    ///
+    /// # Errors
+    /// Any damage in what tells.
+    pub fn row_at(&self, byte: u64) -> Result<u64> {
+        let map = self.view.map()?;
+        let last = self.segment_of_byte(byte)?.min(map.segment_count().saturating_sub(1));
+        let (mut low, mut high) = (0, if map.segment_count() > 0 { map.rows_of(last)?.end } else { 0 });
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            let mut start = [0];
+            self.offsets(middle, &mut start[..])?;
+            if start[0] <= byte {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    fn files(&self) -> VarFiles<'_> {
+        VarFiles::new(self.view.query(), self.field, &self.open)
+    }
+
+    fn index(&self) -> Result<&Index> {
+        self.index.get_or_make(|| {
+            let mut segments = Vec::new();
+            segments.resize_with(self.view.map()?.segment_count(), Once::new);
+            Ok(Index { segments, starts: RwLock::new(vec![0]) })
+        })
+    }
+
+    fn segment_index(&self, number: usize) -> Result<&SegmentIndex> {
+        let own = self.index()?.segments.get(number).ok_or_else(|| Error::internal("no such segment"))?;
+        own.get_or_make(|| {
+            let map = self.view.map()?;
+            if let Some(slab) = slab_of(map, number) {
+                let bytes = self.tile_starts(slab)?.last().copied().unwrap_or(0);
+                return Ok(SegmentIndex { bytes, blocks: Vec::new() });
+            }
+            let rows: Vec<u64> = map.segment(number)?.block_starts().collect();
+            let (mut byte, mut blocks) = (0u64, Vec::with_capacity(rows.len()));
+            for (row, size) in rows.iter().zip(self.block_sizes(map.rows_of(number)?, &rows)?) {
+                blocks.push(BlockStart { row: *row, byte });
+                byte = byte.checked_add(size).ok_or_else(too_long)?;
+            }
+            Ok(SegmentIndex { bytes: byte, blocks })
+        })
+    }
+
+    /// Bytes before a segment, or of all.
+    fn start_of_segment(&self, number: usize) -> Result<u64> {
+        let index = self.index()?;
+        let known = || index.starts.read().unwrap_or_else(PoisonError::into_inner);
+        let missing = {
+            let known = known();
+            if let Some(start) = known.get(number) {
+                return Ok(*start);
+            }
+            known.len() - 1..number
+        };
+        // Nobody waits for the lock while offsets are read.
+        for_all(missing.len(), |at| self.segment_index(missing.start + at).map(drop))?;
+        let mut starts = index.starts.write().unwrap_or_else(PoisonError::into_inner);
+        while starts.len() <= number {
+            let bytes = self.segment_index(starts.len() - 1)?.bytes;
+            let start = starts.last().copied().unwrap_or(0);
+            let end = start.checked_add(bytes).ok_or_else(too_long)?;
+            if let Some(told) = self.bytes.get().filter(|told| **told != end && starts.len() == index.segments.len()) {
+                let reason = format!("{end} bytes of values where the metadata of tiles say {told}");
+                return Err(Error::damaged(reason).in_array(self.view.array().path()));
+            }
+            starts.push(end);
+        }
+        starts.get(number).copied().ok_or_else(|| Error::internal("no such segment"))
+    }
+
+    /// The last segment that starts at a byte or before it; the number of segments where all end there or before.
+    fn segment_of_byte(&self, byte: u64) -> Result<usize> {
+        let index = self.index()?;
+        loop {
+            let known = {
+                let starts = index.starts.read().unwrap_or_else(PoisonError::into_inner);
+                if starts.len() > index.segments.len() || starts.last().is_some_and(|start| *start > byte) {
+                    return Ok(starts.partition_point(|start| *start <= byte).saturating_sub(1));
+                }
+                starts.len()
+            };
+            self.start_of_segment(known)?;
+        }
+    }
+
+    /// Bytes of the values of each of the blocks that start at these rows of a segment.
+    fn block_sizes(&self, rows: Range<u64>, starts: &[u64]) -> Result<Vec<u64>> {
+        let end_of = |block: usize| starts.get(block + 1).copied().unwrap_or(rows.end - rows.start);
+        let groups = for_all(starts.len().div_ceil(BLOCKS_AT_ONCE), |group| {
+            let files = self.files();
+            let blocks = group * BLOCKS_AT_ONCE..starts.len().min((group + 1) * BLOCKS_AT_ONCE);
+            let sizes = blocks.map(|block| {
+                let mut size = 0u64;
+                let own = rows.start + starts[block]..rows.start + end_of(block);
+                self.for_each_block(own, &files, |_, _, values| {
+                    size = values.iter().fold(size, |size, value| size.saturating_add(value.length));
+                    Ok(())
+                })?;
+                Ok(size)
+            });
+            sizes.collect::<Result<Vec<u64>>>()
+        });
+        Ok(groups?.concat())
+    }
+
+    /// Visits the parts of some bytes that lie in each segment: its number, at which of its bytes the part starts, and
+    /// where the part is among all.
+    fn for_each_segment_of_bytes(
+        &self,
+        start: u64,
+        length: u64,
+        mut visit: impl FnMut(usize, u64, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let past = || Error::internal("values past the end of the column");
+        let end = start.checked_add(length).ok_or_else(past)?;
+        let mut number = self.segment_of_byte(start)?;
+        let mut at = start;
+        while at < end {
+            if number >= self.index()?.segments.len() {
+                return Err(past());
+            }
+            let (before, after) = (self.start_of_segment(number)?, self.start_of_segment(number + 1)?);
+            let to = end.min(after);
+            if to > at {
+                visit(number, at - before, at - start..to - start)?;
+                at = to;
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
+    /// Visits rows that lie in blocks: their cells, and for each row its value.
+    fn for_each_block<'a>(
+        &'a self,
+        rows: Range<u64>,
+        files: &VarFiles<'a>,
+        mut visit: impl FnMut(&VarFiles<'a>, &GatherList, &[Value]) -> Result<()>,
+    ) -> Result<()> {
+        let (mut gathered, mut values) = (GatherList::default(), Vec::new());
+        let mut units = Vec::new();
+        self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
+            gathered.set(&rows)?;
+            units.clear();
+            gathered.slabs.iter().try_for_each(|slab| files.units(slab, false, &mut units))?;
+            self.fetch_before_reading(&units)?;
+            values.clear();
+            values.resize(rows.count() as usize, Value::default());
+            files.values(&gathered, &mut values)?;
+            visit(files, &gathered, &values)
+        })
+    }
+
+    /// Where values start, with `base` bytes before the segment, from row `first` of the segment.
+    fn block_offsets<'a>(
+        &'a self,
+        segment: usize,
+        first: u64,
+        base: u64,
+        mut out: Output<'_, u64>,
+        files: &VarFiles<'a>,
+    ) -> Result<()> {
+        let rows = self.view.map()?.rows_of(segment)?;
+        let blocks = &self.segment_index(segment)?.blocks;
+        let block = blocks.partition_point(|block| block.row <= first).saturating_sub(1);
+        let block = blocks.get(block).copied().unwrap_or_default();
+        let (mut byte, mut row) = (base + block.byte, block.row);
+        let wanted = rows.start + block.row..rows.start + first + out.len();
+        let Some(out) = out.wanted() else { return self.fetch_blocks(wanted, false, files) };
+        self.for_each_block(wanted, files, |_, _, values| {
+            for value in values {
+                if let Some(place) = row.checked_sub(first) {
+                    out[place as usize] = byte;
+                }
+                byte += value.length;
+                row += 1;
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads from byte `start` of a segment.
+    fn read_blocks<'a>(&'a self, segment: usize, start: u64, mut out: Output<'_>, files: &VarFiles<'a>) -> Result<()> {
+        let blocks = &self.segment_index(segment)?.blocks;
+        let first = blocks.partition_point(|block| block.byte <= start).saturating_sub(1);
+        let from = blocks.get(first).copied().unwrap_or_default();
+        let rows = self.rows_of_bytes(segment, start..start + out.len())?;
+        let Some(out) = out.wanted() else { return self.fetch_blocks(rows, true, files) };
+        // Counted from `start`: the first block may begin before it.
+        let mut byte = i128::from(from.byte) - i128::from(start);
+        let mut starts = Vec::new();
+        self.for_each_block(rows, files, |files, gathered, values| {
+            starts.clear();
+            for value in values {
+                starts.push(byte);
+                byte += i128::from(value.length);
+            }
+            files.copy(gathered, values, &starts, out)
+        })
+    }
+
+    /// Fetches what [`VarColumn::for_each_block`] needs of some rows, and with `values` their values.
+    fn fetch_blocks(&self, rows: Range<u64>, values: bool, files: &VarFiles<'_>) -> Result<()> {
+        let mut gathered = GatherList::default();
+        let mut units = Vec::new();
+        self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
+            gathered.set(&rows)?;
+            units.clear();
+            for slab in &gathered.slabs {
+                files.units(slab, values, &mut units)?;
+            }
+            self.fetch(&units)
+        })
+    }
+
+    fn fetch(&self, units: &[TileUnit]) -> Result<()> {
+        self.batches(units).fetch_all()
+    }
+
+    fn fetch_before_reading(&self, units: &[TileUnit]) -> Result<()> {
+        self.batches(units).fetch_before_reading().in_array(self.view.array().path())
+    }
+
+    fn batches<'u>(&'u self, units: &'u [TileUnit]) -> Batches<'u, TileUnit> {
+        Batches::new(&self.view.array().context().fetcher, units, Decoding::OnThisThread)
+    }
+
+    /// The rows of the blocks of a segment that hold some of its bytes.
+    fn rows_of_bytes(&self, segment: usize, bytes: Range<u64>) -> Result<Range<u64>> {
+        let rows = self.view.map()?.rows_of(segment)?;
+        let blocks = &self.segment_index(segment)?.blocks;
+        let first = blocks.partition_point(|block| block.byte <= bytes.start).saturating_sub(1);
+        let last = blocks.partition_point(|block| block.byte < bytes.end);
+        let from = blocks.get(first).copied().unwrap_or_default().row;
+        let to = blocks.get(last).map_or(rows.end - rows.start, |block| block.row);
+        Ok(rows.start + from..rows.start + to)
+    }
+
+    /// Bytes before each tile of a slab, and all.
+    fn tile_starts(&self, slab: SlabSegment) -> Result<Arc<Vec<u64>>> {
+        let indexes = &self.view.array().context().indexes;
+        indexes.get_or_load(IndexKey::TileStarts(self.number, slab.segment as u64), || {
+            let files = self.files();
+            let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
+            let (mut starts, mut total) = (vec![0], 0u64);
+            let read = cells.for_each_tile(slab.position, slab.rows, |_, tile| {
+                if tile.count != tile.in_tile {
+                    return Err(Error::damaged("a cell slab that begins or ends within a tile"));
+                }
+                total = total.checked_add(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)?;
+                starts.push(total);
+                Ok(())
+            });
+            files.place(slab.fragment, read)?;
+            let weight = starts.capacity() * size_of::<u64>();
+            Ok((starts, weight))
+        })
+    }
+
+    /// As [`VarColumn::block_offsets`], for a slab.
+    fn slab_offsets(
+        &self,
+        slab: SlabSegment,
+        first: u64,
+        base: u64,
+        mut out: Output<'_, u64>,
+        files: &VarFiles<'_>,
+    ) -> Result<()> {
+        let starts = self.tile_starts(slab)?;
+        let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
+        let position = slab.position + first;
+        let mut units = Vec::new();
+        let planned = cells.for_each_tile(position, out.len(), |_, tile| file.offset_units(tile, &mut units));
+        files.place(slab.fragment, planned.and_then(|()| self.fetch_before_reading(&units)))?;
+        let Some(out) = out.wanted() else { return Ok(()) };
+        let read = cells.for_each_tile(position, out.len() as u64, |done, tile| {
+            let into = &mut out[done as usize..(done + tile.count) as usize];
+            let place = cells.place_of(position + done) - cells.place_of(slab.position);
+            let before = base + starts.get(place as usize).copied().unwrap_or(0);
+            file.reader(tile)?.offsets(tile.first, into)?;
+            into.iter_mut().for_each(|offset| *offset += before);
+            Ok(())
+        });
+        files.place(slab.fragment, read)
+    }
+
+    /// As [`VarColumn::read_blocks`], for a slab: a tile's values lie as they are wanted.
+    fn read_slab(&self, slab: SlabSegment, start: u64, mut out: Output<'_>, files: &VarFiles<'_>) -> Result<()> {
+        let mut plan = ValuePlan::default();
+        self.for_each_tile_of_bytes(slab, start..start + out.len(), files, |file, tile, bytes, place| {
+            if let Some(tiles) = file.tiles() {
+                let length = (bytes.end - bytes.start) as usize;
+                let copy = ValueCopy { from: bytes.start, to: place.start as usize, length };
+                return plan.add(slab.fragment as usize, tiles, tile.tile, tile.in_tile, [copy]);
+            }
+            match out.part(place) {
+                Output::Into(out) => file.reader(tile)?.copy(bytes.start, out),
+                Output::Ahead(_) => Ok(()),
+            }
+        })?;
+        match out.wanted() {
+            Some(out) => files.read(&plan, out),
+            None => files.place(slab.fragment, plan.fetch(&self.view.array().context().fetcher)),
+        }
+    }
+
+    /// Visits the tiles of a slab that hold some of its bytes: the tile, which of its bytes, and where they are among
+    /// those wanted.
+    fn for_each_tile_of_bytes(
+        &self,
+        slab: SlabSegment,
+        wanted: Range<u64>,
+        files: &VarFiles<'_>,
+        mut visit: impl FnMut(&VarFile, TileCells, Range<u64>, Range<u64>) -> Result<()>,
+    ) -> Result<()> {
+        let starts = self.tile_starts(slab)?;
+        let (cells, file) = (files.cells(slab.fragment), files.get(slab.fragment)?);
+        let first_place = cells.place_of(slab.position);
+        let mut tile = starts.partition_point(|before| *before <= wanted.start).saturating_sub(1);
+        let mut at = wanted.start;
+        while at < wanted.end {
+            let past = || Error::damaged("values past the end of the fragment");
+            let (&before, &after) = starts.get(tile).zip(starts.get(tile + 1)).ok_or_else(past)?;
+            let to = after.min(wanted.end);
+            if to > at {
+                let positions = cells.positions_of(first_place + tile as u64);
+                let own = cells.at(positions.start, u64::MAX).ok_or_else(past)?;
+                let visited = visit(&file, own, at - before..to - before, at - wanted.start..to - wanted.start);
+                files.place(slab.fragment, visited)?;
+                at = to;
+            }
+            tile += 1;
+        }
+        Ok(())
+    }
+}
+
+fn slab_of(map: &RowMap, segment: usize) -> Option<SlabSegment> {
+    match map.slab(segment)? {
+        Segment::CellSlab { fragment, position, rows } => {
+            Some(SlabSegment { segment, fragment: *fragment, position: *position, rows: *rows })
+        }
+        _ => None,
+    }
+}

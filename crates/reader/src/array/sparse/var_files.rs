@@ -1,0 +1,178 @@
+//! The files of a variable-size column in all fragments: what rows take there, and copies of it.
+
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::cells::FragmentCells;
+use super::files::VarFile;
+use super::gather::{CellSlab, DROPPED, GatherList};
+use super::query::Query;
+use crate::array::open_files::OpenFiles;
+use crate::array::tiles::TileUnit;
+use crate::array::value_plan::{ValueCopy, ValuePlan};
+use crate::storage::together;
+
+/// Which column.
+#[derive(Debug, Clone, Copy)]
+pub enum VarField {
+    Dimension(usize),
+    /// By its number in the array's schema.
+    Attribute(usize),
+}
+
+/// Where the value of a row lies in the values of its tile, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Value {
+    pub start: u64,
+    pub length: u64,
+}
+
+/// The files of a column, opened as they are needed.
+pub struct VarFiles<'a> {
+    query: &'a Query,
+    field: VarField,
+    open: &'a OpenFiles<Arc<VarFile>>,
+}
+
+impl<'a> VarFiles<'a> {
+    pub fn new(query: &'a Query, field: VarField, open: &'a OpenFiles<Arc<VarFile>>) -> Self {
+        VarFiles { query, field, open }
+    }
+
+    /// The cells that positions in a fragment count.
+    pub fn cells(&self, fragment: u32) -> &'a FragmentCells {
+        &self.query.cells[fragment as usize]
+    }
+
+    /// # Errors
+    /// Any damage in the metadata of the files.
+    pub fn get(&self, fragment: u32) -> Result<Arc<VarFile>> {
+        let (array, number) = (&*self.query.array, fragment as usize);
+        let open = || match self.field {
+            VarField::Dimension(dimension) => VarFile::of_dimension(array, number, dimension),
+            VarField::Attribute(attribute) => VarFile::of_attribute(array, number, attribute),
+        };
+        self.place(fragment, self.open.get_or_open(number, || open().map(Arc::new)))
+    }
+
+    /// Bytes of the values of all cells, as the metadata of tiles say.
+    ///
+    /// # Errors
+    /// Any damage in those.
+    pub fn byte_count(&self) -> Result<u64> {
+        let array = &self.query.array;
+        let fragments: Vec<u32> = (0..self.query.cells.len() as u32).collect();
+        let counted = together(&*array.context().storage, array.path(), fragments, |fragment| {
+            let (cells, mut bytes) = (self.cells(fragment), 0u64);
+            if cells.count() == 0 {
+                return Ok(0);
+            }
+            let file = self.get(fragment)?;
+            let read = cells.for_each_tile(0, cells.count(), |_, tile| {
+                bytes = bytes.checked_add(file.tile_size(tile.tile, tile.in_tile)?).ok_or_else(too_long)?;
+                Ok(())
+            });
+            self.place(fragment, read)?;
+            Ok(bytes)
+        });
+        counted.into_iter().try_fold(0u64, |sum, bytes| sum.checked_add(bytes?).ok_or_else(too_long))
+    }
+
+    /// Says where an error was.
+    pub fn place<T>(&self, fragment: u32, result: Result<T>) -> Result<T> {
+        let array = &self.query.array;
+        result.in_fragment(array.fragment_name(fragment as usize)).in_array(array.path())
+    }
+
+    /// The values of gathered rows, one for each row.
+    ///
+    /// # Errors
+    /// Any damage in the offsets.
+    pub fn values(&self, gathered: &GatherList, values: &mut [Value]) -> Result<()> {
+        let mut offsets = Vec::new();
+        for (slab, rows) in gathered.iter() {
+            let file = self.get(slab.fragment)?;
+            let read = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
+                offsets.resize(cells.count as usize + 1, 0);
+                file.reader(cells)?.offsets(cells.first, &mut offsets)?;
+                for (pair, row) in offsets.windows(2).zip(&rows[done as usize..]) {
+                    if *row != DROPPED {
+                        values[*row as usize] = Value { start: pair[0], length: pair[1] - pair[0] };
+                    }
+                }
+                Ok(())
+            });
+            self.place(slab.fragment, read)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the values of gathered rows that reach into `out`. `starts` says where the value of each row begins,
+    /// counted from the beginning of `out` (which may lie behind).
+    ///
+    /// # Errors
+    /// Any damage in the values.
+    pub fn copy(&self, gathered: &GatherList, values: &[Value], starts: &[i128], out: &mut [u8]) -> Result<()> {
+        let (mut plan, mut copies) = (ValuePlan::default(), Vec::new());
+        for (slab, rows) in gathered.iter() {
+            let file = self.get(slab.fragment)?;
+            let planned = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |done, cells| {
+                copies.clear();
+                for row in &rows[done as usize..(done + cells.count) as usize] {
+                    let row = *row as usize;
+                    let (Some(value), Some(start)) = (values.get(row), starts.get(row)) else { continue };
+                    let from = (*start).max(0);
+                    let to = (*start + i128::from(value.length)).min(out.len() as i128);
+                    if from < to {
+                        let (to, length) = (from as usize, (to - from) as usize);
+                        copies.push(ValueCopy { from: value.start + (from - start) as u64, to, length });
+                    }
+                }
+                match file.tiles() {
+                    Some(tiles) => plan.add(slab.fragment as usize, tiles, cells.tile, cells.in_tile, copies.drain(..)),
+                    None => {
+                        let mut fill = file.reader(cells)?;
+                        copies.drain(..).try_for_each(|copy| fill.copy(copy.from, &mut out[copy.to..][..copy.length]))
+                    }
+                }
+            });
+            self.place(slab.fragment, planned)?;
+        }
+        self.read(&plan, out)
+    }
+
+    /// Carries out a plan.
+    ///
+    /// # Errors
+    /// Any damage in the values.
+    pub fn read(&self, plan: &ValuePlan, out: &mut [u8]) -> Result<()> {
+        let fetcher = &self.query.array.context().fetcher;
+        plan.read(fetcher, out, |fragment, result| self.place(fragment as u32, result))
+    }
+
+    /// Adds the units of consecutive cells of a fragment: where they begin, and with `values` what they hold.
+    ///
+    /// # Errors
+    /// Any damage in what tells.
+    pub fn units(&self, slab: &CellSlab, values: bool, units: &mut Vec<TileUnit>) -> Result<()> {
+        let file = self.get(slab.fragment)?;
+        let add = self.cells(slab.fragment).for_each_tile(slab.position, slab.cells, |_, cells| {
+            file.offset_units(cells, units)?;
+            if values && cells.count > 0 {
+                let (mut start, mut end) = ([0], [0]);
+                let mut reader = file.reader(cells)?;
+                reader.offsets(cells.first, &mut start)?;
+                reader.offsets(cells.first + cells.count, &mut end)?;
+                file.value_units(cells, start[0]..end[0], units)?;
+            }
+            Ok(())
+        });
+        self.place(slab.fragment, add)
+    }
+}
+
+/// Values whose sizes do not add up in 64 bits.
+pub fn too_long() -> Error {
+    Error::damaged("values of more than 2^64 bytes")
+}

@@ -1,0 +1,247 @@
+//! The rows of a sparse array as of one window of time.
+
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::Descent;
+
+use super::build::build;
+use super::cells::FragmentCells;
+use super::deletes::visible_deletes;
+use super::key::{CellOrder, KeyPlan};
+use super::parts::{self, MapPart};
+use super::query::{Portions, Query, RowCount};
+use super::row_map::RowMap;
+use super::selection::{CoordinateRange, Selection, Share};
+use super::sort::sort_rows;
+use crate::array::Array;
+use crate::array::once::Once;
+use crate::threads::{LogInterval, cancellation};
+
+/// Which cells are rows, in one order for all columns: the global order of the array with one row for each
+/// coordinate, or where duplicates are allowed, fragment by fragment, oldest first, as stored. That is the order of
+/// libtiledb's unordered read.
+///
+/// Nothing but footers is read where they tell all. Else what is needed is found out when it is first wanted: the
+/// R-trees of fragments whose non-empty domains overlap (of very many only those that lie across the rows), and for about a million rows at a time the coordinates of tiles
+/// whose cells come by turns, and of fragments that have deletes or lie across an end of the window, what decides about
+/// each cell.
+pub struct SparseView {
+    query: Arc<Query>,
+    /// The number of rows as far as footers tell it.
+    told: Once<RowCount>,
+    /// The view whose rows these are in another order.
+    stored: Option<Arc<SparseView>>,
+    map: Once<Arc<RowMap>>,
+    parts: Once<Vec<MapPart>>,
+}
+
+impl SparseView {
+    /// Reads the footers of all visible fragments and the array's deletes.
+    ///
+    /// # Errors
+    /// Any damage in those; [`Error::Unsupported`] for update commits and dense fragments.
+    pub fn new(array: Arc<Array>) -> Result<Self> {
+        Self::with_portions(array, Portions::default())
+    }
+
+    /// As [`SparseView::new`], finding rows in other portions. The rows are the same.
+    ///
+    /// # Errors
+    /// As [`SparseView::new`].
+    pub fn with_portions(array: Arc<Array>, portions: Portions) -> Result<Self> {
+        let schema = array.schema();
+        let plan = KeyPlan::new(schema, CellOrder::Global).in_array(array.path())?;
+        array.read_outlines();
+        let mut cells = Vec::with_capacity(array.fragment_count());
+        for fragment in 0..array.fragment_count() {
+            let outline = array.outline(fragment)?;
+            let facts = &outline.facts;
+            let own = match facts.dense {
+                true => Err(Error::unsupported("a dense fragment in a sparse array")),
+                false => FragmentCells::new(facts.sparse_tiles, outline.schema.capacity, facts.last_tile_cells),
+            };
+            cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
+        }
+        let deletes = visible_deletes(&array)?;
+        let portions = Portions { segment_rows: portions.segment_rows.max(1), ..portions };
+        Ok(Self::of(Query { array, plan, deletes, selection: None, cells, portions }))
+    }
+
+    fn of(query: Query) -> Self {
+        Self::with(Arc::new(query), None)
+    }
+
+    fn with(query: Arc<Query>, stored: Option<Arc<SparseView>>) -> Self {
+        SparseView { query, told: Once::new(), stored, map: Once::new(), parts: Once::new() }
+    }
+
+    pub fn array(&self) -> &Arc<Array> {
+        &self.query.array
+    }
+
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// Any damage in what decides which cells are rows.
+    pub fn row_count(&self) -> Result<u64> {
+        match (self.known_row_count()?, &self.stored) {
+            (RowCount::Exactly(rows), _) => Ok(rows),
+            (RowCount::AtMost(_), Some(stored)) => stored.row_count(),
+            (RowCount::AtMost(_), None) => {
+                let lines = LogInterval::new();
+                self.map()?.count_telling(|done, all| {
+                    if lines.is_due() {
+                        let percent = done * 100 / all.max(1);
+                        log::info!("{}: counting rows, {percent} % done", self.query.array.path());
+                    }
+                })
+            }
+        }
+    }
+
+    /// How many rows there are, as far as that is known without reading a cell: from footers, or since the rows were
+    /// counted.
+    ///
+    /// # Errors
+    /// Any damage in the footers.
+    pub fn known_row_count(&self) -> Result<RowCount> {
+        if let Some(stored) = &self.stored {
+            return stored.known_row_count();
+        }
+        match self.map.get().and_then(|map| map.known_count()) {
+            Some(rows) => Ok(RowCount::Exactly(rows)),
+            None => self.told.get_or_make(|| self.query.count_by_footers()).copied(),
+        }
+    }
+
+    /// Whether footers tell that every cell of every fragment is a row.
+    pub(super) fn shows_every_cell(&self) -> Result<bool> {
+        match &self.stored {
+            Some(stored) => stored.shows_every_cell(),
+            None => Ok(self.told.get_or_make(|| self.query.count_by_footers())?.exact().is_some()),
+        }
+    }
+
+    /// The rows whose coordinates lie within some ranges, in the same order: for each dimension a list of ranges, or
+    /// `None` for all of it. Fragments and tiles that can have none are told by their boxes.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
+    pub fn select(&self, ranges: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
+        let Query { array, plan, .. } = &*self.query;
+        let selection = Selection::new(&plan.axes, ranges)?;
+        let mut cells = Vec::with_capacity(self.query.cells.len());
+        for (fragment, all) in self.query.cells.iter().enumerate() {
+            let own = chosen_tiles(array, &self.query, &selection, fragment, all);
+            cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
+        }
+        let selected = Self::of(Query {
+            array: array.clone(),
+            plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
+            deletes: self.query.deletes.clone(),
+            selection: Some(selection),
+            cells,
+            portions: self.query.portions,
+        });
+        Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
+    }
+
+    /// The same rows sorted by coordinates, the first dimension being the most significant. Rows of the same
+    /// coordinates stay in the order they had.
+    pub fn by_row_order(self: &Arc<Self>) -> Self {
+        let stored = self.stored.clone().unwrap_or_else(|| self.clone());
+        Self::with(self.query.clone(), Some(stored))
+    }
+
+    /// The rows in parts of at most `most` rows, or of one tile where that has more: for each as many rows as the parts
+    /// before and the part itself can have. No cell is read, except where cells may be out of order. It is the first call
+    /// that decides about `most`.
+    ///
+    /// # Errors
+    /// Any damage in the metadata that tell where cells lie.
+    pub fn parts(&self, most: u64) -> Result<&[MapPart]> {
+        let parts = self.parts.get_or_make(|| Ok(parts::cut(self.map()?, &self.query.cells, most.max(1))))?;
+        Ok(parts)
+    }
+
+    /// The rows of one of the [`SparseView::parts`], as a view of their own.
+    ///
+    /// # Errors
+    /// As [`SparseView::parts`].
+    pub fn part(&self, part: &MapPart) -> Result<Self> {
+        let view = Self::with(self.query.clone(), None);
+        let map = parts::part_of(self.map()?, part);
+        view.told.get_or_make(|| Ok(RowCount::AtMost(part.most_rows)))?;
+        view.map.get_or_make(|| Ok(Arc::new(map)))?;
+        Ok(view)
+    }
+
+    /// Whether the rows as they are stored are surely sorted by coordinates, the last dimension being the most
+    /// significant.
+    pub fn is_column_major(&self) -> bool {
+        self.stored.is_none() && self.query.is_column_major()
+    }
+
+    /// Bytes of memory that this holds at present, about.
+    pub fn memory(&self) -> usize {
+        let stored = self.stored.as_ref().map_or(0, |stored| stored.memory());
+        let map = self.map.get().map_or(0, |map| map.memory());
+        stored + map + self.query.cells.len() * size_of::<FragmentCells>()
+    }
+
+    fn build_map(&self) -> Result<RowMap> {
+        let map = build(&self.query)?;
+        let told = self.told.get_or_make(|| self.query.count_by_footers())?;
+        match (told.exact(), map.known_count()) {
+            (Some(told), Some(found)) if told != found => {
+                let reason = format!("{found} rows where the footers of its fragments leave room for {told}");
+                Err(Error::damaged(reason).in_array(self.query.array.path()))
+            }
+            _ => Ok(map),
+        }
+    }
+
+    pub(super) fn query(&self) -> &Arc<Query> {
+        &self.query
+    }
+
+    /// Which cell each row is.
+    pub(super) fn map(&self) -> Result<&Arc<RowMap>> {
+        self.map.get_or_make(|| match &self.stored {
+            None => self.build_map().map(Arc::new),
+            Some(stored) if self.query.is_row_major() => stored.map().cloned(),
+            Some(stored) => sort_rows(stored).map(Arc::new),
+        })
+    }
+}
+
+/// The cells of the tiles that a selection touches.
+fn chosen_tiles(
+    array: &Array,
+    query: &Query,
+    selection: &Selection,
+    fragment: usize,
+    all: &FragmentCells,
+) -> Result<FragmentCells> {
+    let axes = &query.plan.axes;
+    let outline = array.outline(fragment)?;
+    let domain = outline.facts.non_empty_domain.as_deref().unwrap_or_default();
+    if all.count() == 0 || selection.share(axes, domain.iter()) == Share::None {
+        return all.restricted(std::iter::empty());
+    }
+    let mut touched = Vec::new();
+    let descent = |share| match share {
+        Share::None => Descent::Skip,
+        Share::Some => Descent::Enter,
+        Share::All => Descent::Take,
+    };
+    array.folder().mbrs(array.number(fragment))?.descend(
+        |ranges| {
+            cancellation::check()?;
+            Ok(descent(selection.share(axes, ranges.iter())))
+        },
+        |tiles| touched.push(tiles),
+    )?;
+    all.restricted(touched.into_iter())
+}

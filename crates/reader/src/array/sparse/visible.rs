@@ -1,0 +1,139 @@
+//! Which cells of a fragment count: by when each was written and deleted, and by the array's deletes.
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::Field;
+
+use super::cells::TileCells;
+use super::deletes::{Delete, FragmentCondition};
+use super::files::FixedFile;
+use crate::array::Array;
+
+/// What is said of some consecutive cells. Each list is empty where it would say the same of all.
+#[derive(Debug, Default)]
+pub struct CellVisibility {
+    /// When each was written, if not at the fragment's time.
+    pub times: Vec<u64>,
+    /// Whether each was there in the window of time. One that was not does not hide another of the same
+    /// coordinates.
+    pub present: Vec<bool>,
+    /// Whether each is shown, if it is present and the newest of its coordinates. One that is not does hide
+    /// others.
+    pub shown: Vec<bool>,
+}
+
+impl CellVisibility {
+    pub fn is_present(&self, cell: usize) -> bool {
+        self.present.get(cell).is_none_or(|present| *present)
+    }
+
+    pub fn is_shown(&self, cell: usize) -> bool {
+        self.shown.get(cell).is_none_or(|shown| *shown)
+    }
+
+    /// Says of `count` cells that all are present, so that some can be taken out.
+    pub fn start_present(&mut self, count: usize) -> &mut [bool] {
+        if self.present.is_empty() {
+            self.present.resize(count, true);
+        }
+        &mut self.present
+    }
+}
+
+/// What decides which cells of one fragment count.
+pub struct CellFilter<'a> {
+    array: &'a Array,
+    /// Where each cell has a time of its own and that matters.
+    times: Option<FixedFile>,
+    /// The fragment's times reach out of the window.
+    is_partial: bool,
+    deletion_times: Option<FixedFile>,
+    conditions: Vec<FragmentCondition<'a>>,
+}
+
+impl<'a> CellFilter<'a> {
+    /// The filter of a visible fragment. With `compares_times` the times of cells are wanted where there are any,
+    /// to tell the newest of several cells.
+    ///
+    /// # Errors
+    /// Any damage in the metadata of what decides.
+    pub fn new(array: &'a Array, fragment: usize, deletes: &'a [Delete], compares_times: bool) -> Result<Self> {
+        let (outline, number) = (array.outline(fragment)?, array.number(fragment));
+        let facts = &outline.facts;
+        let entry = array.folder().fragment(number).ok_or_else(|| Error::damaged("no such fragment"))?;
+        let is_partial = facts.has_timestamps && !array.window().contains(&entry.times);
+        let mut wants_times = is_partial || (compares_times && facts.has_timestamps);
+        let mut conditions = Vec::new();
+        // A delete leaves alone what was written after it.
+        let later = deletes.iter().filter(|delete| delete.time >= entry.times.t1);
+        for delete in later {
+            if array.folder().processed_conditions(number)?.contains(&delete.marker) {
+                continue;
+            }
+            let by_cell = facts.has_timestamps && delete.time <= entry.times.t2;
+            wants_times |= by_cell;
+            conditions.push(FragmentCondition::new(array, fragment, delete, by_cell)?);
+        }
+        let visibility = |wanted: bool, field: Field| -> Result<Option<FixedFile>> {
+            if wanted { FixedFile::of_marks(array, fragment, field).map(Some) } else { Ok(None) }
+        };
+        let times = visibility(wants_times, Field::Timestamps)?;
+        let deletion_times = visibility(facts.has_delete_metadata, Field::DeleteTimestamps)?;
+        Ok(CellFilter { array, times, is_partial, deletion_times, conditions })
+    }
+
+    /// Whether footers and times tell that every cell of a visible fragment is present and shown.
+    ///
+    /// # Errors
+    /// Any damage in the footer.
+    pub fn surely_keeps_all(array: &Array, fragment: usize, deletes: &[Delete]) -> Result<bool> {
+        let (facts, number) = (&array.outline(fragment)?.facts, array.number(fragment));
+        let entry = array.folder().fragment(number).ok_or_else(|| Error::damaged("no such fragment"))?;
+        let is_partial = facts.has_timestamps && !array.window().contains(&entry.times);
+        let is_deleted_from = deletes.iter().any(|delete| delete.time >= entry.times.t1);
+        Ok(!is_partial && !facts.has_delete_metadata && !is_deleted_from)
+    }
+
+    /// Whether every cell is present and shown.
+    pub fn keeps_all(&self) -> bool {
+        !self.is_partial && self.deletion_times.is_none() && self.conditions.is_empty()
+    }
+
+    /// CellVisibility some cells of a tile.
+    ///
+    /// # Errors
+    /// Any damage in what decides.
+    pub fn mark(&self, cells: TileCells, visibility: &mut CellVisibility) -> Result<()> {
+        let window = self.array.window();
+        visibility.times.clear();
+        visibility.present.clear();
+        visibility.shown.clear();
+        if let Some(file) = &self.times {
+            numbers(file, cells, &mut visibility.times).in_field("t")?;
+            if self.is_partial {
+                let inside = |time: &u64| (window.start..=window.end).contains(time);
+                visibility.present.extend(visibility.times.iter().map(inside));
+            }
+        }
+        if let Some(file) = &self.deletion_times {
+            let mut deleted = Vec::new();
+            numbers(file, cells, &mut deleted).in_field("dt")?;
+            // The largest time stands for never; at the end of time only that is alive.
+            let lives = |time: &u64| *time > window.end || *time == u64::MAX;
+            visibility.shown.extend(deleted.iter().map(lives));
+        }
+        if !self.conditions.is_empty() {
+            visibility.shown.resize(cells.count as usize, true);
+        }
+        for condition in &self.conditions {
+            condition.apply(cells, &visibility.times, &mut visibility.shown)?;
+        }
+        Ok(())
+    }
+}
+
+fn numbers(file: &FixedFile, cells: TileCells, out: &mut Vec<u64>) -> Result<()> {
+    let mut bytes = vec![0; cells.count as usize * size_of::<u64>()];
+    file.read(cells, &mut bytes)?;
+    out.extend(bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes));
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! What the format version of a fragment says about the order of its cells. Releases have numbered space tiles, drawn the
+//! Hilbert curve and compared times by rules of their own.
+//!
+//! A release also writes fragments of the older version that an array was made with, from version 7 on. So several rules
+//! may have sorted the fragments of one version.
+
+use tilefs_format::datatype::Kind;
+use tilefs_format::fragment::SIGNED_TIMES_SINCE;
+
+use super::axis::{Axis, Scale};
+use super::key::KeyPlan;
+
+/// Libraries before this format version divided the domain of floats into tiles by another rule.
+const FLOAT_TILES_SINCE: u32 = 5;
+
+/// Libraries before this format version drew the Hilbert curve in another way.
+const HILBERT_SINCE: u32 = 9;
+
+/// Fragments before this format version may have cells in any order: their writers used several rules, and put some cells
+/// with string coordinates out of order. Later writers follow today's order, but for strings beyond ASCII.
+pub const ORDERED_SINCE: u32 = 14;
+
+/// Whether all libraries that write fragments of a format version put cells in the order of `plan`, which is that of
+/// today. They do not where there are strings: current releases still compare the bytes of strings as signed numbers.
+pub fn writers_agree(plan: &KeyPlan, version: u32) -> bool {
+    plan.is_exact()
+        && (version >= FLOAT_TILES_SINCE || !plan.has_floats())
+        && (version >= SIGNED_TIMES_SINCE || !plan.crosses_1970())
+        && (version >= HILBERT_SINCE || !plan.is_hilbert())
+        && plan.axes.iter().filter_map(IntegerTiles::new).all(|tiles| tiles.are_numbered_as_today(version))
+}
+
+/// How a release computed the number of the space tile that holds an integer, a date or a time. Numbers of less than 32
+/// bits become signed ones of 32 bits in any computation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TileRule {
+    /// Before format version 5: the signed difference to the low end divided by the signed extent, cut to the type.
+    Cut,
+    /// Before 9: the same, compared as an unsigned number of 64 bits.
+    Signed,
+    /// Before 14: coordinate, low end and extent become unsigned numbers of their own size first, then numbers of 32
+    /// bits where they are shorter. The difference is negative from 0 on where the low end is.
+    Widened,
+}
+
+/// The rules of all libraries that write fragments of a format version, but for today's.
+fn rules(version: u32) -> &'static [TileRule] {
+    match version {
+        ..5 => &[TileRule::Cut],
+        5..7 => &[TileRule::Signed],
+        7..9 => &[TileRule::Signed, TileRule::Widened],
+        9..14 => &[TileRule::Widened],
+        _ => &[],
+    }
+}
+
+/// The space tiles along one dimension of integers, dates or times of a signed type. Unsigned types have always had the
+/// same tiles.
+#[derive(Debug)]
+struct IntegerTiles {
+    /// Of the type.
+    bits: u32,
+    /// Whether the type becomes a larger one in computations.
+    is_widened: bool,
+    /// How far 0 lies above the low end of the domain, if it is in the domain and not its low end.
+    zero: Option<u128>,
+    /// How far the high end lies above the low end.
+    last: u128,
+    extent: u128,
+}
+
+impl IntegerTiles {
+    /// `None` where there are no tiles, or no different rules.
+    fn new(axis: &Axis) -> Option<Self> {
+        let Scale::Integer { low, last, extent: Some(extent) } = axis.scale else { return None };
+        let bits = 8 * axis.datatype.size() as u32;
+        let zero = (1u64 << 63).checked_sub(low).filter(|zero| (1..=last).contains(zero));
+        (axis.datatype.kind() == Kind::Signed).then_some(IntegerTiles {
+            bits,
+            is_widened: bits < 32,
+            zero: zero.map(u128::from),
+            last: last.into(),
+            extent: extent.into(),
+        })
+    }
+
+    fn are_numbered_as_today(&self, version: u32) -> bool {
+        rules(version).iter().all(|rule| self.gives_today(*rule))
+    }
+
+    /// Whether a rule gives every coordinate of the domain the number that it has today: how often the extent fits between
+    /// the low end and the coordinate.
+    fn gives_today(&self, rule: TileRule) -> bool {
+        let (whole, half) = (1u128 << self.bits, 1u128 << (self.bits - 1));
+        match rule {
+            TileRule::Widened if !self.is_widened => true,
+            // From 0 on the difference is short of the right one by all numbers of the type. Only rounding to 0 can help,
+            // and that of the first tile only.
+            TileRule::Widened => self.zero.is_none_or(|zero| self.last < self.extent && whole - zero < self.extent),
+            // The extent is negative: all numbers are 0 or less, and right where they are 0.
+            TileRule::Cut | TileRule::Signed if self.extent >= half => self.last < whole - self.extent,
+            TileRule::Cut | TileRule::Signed if !self.is_widened => self.last < half,
+            TileRule::Cut => self.last / self.extent < half,
+            TileRule::Signed => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bits of a number as a signed number of so many bits.
+    fn signed(number: i128, bits: u32) -> i128 {
+        let number = number & ((1 << bits) - 1);
+        if number >> (bits - 1) == 1 { number - (1 << bits) } else { number }
+    }
+
+    fn unsigned(number: i128, bits: u32) -> i128 {
+        number & ((1 << bits) - 1)
+    }
+
+    /// What a release computes, step by step.
+    fn computed(rule: TileRule, bits: u32, is_widened: bool, low: i128, extent: i128, value: i128) -> i128 {
+        match (rule, is_widened) {
+            (TileRule::Widened, false) => unsigned(value - low, bits) / unsigned(extent, bits),
+            (TileRule::Widened, true) => {
+                unsigned((unsigned(value, bits) - unsigned(low, bits)) / unsigned(extent, bits), 64)
+            }
+            (TileRule::Cut | TileRule::Signed, _) => {
+                let difference = if is_widened { value - low } else { signed(value - low, bits) };
+                let number = difference / signed(extent, bits);
+                if rule == TileRule::Cut { signed(number, bits) } else { unsigned(number, 64) }
+            }
+        }
+    }
+
+    /// Every domain, extent and coordinate of a type of five bits.
+    #[test]
+    fn rules_that_give_other_numbers_are_known() {
+        let (bits, least) = (5, -16);
+        let mut agreeing = [0; 3];
+        for is_widened in [false, true] {
+            for low in least..-least {
+                for last in 0..-least - low {
+                    for extent in 1..=(last + 1).min(31) {
+                        let tiles = IntegerTiles {
+                            bits,
+                            is_widened,
+                            zero: (low < 0 && low + last >= 0).then_some((-low) as u128),
+                            last: last as u128,
+                            extent: extent as u128,
+                        };
+                        for rule in [TileRule::Cut, TileRule::Signed, TileRule::Widened] {
+                            let is_today = |position: &i128| {
+                                computed(rule, bits, is_widened, low, extent, low + position) == position / extent
+                            };
+                            let due = (0..=last).all(|position| is_today(&position));
+                            // A negative extent less than the domain is not made by libraries themselves: "no" is enough.
+                            if tiles.gives_today(rule) || extent < -least || extent > last {
+                                assert_eq!(tiles.gives_today(rule), due, "{rule:?} {tiles:?} from {low}");
+                            }
+                            agreeing[rule as usize] += usize::from(due);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(agreeing.iter().all(|count| *count > 1000), "{agreeing:?}");
+    }
+}

@@ -1,0 +1,461 @@
+//! The tiles of one data file: where they are stored, and the units that they are decoded by.
+//!
+//! The unit of decoding and caching is the chunk, so a small read in a large tile costs a chunk. A tile
+//! that is itself no larger than a few chunks is one unit: most arrays have such tiles, and then one
+//! read of the file and one entry of the cache serve all of it.
+
+mod offsets;
+mod reader;
+mod unit;
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock, Weak};
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::filter::Decoder;
+use tilefs_format::fragment::sections::check_tile_offsets;
+use tilefs_format::tile::ChunkHeader;
+
+use super::bitsort::{SortedCells, SortedFile};
+use super::chunk_walk::{ChunkWalk, ReadWindow, StoredChunk, chunk_count};
+use super::context::{Context, IndexKey};
+use super::tile_numbers::TileNumbers;
+use crate::cache::{Buffer, Buffers};
+use crate::read::{Batches, Decoded, Decoding};
+use crate::storage::{StoreKey, is_far};
+
+pub(super) use offsets::{OFFSET, OffsetTiles};
+pub use reader::{TileCursor, TileReader};
+use unit::Form;
+pub use unit::TileUnit;
+pub(super) use unit::keep_marked;
+
+/// Tiles of at most this many decoded bytes are decoded and cached whole ...
+const WHOLE_TILE: u64 = 128 << 10;
+
+/// ... and where requests are waits tiles of so many: one request gets such a tile, and finding its chunks takes another.
+const WHOLE_FAR_TILE: u64 = 8 << 20;
+
+/// The chunks of larger tiles are found by reading all of the tile there, so many bytes at a time.
+const FAR_WINDOW: usize = 8 << 20;
+
+/// For so many stored bytes there is room made before it is known that the file has them.
+const ALWAYS_READ: u64 = 1 << 20;
+
+/// What can only be decoded as one piece may take this many bytes however small the cache is; else as many as that.
+const ALWAYS_DECODED: u64 = 16 << 20;
+
+/// The tiles of one data file of a fragment. Memory: that of the offsets, see [`TileNumbers`].
+pub struct Tiles {
+    /// Weak, because the context keeps the tiles: they would keep each other for ever.
+    context: Weak<Context>,
+    /// Of [`UnitKey::file`].
+    file: u64,
+    path: StoreKey,
+    offsets: TileNumbers,
+    file_size: u64,
+    /// How many bytes the file has, once that was asked for.
+    stored_size: OnceLock<u64>,
+    decoder: Decoder,
+    /// The most bytes that may be decoded as one piece.
+    most_at_once: u64,
+    /// Tiles of at most so many decoded bytes are one unit.
+    whole_tile: u64,
+    /// So many bytes are read for the sake of one chunk header.
+    header_window: usize,
+    /// Where the cells were stored in another order than the array's: which file this is, and that order.
+    sorted: Option<(SortedFile, Arc<SortedCells>)>,
+}
+
+/// Where the chunks of one tile are in the file, and what each decodes to.
+struct ChunkIndex {
+    chunks: Vec<StoredChunk>,
+}
+
+impl Tiles {
+    /// `offsets` are where each tile begins in the file of `file_size` bytes (both as recorded in the
+    /// fragment's metadata); `decoder` undoes the file's filter pipeline; `file` names the file in the
+    /// cache; so many of them are read by turns.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when offsets go backwards or leave the file.
+    pub fn new(
+        context: &Arc<Context>,
+        file: u64,
+        path: StoreKey,
+        offsets: TileNumbers,
+        file_size: u64,
+        decoder: Decoder,
+        by_turns: u64,
+    ) -> Result<Self> {
+        if let TileNumbers::Listed(offsets) = &offsets {
+            check_tile_offsets(offsets, offsets.len() as u64, file_size).in_file(&path)?;
+        }
+        let budget = context.fetcher.cache().budget() as u64;
+        let (whole_tile, header_window) = match is_far(&*context.storage, &path) {
+            // Small enough for a small cache to keep several, and all that are read by turns.
+            true => (WHOLE_FAR_TILE.min(budget / by_turns.max(8)).max(WHOLE_TILE), FAR_WINDOW),
+            false => (WHOLE_TILE, ChunkHeader::SIZE),
+        };
+        let context = Arc::downgrade(context);
+        Ok(Tiles {
+            context,
+            file,
+            path,
+            offsets,
+            file_size,
+            stored_size: OnceLock::new(),
+            decoder,
+            most_at_once: budget.max(ALWAYS_DECODED),
+            whole_tile,
+            header_window,
+            sorted: None,
+        })
+    }
+
+    /// The same tiles, of cells that were stored in another order.
+    pub(super) fn sorted(self, file: SortedFile, cells: Arc<SortedCells>) -> Self {
+        Tiles { sorted: Some((file, cells)), ..self }
+    }
+
+    /// How many tiles the file has.
+    pub fn count(&self) -> u64 {
+        self.offsets.count()
+    }
+
+    /// Bytes of memory that this takes, about.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>() + self.offsets.memory()
+    }
+
+    /// Tiles of at most so many decoded bytes are decoded and kept whole.
+    pub(super) fn whole_tile(&self) -> u64 {
+        self.whole_tile
+    }
+
+    /// How many bytes the file has, as recorded.
+    pub(super) fn file_size(&self) -> u64 {
+        self.file_size
+    }
+
+    /// How many tiles at the start of the file end within its first `length` bytes.
+    ///
+    /// # Errors
+    /// Any damage in the offsets.
+    pub(super) fn count_within(&self, length: u64) -> Result<u64> {
+        if self.file_size <= length {
+            return Ok(self.count());
+        }
+        // The last tile ends with the file. Offsets ascend, so that half of what is left is ruled out each time.
+        let (mut whole, mut end) = (0, self.count().saturating_sub(1));
+        while whole < end {
+            let middle = whole + (end - whole) / 2;
+            match self.offsets.get(middle + 1)? {
+                Some(offset) if offset <= length => whole = middle + 1,
+                _ => end = middle,
+            }
+        }
+        Ok(whole)
+    }
+
+    /// The pipeline of this file.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    pub(super) fn path(&self) -> &StoreKey {
+        &self.path
+    }
+
+    /// Adds the units that hold the bytes of a range of one tile; `size` is what the whole tile decodes to. They come
+    /// in the order of the tile. Of a large tile the index of its chunks may have to be read.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for a range that is not in the tile, and for any damage in that index.
+    pub fn units(self: &Arc<Self>, tile: u64, size: u64, range: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        if range.end > size {
+            let reason = format!("byte {} of a tile of {size} wanted", range.end - 1);
+            return Err(Error::damaged(reason).in_file(&self.path));
+        }
+        let unit = |start: u64, size: u64, form: Form| TileUnit { tiles: self.clone(), tile, start, size, form };
+        if let Some((file, cells)) = &self.sorted {
+            let count = size / file.cell_size().max(1) as u64;
+            units.push(unit(
+                0,
+                size,
+                match file {
+                    SortedFile::Values { .. } => Form::Sorted(Arc::new(cells.decoder(tile, count)?)),
+                    SortedFile::Coordinates { size } => Form::SortedCoordinates(cells.order(tile, count)?, *size),
+                },
+            ));
+            return Ok(());
+        }
+        if size <= self.whole_tile {
+            units.push(unit(0, size, Form::Tile));
+            return Ok(());
+        }
+        let index = self.chunk_index(tile, size)?;
+        let first = index.chunks.partition_point(|chunk| chunk.start <= range.start).saturating_sub(1);
+        for (number, chunk) in (0u32..).zip(&index.chunks).skip(first) {
+            if chunk.start >= range.end {
+                break;
+            }
+            units.push(unit(chunk.start, u64::from(chunk.header.original), Form::Chunk(number, *chunk)));
+        }
+        Ok(())
+    }
+
+    /// The unit of a whole tile whose cells are stored in column-major order, in row-major order.
+    pub fn row_major_unit(
+        self: &Arc<Self>,
+        tile: u64,
+        size: u64,
+        extents: &Arc<[usize]>,
+        cell_size: usize,
+    ) -> TileUnit {
+        TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::RowMajor(extents.clone(), cell_size) }
+    }
+
+    /// The unit of a whole tile of values of variable size, `size` bytes in so many cells, with its offsets.
+    pub(super) fn variable_size_unit(
+        self: &Arc<Self>,
+        offsets: &Arc<OffsetTiles>,
+        tile: u64,
+        size: u64,
+        cells: u64,
+    ) -> TileUnit {
+        TileUnit { tiles: self.clone(), tile, start: 0, size, form: Form::VariableSize(offsets.clone(), cells) }
+    }
+
+    /// Copies decoded bytes of one tile, from `start`, to `out`. `size` is what the whole tile decodes to.
+    ///
+    /// # Errors
+    /// Any damage in the chunks that are needed, and no other.
+    pub fn read(self: &Arc<Self>, tile: u64, size: u64, start: u64, out: &mut [u8]) -> Result<()> {
+        TileCursor::new(self.clone(), tile, size).copy(start, out)
+    }
+
+    /// A unit, by way of the cache.
+    ///
+    /// # Errors
+    /// Any damage in it.
+    pub(super) fn fetch(&self, unit: &TileUnit) -> Result<Arc<Decoded>> {
+        self.context()?.fetcher.fetch_one(unit)
+    }
+
+    /// Decodes all of a tile.
+    ///
+    /// # Errors
+    /// Any damage in it.
+    pub(super) fn check(self: &Arc<Self>, tile: u64, size: u64) -> Result<()> {
+        let context = self.context()?;
+        let mut units = Vec::new();
+        self.units(tile, size, 0..size, &mut units)?;
+        Batches::new(&context.fetcher, &units, Decoding::OnThisThread).fetch_all()
+    }
+
+    /// Memory for one piece of a tile, as long as somebody claims it is.
+    fn room(&self, size: u64, buffers: &Arc<Buffers>) -> Result<Buffer> {
+        if size > self.most_at_once {
+            let what = format!("{size} bytes that can only be decoded together, more than --cache-size");
+            return Err(Error::unsupported(what));
+        }
+        let length = usize::try_from(size).unwrap_or(usize::MAX);
+        buffers.try_get(length).ok_or_else(|| Error::unsupported(format!("{size} bytes: not enough memory")))
+    }
+
+    /// Whether a tile is stored without chunks. Of a tile that has cells this says that they are elsewhere.
+    pub(super) fn has_no_chunks(&self, tile: u64) -> Result<bool> {
+        // One chunk already takes more than the count of them.
+        Ok(self.stored_range(tile).in_file(&self.path)?.1 == 8)
+    }
+
+    /// A tile as it is stored, which must be `size` bytes; not kept. For those who bound `size`.
+    pub(super) fn stored(&self, tile: u64, size: u64) -> Result<Buffer> {
+        let context = self.context()?;
+        let read = || {
+            let (offset, stored) = self.stored_range(tile)?;
+            if stored != size {
+                return Err(Error::damaged(format!("{stored} stored bytes where {size} are due")).at(offset));
+            }
+            self.expect_stored(offset, stored)?;
+            let mut bytes = self.room(stored, context.fetcher.buffers())?;
+            context.storage.read_at(&self.path, offset, &mut bytes)?;
+            Ok(bytes)
+        };
+        read().in_file(&self.path)
+    }
+
+    /// What all arrays of the mount share, which lives as long as the array that these tiles are of.
+    pub(super) fn context(&self) -> Result<Arc<Context>> {
+        self.context.upgrade().ok_or_else(|| Error::internal("the array was closed while it is read"))
+    }
+
+    /// The number of this file in keys.
+    pub(super) fn file(&self) -> u64 {
+        self.file
+    }
+
+    /// Offset and length of a tile in the file.
+    fn stored_range(&self, tile: u64) -> Result<(u64, u64)> {
+        let Some(offset) = self.offsets.get(tile)? else {
+            return Err(Error::damaged(format!("tile {tile} of {} wanted", self.count())));
+        };
+        let end = self.offsets.get(tile + 1)?.unwrap_or(self.file_size);
+        if end < offset || end > self.file_size {
+            let reason = format!("tile {tile} from {offset} to {end} of a file of {} bytes", self.file_size);
+            return Err(Error::damaged(reason).in_field("tile offsets"));
+        }
+        Ok((offset, end - offset))
+    }
+
+    /// Whether the file holds `length` bytes at `offset`, before there is room made for many: what is recorded of its
+    /// length need not be so. Reading few tells it as well.
+    fn expect_stored(&self, offset: u64, length: u64) -> Result<()> {
+        if length <= ALWAYS_READ {
+            return Ok(());
+        }
+        let end = match self.stored_size.get() {
+            Some(end) => *end,
+            None => {
+                let end = self.context()?.storage.length(&self.path)?;
+                *self.stored_size.get_or_init(|| end)
+            }
+        };
+        if offset.checked_add(length).is_none_or(|wanted| wanted > end) {
+            let reason = format!("the file ends at {end}, {length} bytes wanted");
+            return Err(Error::damaged(reason).in_file(&self.path).at(offset));
+        }
+        Ok(())
+    }
+
+    /// How many chunks a tile says it has.
+    pub(super) fn chunks(&self, tile: u64) -> Result<u64> {
+        let (offset, stored) = self.stored_range(tile).in_file(&self.path)?;
+        let mut head = [0; 8];
+        self.context()?.storage.read_at(&self.path, offset, &mut head).in_file(&self.path)?;
+        chunk_count(u64::from_le_bytes(head), stored).in_file(&self.path).at(offset)
+    }
+
+    /// The chunks of a tile, found by walking their headers; kept, as large tiles have thousands.
+    fn chunk_index(&self, tile: u64, size: u64) -> Result<Arc<ChunkIndex>> {
+        let context = self.context()?;
+        context.indexes.get_or_load(IndexKey::Chunks(self.file, tile), || {
+            let index = self.walk_chunks(&context, tile, size).in_file(&self.path)?;
+            let weight = index.chunks.capacity() * size_of::<StoredChunk>();
+            Ok((index, weight))
+        })
+    }
+
+    fn walk_chunks(&self, context: &Context, tile: u64, size: u64) -> Result<ChunkIndex> {
+        let (offset, stored) = self.stored_range(tile)?;
+        self.expect_stored(offset, stored)?;
+        let window =
+            ReadWindow::new(&*context.storage, &self.path, offset, offset + stored, Vec::new(), self.header_window);
+        let mut walk = ChunkWalk::new(window, size)?;
+        let count = walk.count();
+        if count.saturating_mul(size_of::<StoredChunk>() as u64) > self.most_at_once {
+            return Err(Error::unsupported(format!("a tile of {count} chunks"))
+                .in_field("number of chunks")
+                .at(offset));
+        }
+        let mut chunks = Vec::new();
+        while let Some(chunk) = walk.next_chunk()? {
+            chunks.push(chunk);
+        }
+        if u32::try_from(chunks.len()).is_err() {
+            return Err(Error::damaged("too many chunks").at(offset));
+        }
+        expect_size(walk.decoded(), size).at(offset)?;
+        Ok(ChunkIndex { chunks })
+    }
+}
+
+fn expect_size(found: u64, size: u64) -> Result<()> {
+    if found != size {
+        return Err(Error::damaged(format!("the tile decodes to {found} bytes where {size} are due")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tilefs_format::datatype::Datatype;
+    use tilefs_format::filter::TileContext;
+    use tilefs_format::pipeline::{Filter, Pipeline};
+
+    use super::*;
+    use crate::storage::LocalStorage;
+
+    /// The only tile of a file that holds `stored` and is a hole up to `length`, of which `recorded` bytes are recorded.
+    fn tiles(
+        filters: Vec<Filter>,
+        stored: &[u8],
+        length: u64,
+        recorded: u64,
+    ) -> (tempfile::TempDir, Arc<Context>, Arc<Tiles>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a0.tdb");
+        fs::write(&path, stored).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        let storage = Arc::new(LocalStorage::new());
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
+        let of = TileContext {
+            datatype: Datatype::UInt8,
+            cell_size: 1,
+            format_version: 22,
+            writer_version: None,
+            key: None,
+        };
+        let decoder = Decoder::new(&Pipeline { max_chunk_size: 65536, filters }, &of).unwrap();
+        let file = context.fetcher.new_files(1);
+        let tiles = Tiles::new(&context, file, path.into(), vec![0].into(), recorded, decoder, 1).unwrap();
+        (folder, context, Arc::new(tiles))
+    }
+
+    fn numbers<const COUNT: usize>(count: u64, heads: [u32; COUNT]) -> Vec<u8> {
+        count.to_le_bytes().into_iter().chain(heads.iter().flat_map(|number| number.to_le_bytes())).collect()
+    }
+
+    fn damaged(stored: &[u8], length: u64, recorded: u64, size: u64) -> String {
+        let (_folder, _context, tiles) = tiles(Vec::new(), stored, length, recorded);
+        match tiles.read(0, size, 0, &mut [0; 1]) {
+            Err(error @ Error::Damaged { .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_recorded_is_no_more_than_the_file() {
+        let many = numbers(1 << 40, [1 << 16, 1 << 16, 0]);
+        assert!(damaged(&many, many.len() as u64, 1 << 62, 1000).contains("stored bytes for 1000 decoded ones"));
+        assert!(damaged(&many, many.len() as u64, 1 << 62, 1 << 30).contains("the file ends at 20"));
+        let long = numbers(1, [u32::MAX, u32::MAX, 0]);
+        assert!(damaged(&long, long.len() as u64, 20, u32::MAX.into()).contains("a chunk leaves its tile"));
+    }
+
+    #[test]
+    fn a_hole_is_no_number_of_empty_chunks() {
+        let many = numbers(1 << 18, [1 << 16, 0, 0]);
+        assert!(damaged(&many, 1 << 40, 1 << 40, 1 << 30).contains("an empty chunk among others"));
+    }
+
+    #[test]
+    fn what_is_decoded_as_one_piece_is_bounded_by_the_cache() {
+        // 2 GiB of one value in 98 KiB.
+        let run = [7, 0xff, 0xff].repeat(32769);
+        let original = 32769 * 65535;
+        let mut stored = numbers(1, [original, run.len() as u32, 16, 0, 1, original, run.len() as u32]);
+        stored.extend(run);
+        let length = stored.len() as u64;
+        let (_folder, _context, tiles) = tiles(vec![Filter::Rle { level: -1 }], &stored, length, length);
+        let error = tiles.read(0, original.into(), 0, &mut [0; 1]).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("2147516415 bytes that can only be decoded together"), "{error}");
+    }
+}

@@ -1,0 +1,152 @@
+//! Copies from the tiles of a file: by a plan, or wherever one is asked to.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Result};
+
+use super::super::strided::Strided;
+use super::{TileUnit, Tiles};
+use crate::read::{Batches, Decoded, Decoding};
+
+/// Copies from the units of one tile, which are some of those of a plan. Holds the unit that it was in last, in which a
+/// copy takes no look-up.
+#[derive(Debug, Clone)]
+pub struct TileReader {
+    /// Which of the plan's units.
+    units: Range<usize>,
+    held: Option<(Range<u64>, Arc<Decoded>)>,
+}
+
+impl TileReader {
+    /// The units are in the order of the tile.
+    pub fn new(units: Range<usize>) -> Self {
+        TileReader { units, held: None }
+    }
+
+    /// Copies the decoded bytes from byte `start` of the tile.
+    ///
+    /// # Errors
+    /// Any damage in the units that hold them.
+    pub fn copy(&mut self, batches: &mut Batches<'_, TileUnit>, mut start: u64, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            if let Some((range, decoded)) = &self.held
+                && range.contains(&start)
+            {
+                let within = (start - range.start) as usize;
+                let length = ((range.end - start) as usize).min(out.len());
+                let (now, later) = out.split_at_mut(length);
+                now.copy_from_slice(decoded.bytes.get(within..within + length).ok_or_else(|| not_there(start))?);
+                start += length as u64;
+                out = later;
+            } else {
+                self.held = Some(self.unit_of(batches, start)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies `count` cells, the first at byte `start` of the tile, to places `out_step` bytes apart.
+    ///
+    /// # Errors
+    /// As [`TileReader::copy`].
+    pub fn copy_strided(
+        &mut self,
+        batches: &mut Batches<'_, TileUnit>,
+        mut start: u64,
+        cells: Strided,
+        mut count: usize,
+        mut out: &mut [u8],
+        out_step: usize,
+    ) -> Result<()> {
+        while count > 0 {
+            let held = self.held.as_ref().filter(|(range, _)| range.contains(&start));
+            let within = held.and_then(|(range, decoded)| decoded.bytes.get((start - range.start) as usize..));
+            let mut copied = cells.cells_within(within.map_or(0, <[u8]>::len)).min(count);
+            match within {
+                Some(from) if copied > 0 => cells.copy(copied, from, out, out_step),
+                // In another unit, or in two.
+                _ => {
+                    copied = 1;
+                    let first = out.get_mut(..cells.size).ok_or_else(|| not_there(start))?;
+                    self.copy(batches, start, first)?;
+                }
+            }
+            start += (copied * cells.step) as u64;
+            out = out.get_mut(copied * out_step..).unwrap_or_default();
+            count -= copied;
+        }
+        Ok(())
+    }
+
+    /// The unit that holds byte `start` of the tile, and its part of the tile.
+    #[cold]
+    fn unit_of(&self, batches: &mut Batches<'_, TileUnit>, start: u64) -> Result<(Range<u64>, Arc<Decoded>)> {
+        let own = batches.units().get(self.units.clone()).unwrap_or_default();
+        let number = own.partition_point(|unit| unit.start <= start).saturating_sub(1);
+        let range = own.get(number).map(TileUnit::range).filter(|range| range.contains(&start));
+        let range = range.ok_or_else(|| not_there(start))?;
+        Ok((range, batches.get(self.units.start + number)?.clone()))
+    }
+}
+
+fn not_there(start: u64) -> Error {
+    Error::internal(format!("byte {start} of a tile is in none of its units"))
+}
+
+/// Copies from one tile wherever it is asked to, without a plan. Holds the unit that it was in last.
+pub struct TileCursor {
+    tiles: Arc<Tiles>,
+    tile: u64,
+    size: u64,
+    held: Option<(Range<u64>, Arc<Decoded>)>,
+}
+
+impl TileCursor {
+    /// `size` is what the whole tile decodes to.
+    pub fn new(tiles: Arc<Tiles>, tile: u64, size: u64) -> Self {
+        TileCursor { tiles, tile, size, held: None }
+    }
+
+    pub fn tile(&self) -> u64 {
+        self.tile
+    }
+
+    /// Copies the decoded bytes from byte `start` of the tile.
+    ///
+    /// # Errors
+    /// Any damage in the units that hold them, and no other.
+    pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
+        let wanted = start..start.saturating_add(out.len() as u64);
+        if let Some((range, decoded)) = &self.held
+            && range.start <= wanted.start
+            && wanted.end <= range.end
+        {
+            return copy_common(range, decoded, &wanted, out);
+        }
+        let context = self.tiles.context()?;
+        let mut units = Vec::new();
+        self.tiles.units(self.tile, self.size, wanted.clone(), &mut units)?;
+        let mut batches = Batches::new(&context.fetcher, &units, Decoding::OnThisThread);
+        for (number, unit) in units.iter().enumerate() {
+            let decoded = batches.get(number)?;
+            copy_common(&unit.range(), decoded, &wanted, out)?;
+            if number + 1 == units.len() {
+                self.held = Some((unit.range(), decoded.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies what a unit, which has some bytes of a tile, has of those wanted.
+fn copy_common(range: &Range<u64>, decoded: &Decoded, wanted: &Range<u64>, out: &mut [u8]) -> Result<()> {
+    let (from, to) = (range.start.max(wanted.start), range.end.min(wanted.end));
+    if from >= to {
+        return Ok(());
+    }
+    let bytes = decoded.bytes.get((from - range.start) as usize..(to - range.start) as usize);
+    let bytes = bytes.ok_or_else(|| Error::damaged("a chunk ends before its header says"))?;
+    out[(from - wanted.start) as usize..(to - wanted.start) as usize].copy_from_slice(bytes);
+    Ok(())
+}

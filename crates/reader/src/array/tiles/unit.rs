@@ -1,0 +1,285 @@
+//! What of a tile is decoded at once, and how.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::filter::{Decoder, Scratch, StoredOrder};
+use tilefs_format::tile::ChunkHeader;
+
+use crate::memory;
+
+use super::super::chunk_walk::{StoredChunk, chunk_count};
+use super::offsets::{OFFSET, OffsetTiles};
+use super::{Tiles, expect_size};
+use crate::array::reorder::to_row_major;
+use crate::cache::{Buffer, Buffers};
+use crate::read::{Decoded, StoredRange, Unit, UnitKey, UnitPart};
+
+/// A persisted chunk may be larger than what it decodes to, by the framing of each filter; more than
+/// this is damage.
+const MOST_EXPANSION: u64 = 1 << 20;
+
+/// What of a tile is decoded at once, and how.
+#[derive(Clone)]
+pub struct TileUnit {
+    pub(super) tiles: Arc<Tiles>,
+    pub(super) tile: u64,
+    /// Where its bytes begin in the decoded tile.
+    pub(super) start: u64,
+    /// Bytes that it decodes to.
+    pub(super) size: u64,
+    pub(super) form: Form,
+}
+
+#[derive(Clone)]
+pub(super) enum Form {
+    Tile,
+    Chunk(u32, StoredChunk),
+    /// From column-major order: the extents of the tile, and the bytes of a cell.
+    RowMajor(Arc<[usize]>, usize),
+    /// With the offsets, so many cells.
+    VariableSize(Arc<OffsetTiles>, u64),
+    /// Values, decoded to another order, or coordinates of so many bytes, that were stored in it.
+    Sorted(Arc<Decoder>),
+    SortedCoordinates(Arc<StoredOrder>, usize),
+}
+
+/// Leaves out those units, from number `first` on, that are not marked.
+pub fn keep_marked(units: &mut Vec<TileUnit>, first: usize, marks: Vec<bool>) {
+    let mut marks = marks.into_iter();
+    let mut number = 0;
+    units.retain(|_| {
+        number += 1;
+        number <= first || marks.next().unwrap_or(true)
+    });
+}
+
+impl TileUnit {
+    /// Which of the decoded bytes of its tile it has.
+    pub fn range(&self) -> Range<u64> {
+        self.start..self.start + self.size
+    }
+
+    /// Bytes of the tile of offsets, where there is one that is not in the values.
+    fn offset_bytes(&self) -> Option<(&Arc<Tiles>, u64)> {
+        match &self.form {
+            Form::VariableSize(offsets, cells) => {
+                let is_folded = *cells > 0 && offsets.tiles.has_no_chunks(self.tile).unwrap_or(false);
+                (!is_folded).then(|| (&offsets.tiles, cells.saturating_mul(OFFSET)))
+            }
+            _ => None,
+        }
+    }
+
+    fn decode_at_place(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+        let tiles = &*self.tiles;
+        Ok(Decoded::of_bytes(match &self.form {
+            Form::Tile => tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?,
+            Form::Sorted(decoder) => tiles.decode_chunks(stored, self.size, decoder, buffers, scratch)?,
+            Form::SortedCoordinates(order, size) => {
+                let mut coordinates = tiles.room(self.size, buffers)?;
+                order.restore(*size, stored, &mut coordinates)?;
+                coordinates
+            }
+            Form::RowMajor(extents, cell_size) => {
+                let column_major = tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?;
+                let mut bytes = tiles.room(self.size, buffers)?;
+                to_row_major(&column_major, extents, *cell_size, &mut bytes);
+                bytes
+            }
+            Form::Chunk(_, chunk) => {
+                let mut bytes = tiles.room(self.size, buffers)?;
+                let (metadata, data) = stored.split_at(chunk.header.metadata as usize);
+                tiles.decoder.decode(metadata, data, &mut bytes, scratch)?;
+                bytes
+            }
+            Form::VariableSize(..) => return self.decode_variable_size(stored, buffers, scratch),
+        }))
+    }
+
+    fn decode_variable_size(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+        let Form::VariableSize(offset_tiles, cells) = &self.form else {
+            return Err(Error::internal("a tile of cells of one size decoded as of variable size"));
+        };
+        let tiles = &*self.tiles;
+        let (mut offsets, bytes) = match self.offset_bytes() {
+            None => tiles.decode_strings(stored, self.size, *cells, buffers, scratch)?,
+            Some((file, size)) => {
+                let (_, length) = file.stored_range(self.tile)?;
+                let (stored_offsets, stored) = stored.split_at(length as usize);
+                let decoded =
+                    file.decode_chunks(stored_offsets, size, &file.decoder, buffers, scratch).in_file(&file.path)?;
+                let mut offsets = room_for_offsets(0)?;
+                // As many as have just been decoded, and the end.
+                offsets.reserve_exact(decoded.len() / OFFSET as usize + 1);
+                offsets.extend(decoded.as_chunks().0.iter().copied().map(u64::from_le_bytes));
+                (offsets, tiles.decode_chunks(stored, self.size, &tiles.decoder, buffers, scratch)?)
+            }
+        };
+        offset_tiles.check_first(self.tile, &offsets)?;
+        offsets.push(self.size);
+        offset_tiles.check(self.tile, 0, &offsets, self.size)?;
+        Ok(Decoded { bytes, offsets })
+    }
+}
+
+impl Unit for TileUnit {
+    fn key(&self) -> UnitKey {
+        let part = match &self.form {
+            Form::Tile | Form::Sorted(_) | Form::SortedCoordinates(..) => UnitPart::Tile,
+            Form::Chunk(number, _) => UnitPart::Chunk(*number),
+            Form::RowMajor(..) => UnitPart::RowMajor,
+            Form::VariableSize(..) => UnitPart::VariableSize,
+        };
+        UnitKey { file: self.tiles.file, tile: self.tile, part }
+    }
+
+    fn size(&self) -> u64 {
+        self.size.saturating_add(self.offset_bytes().map_or(0, |(_, bytes)| bytes))
+    }
+
+    fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()> {
+        let tiles = &*self.tiles;
+        if let Form::Chunk(_, chunk) = &self.form {
+            let length = chunk.header.payload_size();
+            plausible(length, self.size).in_file(&tiles.path).at(chunk.offset)?;
+            tiles.expect_stored(chunk.offset, length)?;
+            visit(StoredRange { file: &tiles.path, offset: chunk.offset, length });
+            return Ok(());
+        }
+        let most = match &self.form {
+            // Also where the offsets are in the values.
+            Form::VariableSize(_, cells) => self.size.saturating_add(cells.saturating_mul(OFFSET)),
+            _ => self.size,
+        };
+        if most > tiles.most_at_once {
+            let what = match &self.form {
+                Form::VariableSize(_, cells) => format!("{} bytes in {cells} cells", self.size),
+                _ => format!("{most} bytes"),
+            };
+            let what = format!("{what} that can only be decoded together, more than --cache-size");
+            return Err(Error::unsupported(what).in_file(&tiles.path));
+        }
+        if let Some((offsets, size)) = self.offset_bytes() {
+            let (offset, length) = offsets.stored_range(self.tile).in_file(&offsets.path)?;
+            plausible(length, size).in_file(&offsets.path).at(offset)?;
+            offsets.expect_stored(offset, length)?;
+            visit(StoredRange { file: &offsets.path, offset, length });
+        }
+        let (offset, length) = tiles.stored_range(self.tile).in_file(&tiles.path)?;
+        // Bounds the buffer: a small tile has few chunks, each with a header and some framing.
+        match &self.form {
+            Form::SortedCoordinates(..) if length != self.size => {
+                let reason = format!("{length} stored bytes where {} are due", self.size);
+                return Err(Error::damaged(reason).in_file(&tiles.path).at(offset));
+            }
+            _ => plausible(length, most).in_file(&tiles.path).at(offset)?,
+        }
+        tiles.expect_stored(offset, length)?;
+        visit(StoredRange { file: &tiles.path, offset, length });
+        Ok(())
+    }
+
+    fn is_stored_plain(&self) -> bool {
+        match &self.form {
+            Form::Chunk(_, StoredChunk { header, .. }) => {
+                self.tiles.decoder.is_unfiltered() && header.metadata == 0 && header.filtered == header.original
+            }
+            _ => false,
+        }
+    }
+
+    fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded> {
+        let offset = match &self.form {
+            Form::Chunk(_, chunk) => chunk.offset,
+            _ => self.tiles.stored_range(self.tile)?.0,
+        };
+        self.decode_at_place(stored, buffers, scratch).in_file(&self.tiles.path).at(offset)
+    }
+
+    fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer> {
+        self.tiles.room(self.size, buffers).in_file(&self.tiles.path)
+    }
+}
+
+impl Tiles {
+    /// Decodes all chunks of a tile's stored bytes, one after the other.
+    fn decode_chunks(
+        &self,
+        stored: &[u8],
+        size: u64,
+        decoder: &Decoder,
+        buffers: &Arc<Buffers>,
+        scratch: &mut Scratch,
+    ) -> Result<Buffer> {
+        let mut bytes = self.room(size, buffers)?;
+        let mut filled = 0;
+        for_each_chunk(stored, |original, metadata, data| {
+            let end = filled + original;
+            let Some(out) = bytes.get_mut(filled..end) else {
+                return Err(Error::damaged(format!("the chunks hold more than the {size} bytes of the tile")));
+            };
+            filled = end;
+            decoder.decode(metadata, data, out, scratch)
+        })?;
+        expect_size(filled as u64, size)?;
+        Ok(bytes)
+    }
+
+    /// Decodes a tile that stores strings and their offsets in one chunk: the start of each of `cells` strings, and the
+    /// strings.
+    fn decode_strings(
+        &self,
+        stored: &[u8],
+        size: u64,
+        cells: u64,
+        buffers: &Arc<Buffers>,
+        scratch: &mut Scratch,
+    ) -> Result<(Vec<u64>, Buffer)> {
+        let mut decoded = None;
+        for_each_chunk(stored, |original, metadata, data| {
+            if decoded.is_some() {
+                return Err(Error::damaged("several chunks of strings that hold their offsets"));
+            }
+            expect_size(original as u64, size)?;
+            let (mut offsets, mut bytes) = (room_for_offsets(cells)?, self.room(size, buffers)?);
+            self.decoder.decode_strings(metadata, data, &mut bytes, &mut offsets, scratch)?;
+            decoded = Some((offsets, bytes));
+            Ok(())
+        })?;
+        decoded.ok_or_else(|| Error::damaged("a tile without chunks"))
+    }
+}
+
+/// Room for the start of each of `cells` strings, set to 0.
+fn room_for_offsets(cells: u64) -> Result<Vec<u64>> {
+    let (mut offsets, what) = (Vec::new(), "strings that can only be decoded together");
+    let cells = usize::try_from(cells).unwrap_or(usize::MAX);
+    // One more is wanted in the end.
+    memory::resize(&mut offsets, cells.saturating_add(1), what)?;
+    offsets.truncate(cells);
+    Ok(offsets)
+}
+
+/// Visits (decoded size, metadata, data) of the chunks of a tile's stored bytes.
+fn for_each_chunk(tile: &[u8], mut visit: impl FnMut(usize, &[u8], &[u8]) -> Result<()>) -> Result<()> {
+    let damaged = || Error::damaged("a chunk leaves its tile").in_field("chunk header");
+    let (head, mut rest) = tile.split_first_chunk().ok_or_else(damaged)?;
+    for _ in 0..chunk_count(u64::from_le_bytes(*head), tile.len() as u64)? {
+        let (header, behind) = rest.split_first_chunk::<{ ChunkHeader::SIZE }>().ok_or_else(damaged)?;
+        let header = ChunkHeader::parse(header);
+        let (metadata, behind) = behind.split_at_checked(header.metadata as usize).ok_or_else(damaged)?;
+        let (data, behind) = behind.split_at_checked(header.filtered as usize).ok_or_else(damaged)?;
+        visit(header.original as usize, metadata, data)?;
+        rest = behind;
+    }
+    Ok(())
+}
+
+fn plausible(stored: u64, size: u64) -> Result<()> {
+    if stored > size.saturating_mul(4).saturating_add(MOST_EXPANSION) {
+        return Err(Error::damaged(format!("{stored} stored bytes for {size} decoded ones")));
+    }
+    Ok(())
+}

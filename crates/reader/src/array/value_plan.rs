@@ -1,0 +1,146 @@
+//! A plan to read values of variable-size cells: the units that hold them, and which of their bytes go where.
+//!
+//! Where the values begin in their tiles is known from the offsets by then, so that this is the second of two plans.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Result};
+
+use super::spilled::SpilledTile;
+use super::tiles::{TileReader, TileUnit, keep_marked};
+use super::var_tiles::VarTiles;
+use crate::read::{Batches, Decoding, Fetcher};
+
+/// Bytes of a tile's values, and where they go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueCopy {
+    /// The first byte, among the tile's values.
+    pub from: u64,
+    /// Its place in what is read.
+    pub to: usize,
+    pub length: usize,
+}
+
+/// Copies of values from tiles. Memory: 24 bytes for each value, or row of values that lie in their tile as they are wanted.
+#[derive(Default)]
+pub struct ValuePlan {
+    units: Vec<TileUnit>,
+    copies: Vec<ValueCopy>,
+    tiles: Vec<TileCopies>,
+}
+
+/// What is copied from one tile.
+struct TileCopies {
+    fragment: usize,
+    source: Source,
+    /// Which of the plan's copies.
+    copies: Range<usize>,
+}
+
+enum Source {
+    /// Which of the plan's units, in the order of the tile.
+    Units(Range<usize>),
+    /// A tile that is too large to be kept in memory.
+    Spilled(Arc<SpilledTile>),
+}
+
+impl ValuePlan {
+    /// Adds copies from one tile of so many cells in a fragment. Each copy has a length.
+    ///
+    /// # Errors
+    /// Where there is no such tile, or it has no such bytes; any damage in the index of its chunks.
+    pub fn add(
+        &mut self,
+        fragment: usize,
+        tiles: &VarTiles,
+        tile: u64,
+        cells: u64,
+        copies: impl IntoIterator<Item = ValueCopy>,
+    ) -> Result<()> {
+        let first = self.copies.len();
+        for copy in copies {
+            match self.copies.get_mut(first..).and_then(<[ValueCopy]>::last_mut) {
+                // Behind the last in the tile, and where it is wanted.
+                Some(last) if last.from + last.length as u64 == copy.from && last.to + last.length == copy.to => {
+                    last.length += copy.length;
+                }
+                _ => self.copies.push(copy),
+            }
+        }
+        let added = &self.copies[first..];
+        let end = |copy: &ValueCopy| copy.from.saturating_add(copy.length as u64);
+        let (Some(start), Some(end)) = (added.iter().map(|copy| copy.from).min(), added.iter().map(end).max()) else {
+            return Ok(());
+        };
+        let source = match tiles.spilled_tile(tile, cells)? {
+            Some(spilled) => Source::Spilled(spilled),
+            None => {
+                let first = self.units.len();
+                tiles.value_units(tile, cells, start..end, &mut self.units)?;
+                drop_untouched(added, first, &mut self.units);
+                Source::Units(first..self.units.len())
+            }
+        };
+        self.tiles.push(TileCopies { fragment, source, copies: first..self.copies.len() });
+        Ok(())
+    }
+
+    /// Fetches all that is planned, to be in the cache.
+    ///
+    /// # Errors
+    /// Any damage in it.
+    pub fn fetch(&self, fetcher: &Fetcher) -> Result<()> {
+        Batches::new(fetcher, &self.units, Decoding::OnThisThread).fetch_all()
+    }
+
+    /// Fetches and copies; `place` says of the result for a fragment's tile where that is.
+    ///
+    /// # Errors
+    /// Any damage in what is needed; [`Error::Internal`] for a place outside of `out`.
+    pub fn read(
+        &self,
+        fetcher: &Fetcher,
+        out: &mut [u8],
+        place: impl Fn(usize, Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let mut batches = Batches::new(fetcher, &self.units, Decoding::OnManyThreads);
+        self.tiles.iter().try_for_each(|tile| place(tile.fragment, self.read_tile(tile, &mut batches, out)))
+    }
+
+    fn read_tile(&self, tile: &TileCopies, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
+        let mut copies = self.copies[tile.copies.clone()].iter();
+        match &tile.source {
+            Source::Units(units) => {
+                let mut reader = TileReader::new(units.clone());
+                copies.try_for_each(|copy| reader.copy(batches, copy.from, copy.place(out)?))
+            }
+            Source::Spilled(spilled) => copies.try_for_each(|copy| spilled.copy(copy.from, copy.place(out)?)),
+        }
+    }
+}
+
+impl ValueCopy {
+    /// Its place.
+    fn place<'o>(&self, out: &'o mut [u8]) -> Result<&'o mut [u8]> {
+        let place = self.to.checked_add(self.length).and_then(|end| out.get_mut(self.to..end));
+        place.ok_or_else(|| Error::internal("a value that nobody wants"))
+    }
+}
+
+/// Leaves out those units, from number `first` on, of which no copy takes a byte.
+fn drop_untouched(copies: &[ValueCopy], first: usize, units: &mut Vec<TileUnit>) {
+    if units.len() - first < 3 {
+        // Both ends are wanted.
+        return;
+    }
+    let ranges: Vec<Range<u64>> = units[first..].iter().map(TileUnit::range).collect();
+    let mut is_touched = vec![false; ranges.len()];
+    for copy in copies {
+        let end = copy.from + copy.length as u64;
+        let number = ranges.partition_point(|range| range.end <= copy.from);
+        let touched = ranges.iter().zip(&mut is_touched).skip(number).take_while(|(range, _)| range.start < end);
+        touched.for_each(|(_, is_touched)| *is_touched = true);
+    }
+    keep_marked(units, first, is_touched);
+}

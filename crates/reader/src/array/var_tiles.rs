@@ -1,0 +1,471 @@
+//! Tiles of variable-size cells: the offsets and the values of a tile, read together.
+//!
+//! A tile that [`Tiles`] would not cut into chunks is decoded as one unit, offsets and values, because whoever wants the
+//! one often wants the other. Of a larger one only the chunks in question are decoded, of offsets or of values, unless
+//! the filter that made it stores the offsets within the values.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::Field;
+
+use super::Array;
+use super::context::IndexKey;
+use super::folder::ArrayFolder;
+use super::fragment::FieldFile;
+use super::spilled::SpilledTile;
+use super::tile_numbers::TileNumbers;
+use super::tiles::{OFFSET, OffsetTiles, TileCursor, TileUnit, Tiles};
+use crate::read::Decoded;
+
+/// A tile on disk weighs as much as this part of it in memory: bounds the disk to so many times the budget of indexes.
+const DISK_TO_MEMORY: u64 = 64;
+
+/// The tiles of a variable-size field of a fragment: its two files.
+pub struct VarTiles {
+    offsets: Arc<OffsetTiles>,
+    values: Arc<Tiles>,
+    /// What each tile of values decodes to, in bytes.
+    sizes: Arc<TileNumbers>,
+}
+
+impl ArrayFolder {
+    /// The tiles of a variable-size field. `field` counts in the fragment's own schema; `value_size` is that
+    /// of the field's datatype.
+    ///
+    /// # Errors
+    /// As [`ArrayFolder::tiles`] and [`ArrayFolder::var_sizes`].
+    pub fn var_tiles(&self, fragment: usize, field: Field, value_size: usize) -> Result<VarTiles> {
+        let offsets = self.tiles(fragment, field, FieldFile::Data)?;
+        let values = self.tiles(fragment, field, FieldFile::Var)?;
+        let offsets = Arc::new(OffsetTiles { tiles: offsets, value_size: value_size.max(1) });
+        Ok(VarTiles { offsets, values, sizes: self.var_sizes(fragment, field)? })
+    }
+}
+
+impl Array {
+    /// The tiles of a variable-size attribute (by its number in this array's schema) in a visible fragment.
+    ///
+    /// # Errors
+    /// As [`Array::attribute_tiles`].
+    pub fn attribute_var_tiles(&self, fragment: usize, attribute: usize) -> Result<VarTiles> {
+        let field = Field::Attribute(self.own_attribute(fragment, attribute)?);
+        let wanted = &self.schema.attributes[attribute];
+        self.folder.var_tiles(self.number(fragment), field, wanted.datatype.size()).in_field(&wanted.name)
+    }
+}
+
+impl VarTiles {
+    /// How many tiles there are.
+    pub fn count(&self) -> u64 {
+        self.values.count()
+    }
+
+    /// What the values of a tile decode to, in bytes, as recorded; decoding checks it.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when there is no such tile.
+    pub fn size(&self, tile: u64) -> Result<u64> {
+        let size = self.sizes.get(tile)?;
+        size.ok_or_else(|| Error::damaged(format!("no size for tile {tile}")).in_file(self.values.path()))
+    }
+
+    /// A tile of `cells` cells, decoded as one unit. For tiles that [`VarTiles::is_whole`], or where all of it is wanted.
+    ///
+    /// # Errors
+    /// Any damage in the tile; [`Error::Unsupported`] for one that does not fit in memory.
+    pub fn tile(&self, tile: u64, cells: u64) -> Result<Arc<Decoded>> {
+        self.values.fetch(&self.whole_unit(tile, cells)?)
+    }
+
+    /// Adds the units that hold where cells of a tile begin: `count` of them from `first`, and where the last one ends.
+    ///
+    /// # Errors
+    /// Where there is no such tile.
+    pub fn offset_units(&self, tile: u64, cells: u64, first: u64, count: u64, units: &mut Vec<TileUnit>) -> Result<()> {
+        if self.is_whole(tile, cells)? {
+            if !self.is_spilled(tile, cells)? {
+                units.push(self.whole_unit(tile, cells)?);
+            }
+            return Ok(());
+        }
+        let end = first.saturating_add(count).saturating_add(1).min(cells);
+        let bytes = first.saturating_mul(OFFSET)..end.saturating_mul(OFFSET);
+        self.offsets.tiles.units(tile, offset_bytes(cells)?, bytes, units)
+    }
+
+    /// Adds the units that hold some bytes of the values of a tile.
+    ///
+    /// # Errors
+    /// Where there is no such tile, or it has no such bytes.
+    pub fn value_units(&self, tile: u64, cells: u64, bytes: Range<u64>, units: &mut Vec<TileUnit>) -> Result<()> {
+        if self.is_whole(tile, cells)? {
+            if !self.is_spilled(tile, cells)? {
+                units.push(self.whole_unit(tile, cells)?);
+            }
+            return Ok(());
+        }
+        self.values.units(tile, self.size(tile)?, bytes, units)
+    }
+
+    /// Decodes all values of a tile.
+    ///
+    /// # Errors
+    /// Any damage in them.
+    pub fn check_values(&self, tile: u64) -> Result<()> {
+        self.values.check(tile, self.size(tile)?)
+    }
+
+    fn whole_unit(&self, tile: u64, cells: u64) -> Result<TileUnit> {
+        Ok(self.values.variable_size_unit(&self.offsets, tile, self.size(tile)?, cells))
+    }
+
+    /// Whether a tile is kept as one unit.
+    ///
+    /// # Errors
+    /// As [`VarTiles::size`].
+    pub fn is_whole(&self, tile: u64, cells: u64) -> Result<bool> {
+        let total = cells.saturating_mul(OFFSET).saturating_add(self.size(tile)?);
+        Ok(total <= self.values.whole_tile() || self.is_folded(tile, cells)?)
+    }
+
+    /// Reads cells of one tile.
+    ///
+    /// # Errors
+    /// Any damage in a tile that is one unit.
+    pub fn reader(&self, tile: u64, cells: u64) -> Result<VarReader<'_>> {
+        let size = self.size(tile)?;
+        let state = if let Some(spilled) = self.spilled_tile(tile, cells)? {
+            State::Spilled(spilled)
+        } else if self.is_whole(tile, cells)? {
+            State::Whole(self.tile(tile, cells)?)
+        } else {
+            State::Chunks {
+                offsets: TileCursor::new(self.offsets.tiles.clone(), tile, offset_bytes(cells)?),
+                values: TileCursor::new(self.values.clone(), tile, size),
+            }
+        };
+        Ok(VarReader { tiles: self, cells, size, state })
+    }
+
+    /// A tile that is one unit and too large to be kept in memory; `None` of the others.
+    ///
+    /// # Errors
+    /// Any damage in it.
+    pub fn spilled_tile(&self, tile: u64, cells: u64) -> Result<Option<Arc<SpilledTile>>> {
+        if self.is_spilled(tile, cells)? { self.spilled(tile, cells).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether a tile that is one unit is too large to be kept in memory.
+    fn is_spilled(&self, tile: u64, cells: u64) -> Result<bool> {
+        let total = cells.saturating_mul(OFFSET).saturating_add(self.size(tile)?);
+        let most = self.values.context()?.fetcher.cache().most_kept() as u64;
+        Ok(total > most && self.is_whole(tile, cells)?)
+    }
+
+    /// Such a tile, decoded when it is first wanted.
+    fn spilled(&self, tile: u64, cells: u64) -> Result<Arc<SpilledTile>> {
+        let context = self.values.context()?;
+        context.indexes.get_or_load(IndexKey::Spilled(self.values.file(), tile), || {
+            let spilled =
+                context.fetcher.with_large(&self.whole_unit(tile, cells)?, |decoded| SpilledTile::write(&decoded))?;
+            let weight = spilled.disk() / DISK_TO_MEMORY;
+            Ok((spilled, weight as usize))
+        })
+    }
+
+    /// An offsets tile without chunks, of a tile that has cells, says that the offsets are in the values.
+    fn is_folded(&self, tile: u64, cells: u64) -> Result<bool> {
+        Ok(cells > 0 && self.offsets.tiles.has_no_chunks(tile)?)
+    }
+}
+
+fn offset_bytes(cells: u64) -> Result<u64> {
+    cells.checked_mul(OFFSET).ok_or_else(|| Error::damaged("more cells in a tile than memory has bytes"))
+}
+
+/// Reads cells of one tile; at increasing positions it needs few look-ups in the cache.
+pub struct VarReader<'a> {
+    tiles: &'a VarTiles,
+    cells: u64,
+    size: u64,
+    state: State,
+}
+
+enum State {
+    Whole(Arc<Decoded>),
+    Spilled(Arc<SpilledTile>),
+    Chunks { offsets: TileCursor, values: TileCursor },
+}
+
+impl VarReader<'_> {
+    /// Where cells from cell `first` start in the tile's values: fills `out`, whose last entry may be the end of
+    /// the last cell.
+    ///
+    /// # Errors
+    /// Offsets that go backwards or leave the tile, and any damage in what is read.
+    pub fn offsets(&mut self, first: u64, out: &mut [u64]) -> Result<()> {
+        let past = || Error::damaged(format!("cells past the {} of the tile", self.cells));
+        let end = first.checked_add(out.len() as u64).filter(|&end| end <= self.cells + 1).ok_or_else(past)?;
+        match &mut self.state {
+            State::Whole(tile) => {
+                out.copy_from_slice(tile.offsets.get(first as usize..end as usize).ok_or_else(past)?);
+                Ok(())
+            }
+            State::Spilled(tile) => tile.offsets(first, out),
+            State::Chunks { offsets, .. } => {
+                let stored = end.min(self.cells).saturating_sub(first) as usize;
+                let mut bytes = [0; 512 * OFFSET as usize];
+                for (number, part) in out[..stored].chunks_mut(512).enumerate() {
+                    let bytes = &mut bytes[..part.len() * OFFSET as usize];
+                    offsets.copy((first + 512 * number as u64) * OFFSET, bytes)?;
+                    for (offset, stored) in part.iter_mut().zip(bytes.as_chunks().0) {
+                        *offset = u64::from_le_bytes(*stored);
+                    }
+                }
+                out[stored..].fill(self.size);
+                if first == 0 && stored > 0 {
+                    self.tiles.offsets.check_first(offsets.tile(), out)?;
+                }
+                self.tiles.offsets.check(offsets.tile(), first, out, self.size)
+            }
+        }
+    }
+
+    /// Copies the tile's values from byte `start`.
+    ///
+    /// # Errors
+    /// Any damage in what is read.
+    pub fn copy(&mut self, start: u64, out: &mut [u8]) -> Result<()> {
+        match &mut self.state {
+            State::Whole(tile) => {
+                let end = start.saturating_add(out.len() as u64);
+                let bytes = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+                let bytes = bytes.and_then(|(start, end)| tile.bytes.get(start..end));
+                out.copy_from_slice(bytes.ok_or_else(|| Error::damaged("values past the end of the tile"))?);
+                Ok(())
+            }
+            State::Spilled(tile) => tile.copy(start, out),
+            State::Chunks { values, .. } => values.copy(start, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::TempDir;
+
+    use tilefs_format::datatype::Datatype;
+    use tilefs_format::filter::{Decoder, TileContext};
+    use tilefs_format::pipeline::Pipeline;
+
+    use super::*;
+    use crate::array::Context;
+    use crate::array::value_plan::{ValueCopy, ValuePlan};
+    use crate::read::Decoding;
+    use crate::storage::{LocalStorage, SimulatedStorage, Storage};
+    use std::time::Duration;
+
+    const CHUNK: usize = 65536;
+
+    /// A tile without filters.
+    fn framed(bytes: &[u8]) -> Vec<u8> {
+        let mut tile = (bytes.len().div_ceil(CHUNK) as u64).to_le_bytes().to_vec();
+        for chunk in bytes.chunks(CHUNK) {
+            let size = (chunk.len() as u32).to_le_bytes();
+            tile.extend([size, size, [0; 4]].as_flattened());
+            tile.extend(chunk);
+        }
+        tile
+    }
+
+    /// Tiles 0 (one cell) and 1 (the given one) in two files, and what must live as long as they are read.
+    fn stored(folder: &TempDir, offsets: &[u64], values: &[u8], value_size: usize) -> (VarTiles, Arc<Context>) {
+        stored_with(folder, offsets, values, value_size, 64 << 20, Arc::new(LocalStorage::default()))
+    }
+
+    /// The same, read with so much memory from another storage.
+    fn stored_with(
+        folder: &TempDir,
+        offsets: &[u64],
+        values: &[u8],
+        value_size: usize,
+        budget: usize,
+        storage: Arc<dyn Storage>,
+    ) -> (VarTiles, Arc<Context>) {
+        let context = Arc::new(Context::new(storage, budget, 1, None));
+        let file = |name: &str, datatype: Datatype, first: &[u8], second: &[u8]| {
+            let path = folder.path().join(name);
+            let (first, second) = (framed(first), framed(second));
+            std::fs::write(&path, [&first[..], &second].concat()).unwrap();
+            let tile = TileContext {
+                datatype,
+                cell_size: datatype.size(),
+                format_version: 22,
+                writer_version: None,
+                key: None,
+            };
+            let decoder = Decoder::new(&Pipeline::default(), &tile).unwrap();
+            let size = (first.len() + second.len()) as u64;
+            let starts = vec![0, first.len() as u64].into();
+            Arc::new(Tiles::new(&context, context.fetcher.new_files(1), path.into(), starts, size, decoder, 1).unwrap())
+        };
+        let encoded: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+        let tiles = VarTiles {
+            offsets: Arc::new(OffsetTiles { tiles: file("a0.tdb", Datatype::UInt64, &[0; 8], &encoded), value_size }),
+            values: file("a0_var.tdb", Datatype::UInt8, b"first", values),
+            sizes: Arc::new(vec![5, values.len() as u64].into()),
+        };
+        (tiles, context)
+    }
+
+    #[test]
+    fn small_tiles_are_units_and_large_ones_are_not() {
+        for cells in [0usize, 1, 1000, 10_000, 700_000] {
+            let folder = TempDir::new().unwrap();
+            let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
+            let offsets: Vec<u64> = (0..cells).map(|cell| (3 * cell - cell % 3) as u64).collect();
+            let (tiles, _context) = stored(&folder, &offsets, &values, 1);
+            let mut first = [0; 5];
+            tiles.reader(0, 1).unwrap().copy(0, &mut first).unwrap();
+            assert_eq!(&first, b"first");
+            let mut reader = tiles.reader(1, cells as u64).unwrap();
+            assert_eq!(matches!(reader.state, State::Whole(_)), cells < 12_000);
+            let mut all = offsets.clone();
+            all.push(values.len() as u64);
+            for (first, count) in [(0, cells + 1), (cells / 2, 1), (cells, 1), (cells / 3, cells / 2)] {
+                let mut some = vec![7; count];
+                reader.offsets(first as u64, &mut some).unwrap();
+                assert_eq!(some, all[first..first + count]);
+            }
+            assert!(reader.offsets(cells as u64, &mut [0; 2]).is_err());
+            let mut some = vec![0; cells];
+            reader.copy(cells as u64, &mut some).unwrap();
+            assert_eq!(some, values[cells..2 * cells]);
+            let whole = tiles.tile(1, cells as u64).unwrap();
+            assert_eq!((&whole.offsets[..], &whole.bytes[..]), (&all[..], &values[..]));
+        }
+    }
+
+    #[test]
+    fn planned_units_are_what_a_read_needs() {
+        for cells in [1000u64, 20_000, 700_000] {
+            let folder = TempDir::new().unwrap();
+            let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
+            let (tiles, context) = stored(&folder, &offsets, &vec![1; 3 * cells as usize], 1);
+            let misses = || context.fetcher.cache().statistics().misses;
+            let fetch = |units: &[TileUnit]| context.fetcher.fetch(units, Decoding::OnThisThread).unwrap();
+            let (first, count) = (cells / 3, cells / 2);
+            let (mut some, mut values) = (vec![0; count as usize], vec![0; 3 * count as usize]);
+            let mut units = Vec::new();
+            tiles.offset_units(1, cells, first, count, &mut units).unwrap();
+            fetch(&units);
+            let before = misses();
+            tiles.reader(1, cells).unwrap().offsets(first, &mut some).unwrap();
+            assert!(before > 0 && misses() == before, "offsets of {cells} cells");
+            units.clear();
+            tiles.value_units(1, cells, 3 * first..3 * (first + count), &mut units).unwrap();
+            fetch(&units);
+            let before = misses();
+            tiles.reader(1, cells).unwrap().copy(3 * first, &mut values).unwrap();
+            assert_eq!(misses(), before, "values of {cells} cells");
+        }
+    }
+
+    /// Copies from a tile: of a whole one, of chunks, of one that is on disk.
+    #[test]
+    fn plans_copy_what_readers_do() {
+        let local = || -> Arc<dyn Storage> { Arc::new(LocalStorage::default()) };
+        let far = || -> Arc<dyn Storage> { Arc::new(SimulatedStorage::new(local(), Duration::ZERO)) };
+        for (cells, budget, storage) in [
+            (1000u64, 64 << 20, local()),
+            (60_000, 64 << 20, local()),
+            (60_000, 64 << 20, far()),
+            (10_000, 64 << 10, local()),
+        ] {
+            let folder = TempDir::new().unwrap();
+            let offsets: Vec<u64> = (0..cells).map(|cell| 3 * cell).collect();
+            let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
+            let (tiles, context) = stored_with(&folder, &offsets, &values, 1, budget, storage);
+            // Some in a row, some here and there and backwards, and over the ends of chunks.
+            let wanted: Vec<u64> = (0..50).chain((0..40).map(|number| cells - 1 - number * (cells / 41))).collect();
+            let cell = |place: usize, cell: u64| ValueCopy { from: 3 * cell, to: 3 * place, length: 3 };
+            let mut plan = ValuePlan::default();
+            plan.add(0, &tiles, 1, cells, []).unwrap();
+            plan.add(0, &tiles, 1, cells, wanted.iter().enumerate().map(|(place, wanted)| cell(place, *wanted)))
+                .unwrap();
+            plan.add(7, &tiles, 0, 1, [ValueCopy { from: 1, to: 3 * wanted.len(), length: 4 }]).unwrap();
+            let mut out = vec![0; 3 * wanted.len() + 4];
+            plan.fetch(&context.fetcher).unwrap();
+            let before = context.fetcher.cache().statistics().misses;
+            plan.read(&context.fetcher, &mut out, |_, result| result).unwrap();
+            if !tiles.is_spilled(1, cells).unwrap() {
+                assert_eq!(context.fetcher.cache().statistics().misses, before, "all was fetched");
+            }
+            let mut reader = tiles.reader(1, cells).unwrap();
+            let mut expected = vec![0; out.len()];
+            for (place, wanted) in wanted.iter().enumerate() {
+                reader.copy(3 * wanted, &mut expected[3 * place..][..3]).unwrap();
+            }
+            expected[3 * wanted.len()..].copy_from_slice(b"irst");
+            assert_eq!(out, expected, "{cells}");
+
+            let mut past = ValuePlan::default();
+            let end = ValueCopy { from: 3 * cells - 1, to: 0, length: 2 };
+            let planned = past.add(3, &tiles, 1, cells, [end]);
+            let read = || {
+                past.read(&context.fetcher, &mut [0; 2], |fragment, result| {
+                    assert_eq!(fragment, 3);
+                    result
+                })
+            };
+            assert!(planned.and_then(|()| read()).is_err());
+            assert!(plan.read(&context.fetcher, &mut out[..8], |_, result| result).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_to_be_kept_is_decoded_once() {
+        let folder = TempDir::new().unwrap();
+        let cells = 10_000;
+        let values: Vec<u8> = (0..3 * cells).map(|byte| (byte % 251) as u8).collect();
+        let offsets: Vec<u64> = (0..cells as u64).map(|cell| 3 * cell).collect();
+        // One unit, which takes more than the cache may.
+        let (tiles, context) = stored_with(&folder, &offsets, &values, 1, 64 << 10, Arc::new(LocalStorage::default()));
+        assert!(tiles.is_spilled(1, cells as u64).unwrap());
+        let mut all = vec![0; values.len()];
+        for (part, out) in all.chunks_mut(1001).enumerate() {
+            // A reader of its own for each, as for each request.
+            let mut reader = tiles.reader(1, cells as u64).unwrap();
+            reader.copy(part as u64 * 1001, out).unwrap();
+            let mut some = [0; 5];
+            reader.offsets(part as u64 * 300, &mut some).unwrap();
+            assert_eq!(some, offsets[part * 300..][..5]);
+        }
+        assert_eq!(all, values);
+        assert_eq!(context.fetcher.cache().statistics().misses, 0, "not by way of the cache");
+        let file = tiles.spilled(1, cells as u64).unwrap();
+        assert!(Arc::ptr_eq(&file, &tiles.spilled(1, cells as u64).unwrap()));
+        assert!(
+            file.copy(3 * cells as u64 - 1, &mut [0; 2]).is_err() && file.offsets(cells as u64, &mut [0; 2]).is_err()
+        );
+    }
+
+    #[test]
+    fn offsets_that_cannot_be_are_refused() {
+        for (offsets, value_size) in [([0, 2, 1], 1), ([1, 2, 2], 1), ([0, 2, 5], 1), ([0, 1, 2], 2)] {
+            let folder = TempDir::new().unwrap();
+            let (tiles, _context) = stored(&folder, &offsets, b"abcd", value_size);
+            assert!(matches!(tiles.tile(1, 3), Err(Error::Damaged { .. })), "{offsets:?}");
+        }
+        // In a large tile only those that are wanted are looked at.
+        let folder = TempDir::new().unwrap();
+        let values = vec![0; 5 << 20];
+        let (tiles, _context) = stored(&folder, &[0, 9, 8, 8], &values, 1);
+        let mut reader = tiles.reader(1, 4).unwrap();
+        assert!(reader.offsets(0, &mut [0; 2]).is_ok());
+        assert!(reader.offsets(1, &mut [0; 2]).is_err());
+        assert!(reader.offsets(2, &mut [0; 3]).is_ok());
+    }
+}

@@ -1,0 +1,454 @@
+//! Decodes everything that is stored in an array, holds it against what the format promises of it, and collects what is
+//! wrong: what reading would meet, what it would meet elsewhere in the history, and what it would not.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::fragment::Field;
+
+use super::folder::Outline;
+use super::footer_copies::compare_copies;
+use super::fragment::FieldFile;
+use super::sparse::{CoordinateCheck, visible_deletes};
+use super::tiles::Tiles;
+use super::{Array, ArrayFolder, Metadata, TimeWindow};
+use crate::storage::StoreKey;
+use crate::threads;
+
+/// Offsets of variable-size cells are checked in parts of this many.
+const OFFSETS_AT_ONCE: u64 = 4096;
+
+/// What was checked so far. Threads add to it while another may show it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    pub fragments: AtomicU64,
+    /// Decoded and found right.
+    pub tiles: AtomicU64,
+    /// Decoded.
+    pub bytes: AtomicU64,
+    /// Tiles of the above whose filters carry a checksum or an authentication tag.
+    pub checked_tiles: AtomicU64,
+    /// Tiles that were looked at, right or not.
+    pub done: AtomicU64,
+    /// Tiles that there are, as far as is known yet.
+    pub due: AtomicU64,
+}
+
+/// What a look at an array found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Each place once, in the order of their texts.
+    pub places: Vec<Finding>,
+    /// What need not be wrong, in lines for people.
+    pub warnings: Vec<String>,
+}
+
+/// Something that is wrong, however many tiles it is met in.
+#[derive(Debug)]
+pub struct Finding {
+    pub error: Error,
+    /// Tiles that cannot be read because of it.
+    pub tiles: u64,
+}
+
+impl Finding {
+    /// Whether something stored is damaged or missing; else it could not be looked at.
+    pub fn is_damage(&self) -> bool {
+        matches!(self.error, Error::Damaged { .. } | Error::Missing { .. } | Error::Key { .. })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.tiles {
+            0 => write!(f, "{}", self.error),
+            1 => write!(f, "{}: 1 tile", self.error),
+            tiles => write!(f, "{}: {tiles} tiles", self.error),
+        }
+    }
+}
+
+/// Decodes every tile of every fragment of an array on all cores, with those that another has replaced, and their
+/// metadata on the way; proves what must hold of coordinates; reads the array's own metadata, schemas, enumerations,
+/// labels, delete conditions and copies of footers. What does not count in the array's window of time is left out.
+///
+/// Memory is that of the cache, of one tile a core, and of what is found.
+pub fn verify(array: &Array, progress: &Progress) -> Findings {
+    let verifier =
+        Verifier { progress, found: Mutex::default(), warnings: Mutex::default(), visited: Mutex::default() };
+    verifier.array(array);
+    let Verifier { found, warnings, .. } = verifier;
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let places = found.into_values().map(|(error, tiles)| Finding { error, tiles }).collect();
+    Findings { places, warnings: warnings.into_inner().unwrap_or_else(PoisonError::into_inner) }
+}
+
+struct Verifier<'a> {
+    progress: &'a Progress,
+    /// By what they say: what was found, and for how many tiles.
+    found: Mutex<BTreeMap<String, (Error, u64)>>,
+    warnings: Mutex<Vec<String>>,
+    /// The folders of arrays that were looked at, as labels can lead to the same one in several ways.
+    visited: Mutex<HashSet<StoreKey>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A fragment that is looked at.
+struct Fragment<'a> {
+    array: &'a Array,
+    /// As visible in the array, and in its folder.
+    index: usize,
+    number: usize,
+    outline: Arc<Outline>,
+    tiles: u64,
+}
+
+/// One field of a fragment, and which files it has.
+struct FieldFiles {
+    field: Field,
+    name: String,
+    is_variable: bool,
+    is_nullable: bool,
+}
+
+/// A file of a fragment that can be decoded as far as it goes.
+struct OpenFile {
+    tiles: Arc<Tiles>,
+    /// So many tiles at its start are in the file.
+    whole: u64,
+    has_checksums: bool,
+}
+
+impl Verifier<'_> {
+    fn add(&self, error: Error, tiles: u64) {
+        let text = error.to_string();
+        lock(&self.found).entry(text).or_insert((error, 0)).1 += tiles;
+    }
+
+    fn array(&self, array: &Array) {
+        if !lock(&self.visited).insert(array.context().storage.canonical(array.path())) {
+            return;
+        }
+        let array = &array.with_replaced();
+        let folder = array.folder();
+        lock(&self.warnings).extend_from_slice(folder.directory().warnings());
+        let place = |error: Error| error.in_array(array.path());
+        if let Err(error) = visible_deletes(array) {
+            self.add(place(error), 0);
+        }
+        self.metadata(array);
+        self.schemas(array);
+        let fragments: Vec<Fragment<'_>> = threads::map(0..array.fragment_count(), |index| self.fragment(array, index))
+            .into_iter()
+            .flatten()
+            .collect();
+        for error in compare_copies(folder) {
+            self.add(place(error), 0);
+        }
+        for label in &array.schema().labels {
+            match array.label(label) {
+                Ok(label) => self.array(&label.array),
+                Err(error) => self.add(error, 0),
+            }
+        }
+        threads::for_each(fragments.iter(), |fragment| {
+            self.fields(fragment);
+            self.progress.fragments.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+
+    /// All files of metadata, replaced or not.
+    fn metadata(&self, array: &Array) {
+        if let Err(error) = array.metadata() {
+            self.add(error.in_array(array.path()), 0);
+        }
+        let context = array.context();
+        let files = array.folder().metadata_files().unwrap_or_else(|error| {
+            self.add(error.in_array(array.path()), 0);
+            Vec::new()
+        });
+        for one in files.iter().filter(|one| array.window().contains(&one.times)) {
+            if let Err(error) = Metadata::verify_file(context, &one.file) {
+                self.add(error.in_array(array.path()), 0);
+            }
+        }
+    }
+
+    /// All schemas of the array that have been in force, and their enumerations.
+    fn schemas(&self, array: &Array) {
+        let folder = array.folder();
+        for schema in folder.directory().schemas() {
+            let time = schema.times.map_or(0, |times| times.t2);
+            if time > array.window().end {
+                continue;
+            }
+            let opened = Array::open_with(folder.clone(), TimeWindow::until(time), &schema.name);
+            let then = match opened {
+                Ok(then) => then,
+                Err(error) => {
+                    self.add(error.in_array(array.path()), 0);
+                    continue;
+                }
+            };
+            for (name, _) in &then.schema().enumerations {
+                if let Err(error) = then.enumeration(name) {
+                    self.add(error.in_array(array.path()), 0);
+                }
+            }
+        }
+    }
+
+    /// What a fragment's metadata say; `None` if they are damaged.
+    fn fragment<'a>(&self, array: &'a Array, index: usize) -> Option<Fragment<'a>> {
+        let number = array.number(index);
+        let place = |error: Error| error.in_fragment(array.fragment_name(index)).in_array(array.path());
+        let read = || -> Result<Fragment<'a>> {
+            let outline = array.folder().outline(number)?;
+            let tiles = array.folder().tile_count(number, &outline)?;
+            if !outline.facts.dense {
+                array.folder().mbrs(number)?;
+            }
+            Ok(Fragment { array, index, number, outline, tiles })
+        };
+        match read() {
+            Ok(fragment) => {
+                let files = fragment.fields().iter().map(|field| 1 + u64::from(field.is_nullable)).sum::<u64>();
+                self.progress.due.fetch_add(files.saturating_mul(fragment.tiles), Ordering::Relaxed);
+                Some(fragment)
+            }
+            Err(error) => {
+                self.add(place(error), 0);
+                self.progress.fragments.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+        }
+    }
+
+    fn fields(&self, fragment: &Fragment<'_>) {
+        let (coordinates, others): (Vec<FieldFiles>, Vec<FieldFiles>) = fragment
+            .fields()
+            .into_iter()
+            .partition(|field| matches!(field.field, Field::Dimension(_) | Field::Coordinates));
+        threads::for_each(others.iter(), |field| {
+            self.values(fragment, field, self.open_data(fragment, field).as_ref());
+            if field.is_nullable {
+                let validity = self.open(fragment, field, FieldFile::Validity);
+                self.count_skipped(fragment, validity.as_ref());
+                if let Some(file) = validity {
+                    let decoded = self.each_tile(fragment, &field.name, file.whole, |tile, cells| {
+                        fragment.decode(&file, field.field, FieldFile::Validity, tile, cells)
+                    });
+                    self.count_checked(&file, decoded);
+                }
+            }
+        });
+        if !coordinates.is_empty() {
+            self.coordinates(fragment, &coordinates);
+        }
+    }
+
+    /// Decodes the values of a field, and its offsets.
+    fn values(&self, fragment: &Fragment<'_>, field: &FieldFiles, data: Option<&OpenFile>) {
+        self.count_skipped(fragment, data);
+        let Some(data) = data else { return };
+        let decoded = self.each_tile(fragment, &field.name, data.whole, |tile, cells| match field.is_variable {
+            true => fragment.decode_var(field.field, tile, cells),
+            false => fragment.decode(data, field.field, FieldFile::Data, tile, cells),
+        });
+        self.count_checked(data, decoded);
+    }
+
+    /// Decodes coordinates by checking what must hold of them; dimension by dimension where one cannot be read at all.
+    fn coordinates(&self, fragment: &Fragment<'_>, fields: &[FieldFiles]) {
+        let opened = fields.iter().map(|field| self.open_data(fragment, field)).collect::<Vec<_>>();
+        let check = CoordinateCheck::new(fragment.array, fragment.index);
+        let files: Option<Vec<&OpenFile>> = opened.iter().map(Option::as_ref).collect();
+        let (Ok(check), Some(files)) = (&check, files) else {
+            if let Err(error) = check {
+                self.add(fragment.place(error, "coordinates"), 0);
+            }
+            return fields.iter().zip(&opened).for_each(|(field, data)| self.values(fragment, field, data.as_ref()));
+        };
+        let name = if let [one] = fields { one.name.as_str() } else { "coordinates" };
+        let whole = files.iter().map(|file| file.whole).min().unwrap_or(0);
+        let decoded = self.each_tile(fragment, name, whole, |tile, cells| {
+            check.check_tile(tile)?;
+            fragment.coordinate_bytes(tile, cells)
+        });
+        files.iter().for_each(|file| self.count_checked(file, decoded));
+        // One of them is counted already.
+        let others = files.len().saturating_sub(1) as u64;
+        self.progress.tiles.fetch_add(others * decoded, Ordering::Relaxed);
+        self.progress.done.fetch_add(files.len() as u64 * fragment.tiles - whole, Ordering::Relaxed);
+    }
+
+    /// Looks at the first `whole` tiles of a field; how many of them are right. `check` gives the bytes that a tile
+    /// decodes to.
+    fn each_tile(
+        &self,
+        fragment: &Fragment<'_>,
+        name: &str,
+        whole: u64,
+        check: impl Fn(u64, u64) -> Result<u64> + Sync,
+    ) -> u64 {
+        let facts = &fragment.outline.facts;
+        let is_right = |tile: u64| {
+            let cells = facts.cells_in_tile(&fragment.outline.schema, tile);
+            let cells = cells.ok_or_else(|| Error::damaged(format!("tile {tile} has no number of cells")));
+            let checked = cells.and_then(|cells| check(tile, cells));
+            self.progress.done.fetch_add(1, Ordering::Relaxed);
+            match checked {
+                Ok(bytes) => {
+                    self.progress.tiles.fetch_add(1, Ordering::Relaxed);
+                    self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+                    true
+                }
+                Err(error) => {
+                    self.add(fragment.place(error, name), 1);
+                    false
+                }
+            }
+        };
+        let right = AtomicU64::new(0);
+        threads::for_each(0..whole, |tile| {
+            right.fetch_add(u64::from(is_right(tile)), Ordering::Relaxed);
+        });
+        right.into_inner()
+    }
+
+    /// The file of a field's values or offsets; of the tiles at its start those that the file of values has, too.
+    fn open_data(&self, fragment: &Fragment<'_>, field: &FieldFiles) -> Option<OpenFile> {
+        let data = self.open(fragment, field, FieldFile::Data)?;
+        let values = match field.is_variable {
+            true => self.open(fragment, field, FieldFile::Var)?.whole,
+            false => data.whole,
+        };
+        Some(OpenFile { whole: data.whole.min(values), ..data })
+    }
+
+    /// Opens a file. What is wrong with it as a whole is told once, and for how many tiles.
+    fn open(&self, fragment: &Fragment<'_>, field: &FieldFiles, file: FieldFile) -> Option<OpenFile> {
+        let folder = fragment.array.folder();
+        let opened = folder.tiles(fragment.number, field.field, file).and_then(|tiles| {
+            let length = folder.context.storage.length(tiles.path())?;
+            Ok((length, tiles.count_within(length)?, tiles))
+        });
+        let (length, whole, tiles) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.add(fragment.place(error, &field.name), fragment.tiles);
+                return None;
+            }
+        };
+        if whole < tiles.count() {
+            let reason = format!("the file ends at {length} of {} bytes", tiles.file_size());
+            let error = Error::damaged(reason).in_file(tiles.path());
+            self.add(fragment.place(error, &field.name), tiles.count() - whole);
+        }
+        let has_checksums = folder.context.key.is_some() || tiles.decoder().has_checksums();
+        Some(OpenFile { tiles, whole, has_checksums })
+    }
+
+    /// Counts the tiles of a file that are not looked at one by one, as it is known already that they are lost.
+    fn count_skipped(&self, fragment: &Fragment<'_>, file: Option<&OpenFile>) {
+        let whole = file.map_or(0, |file| file.whole);
+        self.progress.done.fetch_add(fragment.tiles.saturating_sub(whole), Ordering::Relaxed);
+    }
+
+    fn count_checked(&self, file: &OpenFile, tiles: u64) {
+        if file.has_checksums {
+            self.progress.checked_tiles.fetch_add(tiles, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Fragment<'_> {
+    fn place(&self, error: Error, field: &str) -> Error {
+        error.in_field(field).in_fragment(self.array.fragment_name(self.index)).in_array(self.array.path())
+    }
+
+    /// The fields that the fragment has files of.
+    fn fields(&self) -> Vec<FieldFiles> {
+        let Outline { facts, schema } = &*self.outline;
+        let fixed = |field: Field, name: &str| FieldFiles {
+            field,
+            name: name.to_owned(),
+            is_variable: false,
+            is_nullable: false,
+        };
+        let attributes = schema.attributes.iter().enumerate().map(|(number, attribute)| FieldFiles {
+            is_variable: attribute.is_variable(),
+            is_nullable: attribute.nullable,
+            ..fixed(Field::Attribute(number), &attribute.name)
+        });
+        let dimensions = schema.dimensions.iter().enumerate().map(|(number, dimension)| FieldFiles {
+            is_variable: dimension.is_variable(),
+            ..fixed(Field::Dimension(number), &dimension.name)
+        });
+        let others = [
+            (Field::Coordinates, "coordinates"),
+            (Field::Timestamps, "timestamps"),
+            (Field::DeleteTimestamps, "delete timestamps"),
+            (Field::DeleteConditionIndex, "delete conditions"),
+        ];
+        let coordinates = dimensions.chain(others.map(|(field, name)| fixed(field, name)));
+        let coordinates = coordinates.filter(|one| !facts.dense && facts.slot(one.field).is_some());
+        attributes.chain(coordinates).collect()
+    }
+
+    /// Decodes the chunks of a tile one by one; gives the bytes they decode to.
+    fn decode(&self, opened: &OpenFile, field: Field, file: FieldFile, tile: u64, cells: u64) -> Result<u64> {
+        let (_, _, cell_size) = self.folder().filtering(self.number, &self.outline, field, file)?;
+        let size = cells.checked_mul(cell_size as u64);
+        let size = size.ok_or_else(|| Error::damaged("a tile of more than 2^64 bytes"))?;
+        opened.tiles.check(tile, size)?;
+        Ok(size)
+    }
+
+    fn decode_var(&self, field: Field, tile: u64, cells: u64) -> Result<u64> {
+        let (_, datatype, _) = self.folder().filtering(self.number, &self.outline, field, FieldFile::Var)?;
+        let tiles = self.folder().var_tiles(self.number, field, datatype.size())?;
+        let size = tiles.size(tile)?;
+        if tiles.is_whole(tile, cells)? {
+            tiles.tile(tile, cells)?;
+            return Ok(size + 8 * cells);
+        }
+        let mut reader = tiles.reader(tile, cells)?;
+        let mut offsets = [0; OFFSETS_AT_ONCE as usize + 1];
+        let mut first = 0;
+        while first < cells {
+            // Each part begins with the last of the one before, so that all are compared with their neighbours.
+            let count = OFFSETS_AT_ONCE.min(cells - first);
+            reader.offsets(first, &mut offsets[..count as usize + 1])?;
+            first += count;
+        }
+        tiles.check_values(tile)?;
+        Ok(size + 8 * cells)
+    }
+
+    /// Bytes that the coordinates of a tile decode to.
+    fn coordinate_bytes(&self, tile: u64, cells: u64) -> Result<u64> {
+        let mut bytes = 0u64;
+        for (number, dimension) in self.outline.schema.dimensions.iter().enumerate() {
+            let own = match dimension.is_variable() {
+                true => {
+                    let sizes = self.folder().var_sizes(self.number, Field::Dimension(number))?;
+                    sizes.get(tile)?.map_or(0, |size| size.saturating_add(8 * cells))
+                }
+                false => cells.saturating_mul(dimension.datatype.size() as u64),
+            };
+            bytes = bytes.saturating_add(own);
+        }
+        Ok(bytes)
+    }
+
+    fn folder(&self) -> &ArrayFolder {
+        self.array.folder()
+    }
+}

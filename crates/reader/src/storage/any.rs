@@ -1,0 +1,102 @@
+//! This machine's files, and object stores: a key says which. A group on a disk may have its members in buckets.
+
+use std::sync::OnceLock;
+
+use tilefs_format::error::{Locate, Result};
+
+use super::cloud::ObjectStorage;
+use super::{CloudOptions, KnownFolder, Listed, ListedObject, LocalStorage, ReadRange, Storage, StoreKey, uri};
+
+/// The local file system, and the object stores once one of them is asked for something.
+pub struct AnyStorage {
+    local: LocalStorage,
+    options: CloudOptions,
+    stores: OnceLock<ObjectStorage>,
+}
+
+impl AnyStorage {
+    /// Object stores are reached as these options say.
+    pub fn new(local: LocalStorage, options: CloudOptions) -> Self {
+        AnyStorage { local, options, stores: OnceLock::new() }
+    }
+
+    /// The storage of a key.
+    ///
+    /// # Errors
+    /// As [`ObjectStorage::new`].
+    fn of(&self, key: &StoreKey) -> Result<&dyn Storage> {
+        if !is_far(key) {
+            return Ok(&self.local);
+        }
+        if let Some(stores) = self.stores.get() {
+            return Ok(stores);
+        }
+        let made = ObjectStorage::new(self.options.clone()).in_file(key)?;
+        // Where another thread was faster, this one ends unused.
+        Ok(self.stores.get_or_init(|| made))
+    }
+}
+
+fn is_far(key: &StoreKey) -> bool {
+    // Paths are absolute.
+    !key.as_bytes().starts_with(b"/") && str::from_utf8(key.as_bytes()).is_ok_and(uri::is_object_uri)
+}
+
+impl Storage for AnyStorage {
+    fn allow(&self, folder: &StoreKey) {
+        self.local.allow(folder);
+    }
+
+    fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
+        self.of(folder)?.list(folder)
+    }
+
+    fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
+        self.of(folder)?.list_below(folder)
+    }
+
+    fn know(&self, folder: &StoreKey) -> Result<KnownFolder> {
+        self.of(folder)?.know(folder)
+    }
+
+    fn list_in(&self, root: &KnownFolder, path: &str) -> Result<Option<Vec<Listed>>> {
+        self.of(&root.key)?.list_in(root, path)
+    }
+
+    fn read_in(&self, root: &KnownFolder, path: &str, most: u64) -> Result<Vec<u8>> {
+        self.of(&root.key)?.read_in(root, path, most)
+    }
+
+    fn absence(&self, folder: &StoreKey) -> Option<String> {
+        if is_far(folder) { None } else { self.local.absence(folder) }
+    }
+
+    fn length(&self, key: &StoreKey) -> Result<u64> {
+        self.of(key)?.length(key)
+    }
+
+    fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        self.of(key)?.read_ranges(key, ranges)
+    }
+
+    fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
+        self.of(key)?.read_from(key, offset, most)
+    }
+
+    fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
+        self.of(key)?.read_end(key, most)
+    }
+
+    fn requests_at_once(&self, key: &StoreKey) -> usize {
+        // One that cannot be had is told of by whoever reads.
+        self.of(key).map_or(1, |storage| storage.requests_at_once(key))
+    }
+
+    fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
+        if uri::is_object_uri(uri) { Some(uri.into()) } else { self.local.key_of_uri(uri) }
+    }
+
+    fn canonical(&self, key: &StoreKey) -> StoreKey {
+        if is_far(key) { uri::canonical(key) } else { self.local.canonical(key) }
+    }
+}

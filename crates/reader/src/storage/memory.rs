@@ -1,0 +1,211 @@
+//! Stored objects in memory, for tests and for those who have an array's bytes at hand.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::{fs, io};
+
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::ranges::ReadRange;
+use super::{Listed, ListedKind, ListedObject, Storage, StoreKey, past_end};
+
+/// More objects than this take several requests to list, as with an object store.
+const MOST_LISTED_AT_ONCE: usize = 1000;
+
+/// Objects by their keys, like those of an object store: a folder is what a key goes through, so that none is empty. All
+/// copies share their objects until one is changed.
+#[derive(Debug, Default)]
+pub struct MemoryStorage {
+    objects: RwLock<BTreeMap<StoreKey, StoredObject>>,
+}
+
+/// Some bytes, and zeros behind them up to a length, as a file with a hole has.
+#[derive(Debug, Clone)]
+struct StoredObject {
+    bytes: Arc<[u8]>,
+    length: u64,
+}
+
+impl MemoryStorage {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The files of a local folder and of the folders in it, under the key `root`.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn load(folder: &Path, root: &StoreKey) -> io::Result<Self> {
+        let storage = MemoryStorage::new();
+        storage.load_folder(folder, root)?;
+        Ok(storage)
+    }
+
+    fn load_folder(&self, folder: &Path, root: &StoreKey) -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let key = root.join(entry.file_name().as_encoded_bytes());
+            match entry.path().is_dir() {
+                true => self.load_folder(&entry.path(), &key)?,
+                false => self.put(key, fs::read(entry.path())?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts an object where none or another one was.
+    pub fn put(&self, key: StoreKey, bytes: impl Into<Arc<[u8]>>) {
+        let bytes = bytes.into();
+        let length = bytes.len() as u64;
+        self.put_with_hole(key, bytes, length);
+    }
+
+    /// Puts an object of `length` bytes, of which those behind the given ones are zeros that take no memory.
+    pub fn put_with_hole(&self, key: StoreKey, bytes: impl Into<Arc<[u8]>>, length: u64) {
+        self.write().insert(key, StoredObject { bytes: bytes.into(), length });
+    }
+
+    /// Takes an object away; whether it was there.
+    pub fn remove(&self, key: &StoreKey) -> bool {
+        self.write().remove(key).is_some()
+    }
+
+    /// The bytes of an object, without a hole at its end.
+    pub fn bytes(&self, key: &StoreKey) -> Option<Arc<[u8]>> {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner).get(key).map(|object| object.bytes.clone())
+    }
+
+    /// All keys in their order.
+    pub fn keys(&self) -> Vec<StoreKey> {
+        self.objects.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<StoreKey, StoredObject>> {
+        self.objects.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn object(&self, key: &StoreKey) -> Result<StoredObject> {
+        let object = self.objects.read().unwrap_or_else(PoisonError::into_inner).get(&self.canonical(key)).cloned();
+        object.ok_or_else(|| Error::missing("there is no such object").in_file(key))
+    }
+
+    /// The path and the length of each object below a folder.
+    fn below(&self, folder: &StoreKey) -> Vec<ListedObject> {
+        let folder = self.canonical(folder);
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        let from = objects.range(folder.clone()..);
+        // What sorts between a folder and what is in it has its name and more.
+        let near = from.take_while(|(key, _)| key.as_bytes().starts_with(folder.as_bytes()));
+        let below = near.filter_map(|(key, object)| {
+            let path = str::from_utf8(key.below(&folder)?).ok()?.to_owned();
+            Some(ListedObject { path, length: object.length })
+        });
+        below.collect()
+    }
+}
+
+impl Clone for MemoryStorage {
+    fn clone(&self) -> Self {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner).clone();
+        MemoryStorage { objects: RwLock::new(objects) }
+    }
+}
+
+impl StoredObject {
+    fn read(&self, range: &mut ReadRange<'_>) -> Result<()> {
+        if range.end() > self.length {
+            return Err(past_end(self.length, range));
+        }
+        let start = usize::try_from(range.offset).unwrap_or(usize::MAX).min(self.bytes.len());
+        let there = &self.bytes[start..self.bytes.len().min(start.saturating_add(range.into.len()))];
+        let (front, hole) = range.into.split_at_mut(there.len());
+        front.copy_from_slice(there);
+        hole.fill(0);
+        Ok(())
+    }
+}
+
+impl Storage for MemoryStorage {
+    fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
+        let mut names: BTreeMap<String, ListedKind> = BTreeMap::new();
+        for object in self.below(folder) {
+            match object.path.split_once('/') {
+                Some((name, _)) => names.insert(name.to_owned(), ListedKind::Folder),
+                None => names.insert(object.path, ListedKind::Object { length: Some(object.length) }),
+            };
+        }
+        Ok(names.into_iter().map(|(name, kind)| Listed { name, kind }).collect())
+    }
+
+    fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
+        let below = self.below(folder);
+        Ok((below.len() <= MOST_LISTED_AT_ONCE).then_some(below))
+    }
+
+    fn length(&self, key: &StoreKey) -> Result<u64> {
+        Ok(self.object(key)?.length)
+    }
+
+    fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        let object = self.object(key)?;
+        ranges.iter_mut().try_for_each(|range| object.read(range)).in_file(key)
+    }
+
+    fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
+        let object = self.object(key)?;
+        let available = object.length.checked_sub(offset);
+        let available =
+            available.ok_or_else(|| past_end(object.length, &ReadRange { offset, into: &mut [] }).in_file(key))?;
+        let mut bytes = vec![0; usize::try_from(available).map_or(most, |available| available.min(most))];
+        object.read(&mut ReadRange { offset, into: &mut bytes }).in_file(key)?;
+        Ok((bytes, object.length))
+    }
+
+    fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
+        let length = self.length(key)?;
+        self.read_from(key, length.saturating_sub(most as u64), most)
+    }
+
+    /// Without `..`, which no object store knows.
+    fn canonical(&self, key: &StoreKey) -> StoreKey {
+        if !key.as_bytes().split(|&byte| byte == b'/').any(|name| name == b"..") {
+            return key.clone();
+        }
+        let mut plain: Vec<&[u8]> = Vec::new();
+        for name in key.as_bytes().split(|&byte| byte == b'/') {
+            match name {
+                b".." => drop(plain.pop()),
+                name => plain.push(name),
+            }
+        }
+        String::from_utf8_lossy(&plain.join(&b'/')).as_ref().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_what_keys_go_through() {
+        let storage = MemoryStorage::new();
+        let root = StoreKey::from("s3://bucket/array");
+        storage.put(root.join("a/b"), *b"0123456789");
+        storage.put(root.join("a!"), []);
+        storage.put(root.join("c"), *b"xyz");
+        storage.put("s3://bucket/array2/d".into(), *b"no");
+        let object =
+            |name: &str, length| Listed { name: name.into(), kind: ListedKind::Object { length: Some(length) } };
+        let folder = Listed { name: "a".into(), kind: ListedKind::Folder };
+        assert_eq!(storage.list(&root).unwrap(), [folder, object("a!", 0), object("c", 3)]);
+        let below: Vec<String> = storage.list_below(&root).unwrap().unwrap().into_iter().map(|one| one.path).collect();
+        assert_eq!(below, ["a!", "a/b", "c"]);
+        assert!(storage.list(&root.join("none")).unwrap().is_empty());
+        assert!(storage.list(&root.join("c")).unwrap().is_empty());
+        assert_eq!(storage.read(&root.join("c/../a/b"), 10).unwrap(), b"0123456789");
+        assert!(matches!(storage.read(&root.join("a/b"), 9), Err(Error::Damaged { .. })));
+        assert!(matches!(storage.read(&root.join("a"), 9), Err(Error::Missing { .. })));
+        assert!(storage.remove(&root.join("a/b")) && storage.list(&root).unwrap().len() == 2);
+    }
+}

@@ -1,0 +1,299 @@
+//! How object stores are reached, in the words of TileDB's own settings (`vfs.s3.region` ...): from the file that
+//! `tiledb.Config().save` writes, and from the command line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tilefs_format::error::{Error, Locate, Result};
+use zeroize::Zeroizing;
+
+use super::secret::{read_private, warn_if_open};
+
+/// A file of settings has some kilobytes; more than this is something else.
+const MOST_FILE: usize = 1 << 20;
+
+/// What values a setting has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    /// `true` or `false`.
+    Flag,
+    Number,
+    /// Text that no one else may see.
+    Secret,
+}
+
+/// The settings that we have.
+const KNOWN: [(&str, Kind); 30] = [
+    ("vfs.s3.region", Kind::Text),
+    ("vfs.s3.endpoint_override", Kind::Text),
+    ("vfs.s3.scheme", Kind::Text),
+    ("vfs.s3.use_virtual_addressing", Kind::Flag),
+    ("vfs.s3.no_sign_request", Kind::Flag),
+    ("vfs.s3.requester_pays", Kind::Flag),
+    ("vfs.s3.verify_ssl", Kind::Flag),
+    ("vfs.s3.ca_file", Kind::Text),
+    ("vfs.s3.proxy_host", Kind::Text),
+    ("vfs.s3.proxy_port", Kind::Number),
+    ("vfs.s3.proxy_scheme", Kind::Text),
+    ("vfs.s3.proxy_username", Kind::Text),
+    ("vfs.s3.proxy_password", Kind::Secret),
+    ("vfs.s3.connect_timeout_ms", Kind::Number),
+    ("vfs.s3.request_timeout_ms", Kind::Number),
+    ("vfs.s3.max_parallel_ops", Kind::Number),
+    ("vfs.s3.aws_access_key_id", Kind::Secret),
+    ("vfs.s3.aws_secret_access_key", Kind::Secret),
+    ("vfs.s3.aws_session_token", Kind::Secret),
+    ("vfs.gcs.endpoint", Kind::Text),
+    ("vfs.gcs.project_id", Kind::Text),
+    ("vfs.gcs.service_account_key", Kind::Secret),
+    ("vfs.gcs.request_timeout_ms", Kind::Number),
+    ("vfs.gcs.max_parallel_ops", Kind::Number),
+    ("vfs.azure.storage_account_name", Kind::Text),
+    ("vfs.azure.blob_endpoint", Kind::Text),
+    ("vfs.azure.storage_account_key", Kind::Secret),
+    ("vfs.azure.storage_account_sas_token", Kind::Secret),
+    ("vfs.azure.storage_sas_token", Kind::Secret),
+    ("vfs.azure.max_parallel_ops", Kind::Number),
+];
+
+/// What a saved file has of settings that we have not, or not in this sense, where nobody set them: TileDB 2.30's
+/// defaults. Those of `max_parallel_ops` are the number of cores.
+const DEFAULTS: [(&str, &str); 40] = [
+    ("vfs.azure.block_list_block_size", "5242880"),
+    ("vfs.azure.is_data_lake_endpoint", ""),
+    ("vfs.azure.max_retries", "5"),
+    ("vfs.azure.max_retry_delay_ms", "60000"),
+    ("vfs.azure.retry_delay_ms", "800"),
+    ("vfs.azure.use_block_list_upload", "true"),
+    ("vfs.file.posix_directory_permissions", "755"),
+    ("vfs.file.posix_file_permissions", "644"),
+    ("vfs.gcs.max_direct_upload_size", "10737418240"),
+    ("vfs.gcs.multi_part_size", "5242880"),
+    ("vfs.gcs.request_timeout_ms", "3000"),
+    ("vfs.gcs.use_multi_part_upload", "true"),
+    ("vfs.log_operations", "false"),
+    ("vfs.max_batch_size", "104857600"),
+    ("vfs.min_batch_gap", "512000"),
+    ("vfs.min_batch_size", "20971520"),
+    ("vfs.min_parallel_size", "10485760"),
+    ("vfs.read_ahead_cache_size", "10485760"),
+    ("vfs.read_ahead_size", "102400"),
+    ("vfs.s3.aws_external_id", ""),
+    ("vfs.s3.aws_load_frequency", ""),
+    ("vfs.s3.aws_role_arn", ""),
+    ("vfs.s3.aws_session_name", ""),
+    ("vfs.s3.bucket_canned_acl", "NOT_SET"),
+    ("vfs.s3.config_source", "auto"),
+    ("vfs.s3.connect_max_tries", "5"),
+    ("vfs.s3.connect_scale_factor", "25"),
+    ("vfs.s3.connect_timeout_ms", "10800"),
+    ("vfs.s3.install_sigpipe_handler", "true"),
+    ("vfs.s3.logging_level", "Off"),
+    ("vfs.s3.multipart_part_size", "5242880"),
+    ("vfs.s3.object_canned_acl", "NOT_SET"),
+    ("vfs.s3.proxy_port", "0"),
+    ("vfs.s3.proxy_scheme", "http"),
+    ("vfs.s3.request_timeout_ms", "3000"),
+    ("vfs.s3.skip_init", "false"),
+    ("vfs.s3.sse", ""),
+    ("vfs.s3.sse_kms_key_id", ""),
+    ("vfs.s3.storage_class", "NOT_SET"),
+    ("vfs.s3.use_multipart_upload", "true"),
+];
+
+/// The number of cores where a file was saved, which its `max_parallel_ops` are too unless somebody set them.
+const CORES: &str = "sm.compute_concurrency_level";
+
+/// Settings by their names, each checked for its type. Secrets are wiped when they are dropped, and never shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Settings(BTreeMap<&'static str, Zeroizing<String>>);
+
+/// The names alone.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Settings {
+    /// Reads a file of lines `name value`. Settings of object stores that we do not have are named in a warning, unless
+    /// they are as TileDB has them when nobody sets them; so is a file with keys that others can read. What is not of
+    /// `vfs.` says how libtiledb works, and is not looked at.
+    ///
+    /// # Errors
+    /// Where it cannot be read; [`Error::Usage`] for a value of another type.
+    pub fn read(path: &Path) -> Result<Self> {
+        let (bytes, mode) = read_private(path, MOST_FILE)?;
+        let text = str::from_utf8(&bytes)
+            .map_err(|_| Error::usage(format!("{} is no file of settings: it is not text", path.display())))?;
+        let (settings, unknown) = Settings::parse(text).in_file(path.display())?;
+        if !unknown.is_empty() {
+            log::warn!("{}: tilefs does not have the settings {}", path.display(), unknown.join(", "));
+        }
+        warn_if_open(path, mode, settings.has_secrets());
+        Ok(settings)
+    }
+
+    /// The settings of a text, and the names of those that we do not have.
+    fn parse(text: &str) -> Result<(Self, Vec<&str>)> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let pairs: Vec<(&str, &str)> =
+            lines.map(|line| line.split_once(char::is_whitespace).map_or((line, ""), |(a, b)| (a, b.trim()))).collect();
+        let cores = pairs.iter().find(|(name, _)| *name == CORES).map(|(_, value)| *value);
+        let is_default = |name: &str, value: &str| {
+            DEFAULTS.contains(&(name, value)) || (name.ends_with(".max_parallel_ops") && Some(value) == cores)
+        };
+        let (mut settings, mut unknown) = (Settings::default(), Vec::new());
+        for (name, value) in pairs {
+            if !name.starts_with("vfs.") || value.is_empty() || is_default(name, value) {
+                continue;
+            }
+            match KNOWN.iter().any(|(known, _)| *known == name) {
+                true => settings.set(name, value)?,
+                false => unknown.push(name),
+            }
+        }
+        Ok((settings, unknown))
+    }
+
+    /// Sets one, as typed on a command line.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for one that we do not have, a value of another type, and a secret, which others on this machine
+    /// would see there.
+    pub fn set_typed(&mut self, name: &str, value: &str) -> Result<()> {
+        match KNOWN.iter().find(|(known, _)| *known == name) {
+            Some((_, Kind::Secret)) => Err(Error::usage(format!(
+                "{name} is a secret, and others see the command line; write it to a file for --config, or to the \
+                 environment"
+            ))),
+            Some(_) => self.set(name, value),
+            None => {
+                let distance = |known: &str| strsim::damerau_levenshtein(name, known);
+                let nearest = KNOWN.iter().map(|(known, _)| *known).min_by_key(|known| distance(known));
+                let guess = nearest.filter(|known| distance(known) <= 3);
+                let guess = guess.map_or(String::new(), |known| format!("; did you mean {known}?"));
+                Err(Error::usage(format!("tilefs does not have the setting {name}{guess}")))
+            }
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let Some(&(name, kind)) = KNOWN.iter().find(|(known, _)| *known == name) else { return Ok(()) };
+        let fits = match kind {
+            Kind::Text | Kind::Secret => true,
+            Kind::Flag => matches!(value, "true" | "false"),
+            Kind::Number => value.parse::<u64>().is_ok(),
+        };
+        let fits = fits && (!name.ends_with("scheme") || matches!(value, "http" | "https"));
+        if !fits {
+            let due = match kind {
+                Kind::Flag => "true or false",
+                Kind::Number => "a number",
+                _ => "http or https",
+            };
+            return Err(Error::usage(format!("the setting {name} is to be {due}, not {value:?}")));
+        }
+        self.0.insert(name, value.to_owned().into());
+        Ok(())
+    }
+
+    /// Takes over what `other` has.
+    pub fn extend(&mut self, other: Settings) {
+        self.0.extend(other.0);
+    }
+
+    /// A text or a secret.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        debug_assert!(KNOWN.iter().any(|(known, _)| *known == name), "{name}");
+        self.0.get(name).map(|value| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    pub(super) fn flag(&self, name: &str) -> Option<bool> {
+        self.text(name).map(|value| value == "true")
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
+    fn has_secrets(&self) -> bool {
+        KNOWN.iter().any(|(name, kind)| *kind == Kind::Secret && self.0.contains_key(name))
+    }
+}
+
+/// How object stores are reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloudOptions {
+    pub settings: Settings,
+    /// Whether nothing is signed: for buckets that all may read.
+    pub anonymous: bool,
+    /// How long one request may be tried again before it is an error.
+    pub io_timeout: Duration,
+    /// A folder for stored bytes, which are then read from there, and how many bytes of them to keep.
+    pub disk_cache: Option<(PathBuf, u64)>,
+}
+
+impl Default for CloudOptions {
+    fn default() -> Self {
+        CloudOptions {
+            settings: Settings::default(),
+            anonymous: false,
+            io_timeout: Duration::from_secs(60),
+            disk_cache: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const SAVED: &str = "# a remark\nsm.compute_concurrency_level 2\nsm.memory_budget 5\nvfs.s3.connect_timeout_ms 10800\n\
+                         vfs.s3.max_parallel_ops 2\nvfs.s3.region eu-west-1\nvfs.s3.sse aws:kms\n\
+                         vfs.s3.request_timeout_ms 4000\nvfs.s3.use_virtual_addressing  true\nvfs.s3.ca_file \n";
+
+    #[test]
+    fn saved_files_are_read_and_what_is_not_known_is_named() {
+        let (settings, unknown) = Settings::parse(SAVED).unwrap();
+        assert_eq!(settings.text("vfs.s3.region"), Some("eu-west-1"));
+        assert_eq!(settings.number("vfs.s3.request_timeout_ms"), Some(4000));
+        assert_eq!(settings.flag("vfs.s3.use_virtual_addressing"), Some(true));
+        // As nobody set them, these are ours.
+        assert_eq!(settings.number("vfs.s3.connect_timeout_ms"), None);
+        assert_eq!(settings.number("vfs.s3.max_parallel_ops"), None);
+        assert_eq!(unknown, ["vfs.s3.sse"]);
+        let error = Settings::parse("vfs.s3.scheme ftp").unwrap_err().to_string();
+        assert!(error.contains("vfs.s3.scheme") && error.contains("http or https"), "{error}");
+        assert!(Settings::parse("vfs.s3.max_parallel_ops many").is_err());
+        assert!(Settings::parse("vfs.s3.no_sign_request maybe").is_err());
+    }
+
+    #[test]
+    fn typed_settings_are_checked() {
+        let mut settings = Settings::default();
+        settings.set_typed("vfs.s3.endpoint_override", "localhost:9000").unwrap();
+        assert_eq!(settings.text("vfs.s3.endpoint_override"), Some("localhost:9000"));
+        let mut refused = |name: &str| settings.set_typed(name, "hunter2").unwrap_err().to_string();
+        let error = refused("vfs.s3.endpoint_overide");
+        assert!(error.contains("did you mean vfs.s3.endpoint_override"), "{error}");
+        let error = refused("vfs.s3.aws_secret_access_key");
+        assert!(error.contains("--config") && !error.contains("hunter2"), "{error}");
+        assert!(!refused("vfs.nonsense.setting").contains("did you mean"));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config");
+        fs::write(&path, "vfs.s3.aws_secret_access_key hunter2\n").unwrap();
+        let settings = Settings::read(&path).unwrap();
+        assert_eq!(settings.text("vfs.s3.aws_secret_access_key"), Some("hunter2"));
+        let shown = format!("{:?}", CloudOptions { settings, ..CloudOptions::default() });
+        assert!(shown.contains("aws_secret_access_key") && !shown.contains("hunter2"), "{shown}");
+    }
+}
