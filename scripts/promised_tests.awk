@@ -1,7 +1,7 @@
 # The tests that SEMANTICS.md names and that the log of cargo test does not say passed, a line each; exits with 1 where
 # there is one.
 #
-#   awk -f scripts/promised_tests.awk SEMANTICS.md LOG
+#   awk -f scripts/promised_tests.awk docs/SEMANTICS.md LOG
 
 # Names stand in backticks, between brackets behind a sentence.
 FNR == NR {

@@ -114,14 +114,14 @@ fn promises(semantics: &str) -> Vec<(&str, Vec<&str>)> {
 /// `.ci/run` compares the log of the tests with the promises.
 #[test]
 fn a_promised_test_that_did_not_pass_is_found_in_the_log() {
-    let semantics = text("SEMANTICS.md");
+    let semantics = text("docs/SEMANTICS.md");
     let names: BTreeSet<&str> = promises(&semantics).into_iter().flat_map(|(_, names)| names).collect();
     let missing = |log: &[String]| {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("log"), log.join("\n")).unwrap();
         let mut awk = Command::new("awk");
         awk.arg("-f").arg(root().join("scripts/promised_tests.awk"));
-        let output = awk.arg(root().join("SEMANTICS.md")).arg(folder.path().join("log")).output().unwrap();
+        let output = awk.arg(root().join("docs/SEMANTICS.md")).arg(folder.path().join("log")).output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();
         assert_eq!(output.status.success(), said.is_empty(), "{said}");
         said
@@ -159,7 +159,7 @@ fn each_promise_is_held_by_a_test() {
     }
     let tests: BTreeSet<String> = files.iter().flat_map(|path| tests(&fs::read_to_string(path).unwrap())).collect();
     assert!(tests.len() > 500, "{}", tests.len());
-    for (promise, names) in promises(&text("SEMANTICS.md")) {
+    for (promise, names) in promises(&text("docs/SEMANTICS.md")) {
         for name in names {
             assert!(tests.contains(name), "there is no test {name} that runs: {promise}");
         }
@@ -179,7 +179,7 @@ fn each_message_is_one_of_the_program() {
     let program: Vec<&str> =
         program.split("\\\n").enumerate().map(|(n, part)| if n > 0 { part.trim_start() } else { part }).collect();
     let program = program.concat();
-    let guide = text("TROUBLESHOOTING.md");
+    let guide = text("docs/TROUBLESHOOTING.md");
     let messages: Vec<&str> =
         guide.lines().filter_map(|line| line.strip_prefix("| `")).filter_map(|line| line.split('`').next()).collect();
     assert!(messages.len() > 15, "{}", messages.len());

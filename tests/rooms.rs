@@ -250,7 +250,7 @@ fn within_crate(path: &str) -> &str {
 }
 
 fn architecture() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap()
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ARCHITECTURE.md")).unwrap()
 }
 
 #[test]
