@@ -7,7 +7,7 @@ use tilefs_fuzz as _; // its bounded memory
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(header) = GenericTileHeader::parse(data) {
-        assert!(header.header_size <= data.len() && header.header_size <= GenericTileHeader::MOST_SIZE);
+        assert!(header.header_size <= data.len() && header.header_size <= GenericTileHeader::MAX_SIZE);
         let start = &data[..header.header_size];
         assert_eq!(GenericTileHeader::parse(start).unwrap(), header);
     }

@@ -11,7 +11,7 @@ use crate::corpora;
 /// Arrays that libtiledb refuses too, and the reason to be given.
 pub const REFUSED: [(&str, &str); 2] = [
     ("dense_array_v1_3_0", "written by TileDB before 1.4"),
-    ("experimental_array_vUINT32_MAX", "a format version that there will hardly be"),
+    ("experimental_array_vUINT32_MAX", "an implausible format version"),
 ];
 
 /// A corpus: arrays, and what libtiledb reads from them.
@@ -68,7 +68,7 @@ impl Corpus {
 
     /// The payload of the generic tile at the start of bytes of a file, and the bytes it takes.
     pub fn payload_at_start(&self, path: &Path, bytes: &[u8]) -> Result<(Vec<u8>, usize), String> {
-        let header = GenericTileHeader::parse(&bytes[..bytes.len().min(GenericTileHeader::MOST_SIZE)])
+        let header = GenericTileHeader::parse(&bytes[..bytes.len().min(GenericTileHeader::MAX_SIZE)])
             .map_err(|error| error.to_string())?;
         let end = header.header_size + header.persisted_size as usize;
         let persisted = &bytes[header.header_size..end];

@@ -1,32 +1,34 @@
-//! The files that say what is committed, replaced or ignored: consolidated commits (`.con`), ignored marks
-//! (`.ign`) and vacuum files (`.vac`). They are plain text, but for the deletes within the first.
+//! Lists of commits: consolidated commits (`.con`), ignored commits (`.ign`) and vacuum files (`.vac`). They are plain
+//! text, except for the deletes embedded in `.con` files.
 //!
-//! Errors say where in the file, and quote nothing: a link may have led to another file, which not all may see.
+//! A mark is the path of a commit in the array, such as `__commits/NAME.wrt` or `NAME.ok`.
 //!
-//! A mark names a commit by its path in the array, such as `__commits/NAME.wrt` or `NAME.ok`.
+//! Errors give the offset in the file and quote none of its text: a symbolic link may have led to a file that the
+//! reader of the message is not allowed to see.
 
 use super::folder::{COMMITS, FRAGMENTS, METADATA};
 use crate::error::{Error, Locate, Result};
 
-/// No mark or path is longer.
-const MOST_LINE: usize = 1 << 16;
+/// The longest line that is accepted, in bytes.
+const MAX_LINE: usize = 1 << 16;
 
-/// More lines than a file of names has.
-const MOST_LINES: usize = 1 << 20;
+/// The most lines that are accepted in an `.ign` or `.vac` file.
+const MAX_LINES: usize = 1 << 20;
 
 /// One entry of a file of consolidated commits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConsolidatedCommit<'a> {
     pub mark: &'a str,
-    /// Of a delete: the bytes of its `.del` file, a generic tile.
+    /// For a delete, the bytes of its `.del` file: a generic tile.
     pub delete: Option<&'a [u8]>,
 }
 
-/// Reads a `.con` file: its entries in their order. Nothing is kept of them: there may be a million.
+/// Reads a `.con` file and returns an iterator over its entries, in stored order. Entries are not collected, as there
+/// may be a million.
 ///
 /// # Errors
-/// [`Error::Damaged`] for an entry that ends early or a mark that is no path in the array;
-/// [`Error::Unsupported`] for marks of other things than fragments and deletes. Where one entry is wrong none is given.
+/// [`Error::Damaged`] for an entry that ends early or a mark that is not a path in the array; [`Error::Unsupported`]
+/// for marks of anything but fragments and deletes. One wrong entry fails the whole file.
 pub fn parse_consolidated_commits(bytes: &[u8]) -> Result<impl Iterator<Item = ConsolidatedCommit<'_>>> {
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -34,11 +36,11 @@ pub fn parse_consolidated_commits(bytes: &[u8]) -> Result<impl Iterator<Item = C
         take_commit(&mut rest).at(at)?;
     }
     let mut rest = bytes;
-    // All of them have just been read.
+    // All entries parsed above, so none fails here.
     Ok(std::iter::from_fn(move || (!rest.is_empty()).then(|| take_commit(&mut rest).ok())?))
 }
 
-/// The first entry, which is taken off.
+/// Splits off the first entry.
 fn take_commit<'a>(rest: &mut &'a [u8]) -> Result<ConsolidatedCommit<'a>> {
     let (mark, behind) = line(rest)?;
     check_mark(mark)?;
@@ -50,24 +52,26 @@ fn take_commit<'a>(rest: &mut &'a [u8]) -> Result<ConsolidatedCommit<'a>> {
             *rest = behind;
             Some(delete)
         }
-        _ => return Err(Error::unsupported("a consolidated commit of another kind than fragments and deletes")),
+        _ => return Err(Error::unsupported("a consolidated commit that is neither a fragment nor a delete")),
     };
     Ok(ConsolidatedCommit { mark, delete })
 }
 
-/// Reads an `.ign` file: the marks to be ignored in all files of consolidated commits.
+/// Reads an `.ign` file: the marks to ignore in all files of consolidated commits.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a mark that is no path in the array, [`Error::Unsupported`] for more than 2^20.
+/// [`Error::Damaged`] for a mark that is not a path in the array, [`Error::Unsupported`] for more than 2^20 lines.
 pub fn parse_ignored_commits(bytes: &[u8]) -> Result<Vec<&str>> {
     let lines = lines(bytes)?;
     lines.iter().try_for_each(|(at, mark)| check_mark(mark).at(*at))?;
     Ok(lines.into_iter().map(|(_, mark)| mark).collect())
 }
 
-/// Reads a `.vac` file: what its namesake has replaced, as paths in the array: `__fragments/NAME`, `__meta/NAME`, or
-/// `NAME`. Writers store these relative with a leading slash, or as the URIs of where the array was then: what is
-/// before those parts does not matter, so that arrays can be moved.
+/// Reads a `.vac` file: the fragments or metadata files that the file of the same name has replaced, as paths in the
+/// array: `__fragments/NAME`, `__meta/NAME`, or `NAME`.
+///
+/// Writers store relative paths with a leading slash, or URIs of the array's location at that time. Everything before
+/// those parts is dropped, so that arrays can be moved.
 ///
 /// # Errors
 /// [`Error::Damaged`] for a line without a name, [`Error::Unsupported`] for more than 2^20 lines.
@@ -77,16 +81,16 @@ pub fn parse_vacuum(bytes: &[u8]) -> Result<Vec<String>> {
 
 fn path_in_array(line: &str) -> Result<String> {
     let mut parts: Vec<&str> = line.trim_end_matches('/').split('/').collect();
-    // The last of these folders counts: those before are where the array is.
+    // The last such folder counts: earlier ones belong to the location of the array.
     let folder = [FRAGMENTS, METADATA].iter().find_map(|folder| parts.iter().rposition(|part| part == folder));
     let path = parts.split_off(folder.unwrap_or(parts.len().saturating_sub(1)));
     if path.iter().any(|part| matches!(*part, "" | "." | "..") || part.contains(['\0', ':'])) {
-        return Err(Error::damaged("a line that names nothing in an array"));
+        return Err(Error::damaged("a line that is not a path in the array"));
     }
     Ok(path.join("/"))
 }
 
-/// The folder of the fragment that a mark commits; `None` for marks of other things, or of nothing.
+/// Returns the folder of the fragment that a mark commits; `None` if the mark does not name a fragment.
 pub fn fragment_of_mark(mark: &str) -> Option<String> {
     let (path, name) = match mark.strip_suffix(".wrt") {
         Some(mark) => {
@@ -95,7 +99,7 @@ pub fn fragment_of_mark(mark: &str) -> Option<String> {
         }
         None => mark.strip_suffix(".ok").map(|path| (path.to_owned(), path))?,
     };
-    // Without its extension a name may be none, or lead elsewhere.
+    // Without its extension, a name may be empty or lead out of the folder.
     let is_name = !matches!(name.rsplit('/').next(), None | Some("" | "." | ".."));
     is_name.then_some(path)
 }
@@ -104,13 +108,13 @@ fn extension(mark: &str) -> &str {
     mark.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
-/// A mark is a relative path that stays where it starts.
+/// Checks that a mark is a relative path that cannot leave the array.
 fn check_mark(mark: &str) -> Result<()> {
     let stays = !mark.contains([':', '\\', '\0']) && mark.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    if stays { Ok(()) } else { Err(Error::damaged("a mark that is no path in the array")) }
+    if stays { Ok(()) } else { Err(Error::damaged("a mark that is not a path in the array")) }
 }
 
-/// The lines of a text, without empty ones, and where each begins.
+/// Returns the non-empty lines of a text, each with its offset.
 fn lines(bytes: &[u8]) -> Result<Vec<(u64, &str)>> {
     let mut lines = Vec::new();
     let mut rest = bytes;
@@ -118,8 +122,8 @@ fn lines(bytes: &[u8]) -> Result<Vec<(u64, &str)>> {
         let at = (bytes.len() - rest.len()) as u64;
         let (text, behind) = line(rest).at(at)?;
         rest = behind;
-        if lines.len() == MOST_LINES {
-            return Err(Error::unsupported(format!("more than {MOST_LINES} lines")));
+        if lines.len() == MAX_LINES {
+            return Err(Error::unsupported(format!("more than {MAX_LINES} lines")));
         }
         if !text.is_empty() {
             lines.push((at, text));
@@ -128,24 +132,24 @@ fn lines(bytes: &[u8]) -> Result<Vec<(u64, &str)>> {
     Ok(lines)
 }
 
-/// The first line, and what is behind its line break. The last line may lack one.
+/// Splits off the first line at its line break, which the last line may lack.
 fn line(bytes: &[u8]) -> Result<(&str, &[u8])> {
-    let ahead = bytes.get(..MOST_LINE).unwrap_or(bytes);
+    let ahead = bytes.get(..MAX_LINE).unwrap_or(bytes);
     let (line, behind) = match ahead.iter().position(|&byte| byte == b'\n') {
         Some(end) => (ahead.get(..end), end.checked_add(1).and_then(|start| bytes.get(start..))),
         None if ahead.len() == bytes.len() => (Some(bytes), Some(&[][..])),
         None => (None, None),
     };
     let (Some(line), Some(behind)) = (line, behind) else {
-        return Err(Error::damaged(format!("line of more than {MOST_LINE} bytes")));
+        return Err(Error::damaged(format!("line of more than {MAX_LINE} bytes")));
     };
     match std::str::from_utf8(line) {
         Ok(line) => Ok((line, behind)),
-        Err(_) => Err(Error::damaged("line that is no UTF-8")),
+        Err(_) => Err(Error::damaged("line that is not UTF-8")),
     }
 }
 
-/// A `u64` length and that many bytes, and what is behind them.
+/// Splits off a `u64` length and that many bytes.
 fn split_sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first_chunk::<8>()?;
     rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)
@@ -185,7 +189,7 @@ mod tests {
         }
 
         #[test]
-        fn vacuum_lines_lose_where_the_array_was(before in "(/|file:///|s3://)[a-z_/]{0,9}(/__fragments|/__meta)?/x", name in "[a-z0-9_]{1,12}") {
+        fn vacuum_lines_lose_the_location_of_the_array(before in "(/|file:///|s3://)[a-z_/]{0,9}(/__fragments|/__meta)?/x", name in "[a-z0-9_]{1,12}") {
             let vacuum = |path: &str| parse_vacuum(path.as_bytes()).unwrap();
             prop_assert_eq!(vacuum(&format!("{before}/__fragments/{name}\n")), [format!("__fragments/{name}")]);
             prop_assert_eq!(vacuum(&format!("/__fragments/{name}\n/__meta/{name}\n/{name}")),
@@ -213,9 +217,9 @@ mod tests {
         assert!(matches!(parse_consolidated_commits(b"__commits/x.upd\n"), Err(Error::Unsupported { .. })));
         assert!(parse_consolidated_commits(b"__commits/x.del\n\xff\xff\xff\xff\xff\xff\xff\xff").is_err());
         assert!(parse_ignored_commits(b"__commits/a.wrt\nb.ok").unwrap() == ["__commits/a.wrt", "b.ok"]);
-        assert!(parse_ignored_commits(&[b'a'; MOST_LINE + 1]).is_err());
-        assert!(parse_ignored_commits(&b"a\n".repeat(MOST_LINES)).is_ok());
-        assert!(parse_vacuum(&b"a\n".repeat(MOST_LINES + 1)).is_err());
+        assert!(parse_ignored_commits(&[b'a'; MAX_LINE + 1]).is_err());
+        assert!(parse_ignored_commits(&b"a\n".repeat(MAX_LINES)).is_ok());
+        assert!(parse_vacuum(&b"a\n".repeat(MAX_LINES + 1)).is_err());
     }
 
     #[test]
@@ -224,7 +228,7 @@ mod tests {
         assert_eq!(fragment_of_mark("__1_2_ab_9.ok").as_deref(), Some("__1_2_ab_9"));
         assert_eq!(fragment_of_mark("__commits/__1_2_ab_22.del"), None);
         assert_eq!(fragment_of_mark("elsewhere/__1_2_ab_22.wrt"), None);
-        // Of these only the mark with its extension is a name.
+        // Without the extension, none of these is a name.
         for mark in [".ok", "F/.ok", "F/...ok", "F/..ok", "__commits/.wrt", "__commits/...wrt", "__commits/F/.wrt"] {
             assert_eq!(fragment_of_mark(mark), None, "{mark}");
         }

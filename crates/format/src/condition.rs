@@ -1,6 +1,7 @@
 //! Delete conditions: the trees in `.del` files (the format's "Delete commit file").
 //!
-//! What is stored is the negation of what was asked: a cell stays if the stored tree is true of it.
+//! The stored tree is the negation of the condition that the user gave: a cell is kept if the stored tree is true for
+//! it.
 
 use std::collections::HashMap;
 
@@ -9,19 +10,20 @@ use super::enumeration::parse_starts;
 use super::schema::ArraySchema;
 use crate::error::{Error, Locate, Result};
 
-/// Trees deeper than this are refused, so that parsing and evaluating may recurse.
-const MOST_DEPTH: usize = 256;
+/// The greatest depth that is accepted. It bounds the recursion of parsing and evaluation.
+const MAX_DEPTH: usize = 256;
 
-/// More nodes than any program writes; they take more memory than their bytes.
-const MOST_NODES: usize = 1 << 20;
+/// The most nodes that are accepted. Nodes take more memory than their stored bytes, so the file size is not bound
+/// enough.
+const MAX_NODES: usize = 1 << 20;
 
-/// The least bytes of a node: an expression without children.
-const LEAST_BYTES: usize = 10;
+/// The stored bytes of the smallest node: an expression without children.
+const MIN_BYTES: usize = 10;
 
-/// A condition that a cell fulfils or not.
+/// A condition that is true or false for a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// At least one child, exactly one for [`Combination::Not`].
+    /// Has at least one child; exactly one for [`Combination::Not`].
     Expression {
         combination: Combination,
         children: Vec<Condition>,
@@ -36,7 +38,7 @@ pub enum Combination {
     Not,
 }
 
-/// How a cell's value is compared with the condition's.
+/// The comparison of a cell's value with the condition's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
     Less,
@@ -51,48 +53,48 @@ pub enum Operator {
     AlwaysFalse,
 }
 
-/// A comparison of one field with a value, or with each of several.
+/// A comparison of one field with a value or with a set of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValueCondition {
-    /// An attribute or dimension. It need not exist in the schema of a fragment, or of the array by now.
+    /// An attribute or dimension. The schema of a fragment, or the latest schema, may not have it.
     pub field: String,
     pub operator: Operator,
-    /// Little-endian bytes in the field's type; of an attribute with an enumeration, its position there.
+    /// Little-endian bytes in the field's type. For an attribute with an enumeration, the index of the label.
     value: Vec<u8>,
-    /// Where each member of the set starts in `value`; only for [`Operator::In`] and [`Operator::NotIn`].
+    /// The start of each member of the set in `value`; only for [`Operator::In`] and [`Operator::NotIn`].
     starts: Vec<u64>,
-    /// The numbers of the members, sorted by their bytes.
+    /// Indexes of the members, sorted by the members' bytes.
     sorted: Vec<u32>,
 }
 
 impl ValueCondition {
-    /// The value to compare with. Empty for a fixed-size field, it asks for null ([`Operator::Equal`]) or for
-    /// anything but null ([`Operator::NotEqual`]).
+    /// Returns the value to compare with. If it is empty for a fixed-size field, the condition tests for null
+    /// ([`Operator::Equal`]) or for not null ([`Operator::NotEqual`]).
     pub fn value(&self) -> &[u8] {
         &self.value
     }
 
-    /// The members of the set of [`Operator::In`] and [`Operator::NotIn`], in stored order.
+    /// Returns the members of the set of [`Operator::In`] and [`Operator::NotIn`], in stored order.
     pub fn members(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.starts.len()).map(|number| self.member(number))
     }
 
-    /// Whether these bytes are those of a member of the set. Takes time with the logarithm of its size.
+    /// Returns whether these bytes equal a member of the set, by binary search.
     pub fn has_member(&self, bytes: &[u8]) -> bool {
         self.sorted.binary_search_by(|number| self.member(*number as usize).cmp(bytes)).is_ok()
     }
 
-    /// A member by its number in stored order.
+    /// Returns a member by its index in stored order.
     fn member(&self, number: usize) -> &[u8] {
         let position = |number: usize| self.starts.get(number).and_then(|start| usize::try_from(*start).ok());
         let range = position(number).unwrap_or(usize::MAX)..position(number + 1).unwrap_or(self.value.len());
         self.value.get(range).unwrap_or_default()
     }
 
-    /// Sorts the members.
+    /// Fills `sorted`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for more members than 32 bits count.
+    /// [`Error::Unsupported`] for more than 2^32 - 1 members.
     fn with_sorted_members(mut self) -> Result<Self> {
         let count = u32::try_from(self.starts.len());
         let count = count.map_err(|_| Error::unsupported("a condition on a set of more than 2^32 members"))?;
@@ -107,17 +109,17 @@ impl Condition {
     /// Reads the payload of a `.del` file.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a tree that is malformed or deeper than 256 nodes, or does not fill the
-    /// payload; [`Error::Unsupported`] for unknown operators and for names that are no UTF-8.
+    /// [`Error::Damaged`] for a tree that is malformed or deeper than 256 nodes, or does not fill the payload;
+    /// [`Error::Unsupported`] for unknown operators, for more than 2^20 nodes, and for names that are not UTF-8.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
-        let condition = parse_node(&mut cursor, MOST_DEPTH, &mut 1)?;
+        let condition = parse_node(&mut cursor, MAX_DEPTH, &mut 1)?;
         cursor.expect_end("end of condition")?;
         Ok(condition)
     }
 
-    /// Checks that values are as large as the cells of the fields they are compared with. Fields that the schema
-    /// does not have are passed over.
+    /// Checks that each value has the size of a cell of the field that it is compared with. Fields that are not in the
+    /// schema are ignored.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a value of another size.
@@ -140,8 +142,9 @@ impl Condition {
     }
 }
 
-/// What matters of a field: bytes of a cell, unless they vary, and whether it can be null.
+/// The properties of a field that [`check_value`] needs.
 struct Cell {
+    /// Bytes of a cell; `None` if they vary.
     size: Option<usize>,
     nullable: bool,
 }
@@ -164,12 +167,12 @@ fn check_value(condition: &ValueCondition, cell: &Cell) -> Result<()> {
     Err(Error::damaged(reason).in_field(&condition.field))
 }
 
-/// Reads the tree at the cursor; `nodes` counts those of the whole tree.
+/// Reads the tree at the cursor. `nodes` counts the nodes of the whole tree.
 fn parse_node(cursor: &mut Cursor<'_>, depth_left: usize, nodes: &mut usize) -> Result<Condition> {
     match cursor.u8("node type")? {
         0 => match depth_left.checked_sub(1) {
             Some(depth_left) => parse_expression(cursor, depth_left, nodes),
-            None => Err(cursor.error("node type", format!("condition deeper than {MOST_DEPTH} nodes"))),
+            None => Err(cursor.error("node type", format!("condition deeper than {MAX_DEPTH} nodes"))),
         },
         1 => parse_value(cursor).map(Condition::Value),
         other => Err(cursor.error("node type", format!("node type {other}"))),
@@ -184,13 +187,13 @@ fn parse_expression(cursor: &mut Cursor<'_>, depth_left: usize, nodes: &mut usiz
         other => return Err(Error::unsupported(format!("condition combination {other}"))),
     };
     let count = cursor.u64("number of nodes")?;
-    let count = cursor.checked_count(count, LEAST_BYTES, "number of nodes")?;
+    let count = cursor.checked_count(count, MIN_BYTES, "number of nodes")?;
     if count == 0 || (combination == Combination::Not && count != 1) {
         return Err(cursor.error("number of nodes", format!("{combination:?} of {count} conditions")));
     }
     *nodes = nodes.saturating_add(count);
-    if *nodes > MOST_NODES {
-        return Err(Error::unsupported(format!("condition of more than {MOST_NODES} nodes")));
+    if *nodes > MAX_NODES {
+        return Err(Error::unsupported(format!("condition of more than {MAX_NODES} nodes")));
     }
     let mut children = Vec::new();
     for _ in 0..count {
@@ -295,14 +298,14 @@ mod tests {
     #[test]
     fn depth_is_bounded() {
         let nest = |depth| (0..depth).fold(value(253, "", &[], None), |node, _| expression(2, &[node]));
-        assert!(Condition::parse(&nest(MOST_DEPTH)).is_ok());
-        assert!(Condition::parse(&nest(MOST_DEPTH + 1)).is_err());
+        assert!(Condition::parse(&nest(MAX_DEPTH)).is_ok());
+        assert!(Condition::parse(&nest(MAX_DEPTH + 1)).is_err());
         assert!(Condition::parse(&nest(3000)).is_err());
     }
 
     #[test]
     fn nodes_are_bounded() {
-        let children = vec![expression(0, &[]); MOST_NODES];
+        let children = vec![expression(0, &[]); MAX_NODES];
         let error = Condition::parse(&expression(0, &children)).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     }

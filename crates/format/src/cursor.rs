@@ -1,8 +1,8 @@
-//! Reads little-endian fields from bytes that are not to be trusted.
+//! Reads little-endian fields from untrusted bytes.
 
 use crate::error::{Error, Locate, Result};
 
-/// A position in a byte slice. Every read names its field, so that an error can say where it stopped.
+/// A position in a byte slice. Every read is given the name of its field, for the error.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -14,7 +14,7 @@ impl<'a> Cursor<'a> {
         Cursor { bytes, position: 0 }
     }
 
-    /// Bytes from the start of the slice to here.
+    /// Returns the number of bytes before this position.
     pub fn position(&self) -> usize {
         self.position
     }
@@ -27,10 +27,10 @@ impl<'a> Cursor<'a> {
         self.remaining() == 0
     }
 
-    /// The next `length` bytes.
+    /// Reads the next `length` bytes.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when fewer are left.
+    /// [`Error::Damaged`] if fewer are left.
     pub fn bytes(&mut self, length: usize, field: &str) -> Result<&'a [u8]> {
         let rest = &self.bytes[self.position..];
         match rest.get(..length) {
@@ -42,7 +42,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// As [`Cursor::bytes`], with a length that was itself stored as 64 bits.
+    /// Reads like [`Cursor::bytes`], with a length that was stored as 64 bits.
     pub fn bytes_u64(&mut self, length: u64, field: &str) -> Result<&'a [u8]> {
         match usize::try_from(length) {
             Ok(length) => self.bytes(length, field),
@@ -85,43 +85,44 @@ impl<'a> Cursor<'a> {
         self.array(field).map(f64::from_le_bytes)
     }
 
-    /// A `u32` length and that many bytes.
+    /// Reads a `u32` length and that many bytes.
     pub fn str32(&mut self, field: &str) -> Result<&'a [u8]> {
         let length = self.u32(field)?;
         self.bytes_u64(u64::from(length), field)
     }
 
-    /// A `u64` length and that many bytes.
+    /// Reads a `u64` length and that many bytes.
     pub fn str64(&mut self, field: &str) -> Result<&'a [u8]> {
         let length = self.u64(field)?;
         self.bytes_u64(length, field)
     }
 
-    /// A `u32` length and that many bytes of text. The format asks nothing of names, this library wants UTF-8.
+    /// Reads a `u32` length and that many bytes of text. The format allows any bytes in names; this library requires
+    /// UTF-8.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the bytes end early, [`Error::Unsupported`] when they are no UTF-8.
+    /// [`Error::Damaged`] if the bytes end early, [`Error::Unsupported`] if they are not UTF-8.
     pub fn text32(&mut self, field: &str) -> Result<&'a str> {
         let bytes = self.str32(field)?;
         self.text(bytes, field)
     }
 
-    /// As [`Cursor::text32`], with a `u64` length.
+    /// Reads like [`Cursor::text32`], with a `u64` length.
     pub fn text64(&mut self, field: &str) -> Result<&'a str> {
         let bytes = self.str64(field)?;
         self.text(bytes, field)
     }
 
     fn text(&self, bytes: &'a [u8], field: &str) -> Result<&'a str> {
-        // What is stored is not quoted: it may be another file than it should be, which not all may see.
-        let wrong = |_| Error::unsupported("text that is no UTF-8").in_field(field).at(self.position as u64);
+        // The bytes are not quoted: a link may have led to a file that the reader of the message may not see.
+        let wrong = |_| Error::unsupported("text that is not UTF-8").in_field(field).at(self.position as u64);
         std::str::from_utf8(bytes).map_err(wrong)
     }
 
-    /// Passes at the end of the bytes of `what`.
+    /// Checks that no bytes are left. `what` is the field that an error names.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there are more.
+    /// [`Error::Damaged`] if there are more bytes.
     pub fn expect_end(&self, what: &str) -> Result<()> {
         if self.is_at_end() {
             return Ok(());
@@ -129,17 +130,20 @@ impl<'a> Cursor<'a> {
         Err(self.error(what, format!("{} bytes too many", self.remaining())))
     }
 
-    /// A count of things that each take at least `least_bytes` of what is left, so that a loop or an
-    /// allocation by it is bounded by the size of the file.
-    pub fn checked_count(&self, count: u64, least_bytes: usize, field: &str) -> Result<usize> {
-        let most = self.remaining() / least_bytes.max(1);
+    /// Checks a stored count of items that each take at least `min_bytes` of the remaining bytes. A loop or an
+    /// allocation by the result is bounded by the size of the file.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if that many items do not fit.
+    pub fn checked_count(&self, count: u64, min_bytes: usize, field: &str) -> Result<usize> {
+        let max = self.remaining() / min_bytes.max(1);
         match usize::try_from(count) {
-            Ok(count) if count <= most => Ok(count),
-            _ => Err(self.error(field, format!("{count} entries claimed, {most} at most fit in what is left"))),
+            Ok(count) if count <= max => Ok(count),
+            _ => Err(self.error(field, format!("{count} entries claimed, {max} at most fit in what is left"))),
         }
     }
 
-    /// An error at this position.
+    /// Returns [`Error::Damaged`] at this position.
     pub fn error(&self, field: &str, reason: impl Into<String>) -> Error {
         Error::damaged(reason).in_field(field).at(self.position as u64)
     }

@@ -149,7 +149,7 @@ const NAMES: [&str; 44] = [
     "GEOM_WKT",
 ];
 
-/// How the bytes of one value are to be understood, for arithmetic and comparison.
+/// The interpretation of a value's bytes, for arithmetic and comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Signed,
@@ -160,17 +160,20 @@ pub enum Kind {
 }
 
 impl Datatype {
-    /// The datatype of a number on disk.
+    /// Returns the datatype of a stored number.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for an unknown number.
     pub fn from_number(number: u8) -> Result<Self> {
         ALL.get(usize::from(number)).copied().ok_or_else(|| Error::unsupported(format!("datatype number {number}")))
     }
 
-    /// Its name in TileDB's C API, without the prefix.
+    /// Returns the name in TileDB's C API, without the prefix.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 
-    /// Bytes of one value: 1, 2, 4 or 8.
+    /// Returns the bytes of one value: 1, 2, 4 or 8.
     pub fn size(self) -> usize {
         match self {
             Char | Int8 | UInt8 | StringAscii | StringUtf8 | Any | Blob | Bool | GeomWkb | GeomWkt => 1,
@@ -180,7 +183,7 @@ impl Datatype {
         }
     }
 
-    /// How a value's bytes are understood. Dates and times are signed counts; `BOOL` is unsigned.
+    /// Returns the interpretation of a value's bytes. Dates and times are signed counts; `BOOL` is unsigned.
     pub fn kind(self) -> Kind {
         match self {
             Int8 | Int16 | Int32 | Int64 => Kind::Signed,
@@ -191,22 +194,22 @@ impl Datatype {
         }
     }
 
-    /// One of the `DATETIME_*` types: a signed 64-bit count since 1970-01-01 in the unit of the name.
+    /// Returns whether this is a `DATETIME_*` type: a signed 64-bit count since 1970-01-01 in the unit of the name.
     pub fn is_datetime(self) -> bool {
         (DateTimeYear as u8..=DateTimeAs as u8).contains(&(self as u8))
     }
 
-    /// One of the `TIME_*` types: a signed 64-bit count since midnight in the unit of the name.
+    /// Returns whether this is a `TIME_*` type: a signed 64-bit count since midnight in the unit of the name.
     pub fn is_time(self) -> bool {
         (TimeHr as u8..=TimeAs as u8).contains(&(self as u8))
     }
 
-    /// Text of any encoding, `CHAR` included.
+    /// Returns whether this is text of any encoding, including `CHAR`.
     pub fn is_string(self) -> bool {
         matches!(self, Char | StringAscii | StringUtf8 | StringUtf16 | StringUtf32 | StringUcs2 | StringUcs4)
     }
 
-    /// The unit of a date or time in NumPy's spelling (`Y M W D h m s ms us ns ps fs as`).
+    /// Returns the unit of a date or time in NumPy's spelling (`Y M W D h m s ms us ns ps fs as`).
     pub fn time_unit(self) -> Option<&'static str> {
         const UNITS: [&str; 13] = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as"];
         if self.is_datetime() {
@@ -218,7 +221,7 @@ impl Datatype {
         }
     }
 
-    /// The bytes of one element of the fill value that TileDB uses where none is stored.
+    /// Returns one element of the default fill value, which TileDB uses where none is stored.
     pub fn default_fill(self) -> &'static [u8] {
         match self {
             Int8 | Char => &[0x80],

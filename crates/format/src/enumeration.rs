@@ -1,22 +1,22 @@
-//! Enumerations: the labels that the values of an attribute stand for (the format's "Enumerations" page).
+//! Enumerations: lists of labels that the values of an attribute index (the format's "Enumerations" page).
 
 use super::cursor::Cursor;
 use super::datatype::Datatype;
 use super::schema::CellValNum;
 use crate::error::{Error, Locate, Result};
 
-/// A list of values. Attributes store positions in it.
+/// A list of values. Attributes store indexes into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enumeration {
     pub name: String,
-    /// The name of its file in `__schema/__enumerations`.
+    /// The name of the enumeration's file in `__schema/__enumerations`.
     pub file: String,
     pub datatype: Datatype,
     pub cell_count: CellValNum,
-    /// Whether the order of the list is one of meaning.
+    /// Whether the order of the list is meaningful.
     pub ordered: bool,
     data: Vec<u8>,
-    /// Where each value starts in `data`; only for variable-size values.
+    /// The start of each value in `data`; only for variable-size values.
     offsets: Vec<u64>,
 }
 
@@ -24,8 +24,8 @@ impl Enumeration {
     /// Reads the payload of an enumeration file.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for another version or an unknown type; [`Error::Damaged`] where the bytes end
-    /// early or go on too long, or values do not fit the data.
+    /// [`Error::Unsupported`] for another version or an unknown type; [`Error::Damaged`] if there are too few or too
+    /// many bytes, or values do not fit the data.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
         let version = cursor.u32("version")?;
@@ -52,7 +52,7 @@ impl Enumeration {
         Ok(Enumeration { name, file, datatype, cell_count, ordered, data: data.to_vec(), offsets })
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         match self.value_size() {
             Some(size) => self.data.len().checked_div(size).unwrap_or(0),
@@ -64,8 +64,8 @@ impl Enumeration {
         self.len() == 0
     }
 
-    /// The bytes of one value, little-endian; `None` when the list is not so long, which a cell may well
-    /// claim: then it has no label.
+    /// Returns the little-endian bytes of one value; `None` past the end of the list. Cells may store such indexes;
+    /// they have no label.
     pub fn value(&self, position: usize) -> Option<&[u8]> {
         let (start, end) = match self.value_size() {
             Some(size) => {
@@ -81,12 +81,12 @@ impl Enumeration {
         self.data.get(start..end)
     }
 
-    /// Bytes of memory behind this list.
+    /// Returns the heap memory of this list in bytes.
     pub fn memory(&self) -> usize {
         self.data.capacity() + self.offsets.capacity() * size_of::<u64>()
     }
 
-    /// All values in order.
+    /// Returns all values in order.
     pub fn values(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map_while(|position| self.value(position))
     }
@@ -99,14 +99,16 @@ impl Enumeration {
     }
 }
 
-/// Starts of values in `data_size` bytes: a size in bytes and that many. There is no end after the last.
+/// Reads the starts of values in `data_size` bytes: a size in bytes, and that many bytes of offsets. The end of the
+/// last value is not stored.
 fn parse_offsets(cursor: &mut Cursor<'_>, data_size: u64) -> Result<Vec<u64>> {
     let bytes = cursor.str64("offsets")?;
     let offsets = parse_starts(bytes, data_size);
     offsets.ok_or_else(|| cursor.error("offsets", format!("offsets that do not fit {data_size} bytes of data")))
 }
 
-/// The starts of values that cover `data_size` bytes: whole numbers, from 0, never backwards, none behind the end.
+/// Returns the starts of values that cover `data_size` bytes; `None` unless they begin at 0, never decrease and stay
+/// within the data.
 pub(super) fn parse_starts(bytes: &[u8], data_size: u64) -> Option<Vec<u64>> {
     let (chunks, rest) = bytes.as_chunks::<8>();
     let starts: Vec<u64> = chunks.iter().map(|&chunk| u64::from_le_bytes(chunk)).collect();
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_out_of_line_are_damage() {
+    fn offsets_that_do_not_fit_are_damage() {
         for starts in [&[0, 3, 2][..], &[0, 5], &[1], &[], &[0, u64::MAX]] {
             let bytes = write(Datatype::StringAscii, u32::MAX, b"abcd", Some(starts));
             assert!(matches!(Enumeration::parse(&bytes), Err(Error::Damaged { .. })), "{starts:?}");

@@ -1,8 +1,7 @@
-//! What can go wrong, and where: the one error type of the library.
+//! The error type of all crates: the kind of an error, and its place in the stored data.
 //!
-//! A parser knows the offset and the field, its caller the file, the caller's caller the fragment and
-//! the array. Each adds what it knows with the methods of [`Locate`], which never overwrite what an
-//! inner layer already said.
+//! A parser knows the offset and the field, its caller the file, and the caller's caller the fragment and the array.
+//! Each adds what it knows with the methods of [`Locate`], which never overwrite what an inner layer has set.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Write};
@@ -10,19 +9,19 @@ use std::io;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The result of everything in this library that can fail.
+/// The result of every fallible function of this library.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Where in the stored data an error was found. Parts that do not apply are `None`.
+/// The place of an error in the stored data. Parts that do not apply are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The array's or group's folder.
+    /// The folder of the array or group.
     pub array: Option<String>,
     /// The fragment's name.
     pub fragment: Option<String>,
     /// The file, relative to the fragment or the array.
     pub file: Option<String>,
-    /// Byte offset in that file, or in the unfiltered structure it holds.
+    /// Byte offset in that file, or in the unfiltered structure that it holds.
     pub offset: Option<u64>,
     /// The field of the structure, or the attribute or dimension.
     pub field: Option<String>,
@@ -46,8 +45,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Text that may come from stored bytes, in one line: control characters are escaped, so that nothing on disk can
-/// forge a line of a log or steer a terminal.
+/// Displays text that may come from stored bytes on one line. Control characters are escaped, so that stored data
+/// cannot forge log lines or control a terminal.
 struct OneLine<'a>(&'a str);
 
 impl fmt::Display for OneLine<'_> {
@@ -62,16 +61,16 @@ impl fmt::Display for OneLine<'_> {
     }
 }
 
-/// A place in parentheses behind a reason, if anything of it is known.
-struct InPlace<'a>(&'a Place);
+/// Displays a place in parentheses, after a space; nothing if no part of it is known.
+struct PlaceSuffix<'a>(&'a Place);
 
-impl fmt::Display for InPlace<'_> {
+impl fmt::Display for PlaceSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self.0 == Place::default() { Ok(()) } else { write!(f, " ({})", self.0) }
     }
 }
 
-/// What made something fail, as another library or the system tells it.
+/// The underlying error, from another library or the system.
 #[derive(Debug, Clone)]
 pub struct Source(Arc<dyn StdError + Send + Sync>);
 
@@ -81,7 +80,7 @@ impl Source {
     }
 }
 
-/// It is no error itself, so that [`StdError::source`] gives what is in it.
+/// `Source` is not an error itself, so that [`StdError::source`] returns the error inside it.
 impl Deref for Source {
     type Target = dyn StdError + Send + Sync;
 
@@ -90,45 +89,45 @@ impl Deref for Source {
     }
 }
 
-/// Everything that can fail in tilefs, by its kind. Cloneable, so that all readers waiting for one decode get it.
+/// An error of tilefs. It is cloneable, so that all readers that wait for the same decode get it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// Stored bytes contradict the format or each other.
-    #[error("damaged data: {}{}", OneLine(.reason), InPlace(place))]
+    #[error("damaged data: {}{}", OneLine(.reason), PlaceSuffix(place))]
     Damaged { place: Box<Place>, reason: String, source: Option<Source> },
 
-    /// A format version, filter, type or feature that is not implemented.
-    #[error("not supported: {}{}", OneLine(.what), InPlace(place))]
+    /// The format version, filter, type or feature is not implemented.
+    #[error("not supported: {}{}", OneLine(.what), PlaceSuffix(place))]
     Unsupported { place: Box<Place>, what: String },
 
-    /// A stored object that a listing or metadata name is not there.
-    #[error("missing: {}{}", OneLine(.reason), InPlace(place))]
+    /// A stored object that a listing or metadata names does not exist.
+    #[error("missing: {}{}", OneLine(.reason), PlaceSuffix(place))]
     Missing { place: Box<Place>, reason: String, source: Option<Source> },
 
     /// The path holds neither an array nor a group.
     #[error("{}: {}", OneLine(.path), OneLine(.reason))]
     NotAnArray { path: String, reason: String },
 
-    /// No such name in the tree of an array.
+    /// The tree of an array has no such name.
     #[error("no such file: {}", OneLine(.path))]
     NotFound { path: String },
 
-    /// What is stored could not be listed or read, or a temporary file could not be used.
-    #[error("cannot read: {}{}", OneLine(.reason), InPlace(place))]
+    /// Stored data could not be listed or read, or a temporary file could not be used.
+    #[error("cannot read: {}{}", OneLine(.reason), PlaceSuffix(place))]
     Io {
         place: Box<Place>,
         kind: io::ErrorKind,
         reason: String,
-        /// Whether the same may go well the next time.
+        /// Whether a retry may succeed.
         passing: bool,
         source: Option<Source>,
     },
 
-    /// The encryption key is missing, malformed or wrong, or what is stored is not encrypted though there is a key.
-    #[error("{reason}{}", InPlace(place))]
+    /// The encryption key is missing, malformed or wrong, or a key was given and the stored data is not encrypted.
+    #[error("{reason}{}", PlaceSuffix(place))]
     Key { place: Box<Place>, reason: String },
 
-    /// An option, time or selection that does not parse or does not fit the array.
+    /// An option, time or selection does not parse or does not fit the array.
     #[error("{reason}")]
     Usage { reason: String },
 
@@ -136,44 +135,44 @@ pub enum Error {
     #[error("{mountpoint}: {reason}")]
     Mount { mountpoint: String, reason: String },
 
-    /// The request was given up before it was done: whoever asked is gone, or was told to stop. Says nothing of what is
-    /// stored.
+    /// The request was cancelled: its caller is gone, or was told to stop. This says nothing about the stored data.
     #[error("interrupted: nobody waits for the result any more")]
     Cancelled,
 
-    /// Something that cannot be, whatever is stored and asked for: a fault of this program.
-    #[error("internal error, please report it: {}{}", OneLine(.reason), InPlace(place))]
+    /// A bug in this program: an invariant failed that must hold for all stored data and requests.
+    #[error("internal error, please report it: {}{}", OneLine(.reason), PlaceSuffix(place))]
     Internal { place: Box<Place>, reason: String },
 }
 
 impl Error {
-    /// Stored bytes are wrong; the place is added by [`Locate`].
+    /// Returns [`Error::Damaged`] without a place, which [`Locate`] adds.
     pub fn damaged(reason: impl Into<String>) -> Self {
         Error::Damaged { place: Box::default(), reason: reason.into(), source: None }
     }
 
-    /// Stored bytes that another library refuses, with what it says behind `what`.
+    /// Returns [`Error::Damaged`] for bytes that another library refuses: the reason is `what`, then that library's
+    /// error.
     pub fn refused(what: &str, error: impl StdError + Send + Sync + 'static) -> Self {
         let reason = format!("{what}: {error}");
         Error::Damaged { place: Box::default(), reason, source: Source::new(error) }
     }
 
-    /// Something this program does not implement; the place is added by [`Locate`].
+    /// Returns [`Error::Unsupported`] without a place, which [`Locate`] adds.
     pub fn unsupported(what: impl Into<String>) -> Self {
         Error::Unsupported { place: Box::default(), what: what.into() }
     }
 
-    /// The key does not fit what is stored; the place is added by [`Locate`].
+    /// Returns [`Error::Key`] without a place, which [`Locate`] adds.
     pub fn key(reason: impl Into<String>) -> Self {
         Error::Key { place: Box::default(), reason: reason.into() }
     }
 
-    /// Something stored is not there; the place is added by [`Locate`].
+    /// Returns [`Error::Missing`] without a place, which [`Locate`] adds.
     pub fn missing(reason: impl Into<String>) -> Self {
         Error::Missing { place: Box::default(), reason: reason.into(), source: None }
     }
 
-    /// A failed system call, which may go well the next time.
+    /// Returns [`Error::Io`] for a failed system call that may succeed on a retry.
     pub fn io(error: io::Error) -> Self {
         Error::Io {
             place: Box::default(),
@@ -184,7 +183,8 @@ impl Error {
         }
     }
 
-    /// A failed system call on something stored: [`Error::Missing`] where it says that there is no such thing.
+    /// Returns the error of a failed system call on a stored object: [`Error::Missing`] if the object does not exist,
+    /// else [`Error::Io`].
     pub fn stored(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => {
@@ -195,7 +195,7 @@ impl Error {
         }
     }
 
-    /// The same input/output error, where trying again does not help.
+    /// Marks an [`Error::Io`] as one that a retry does not help.
     pub fn lasting(mut self) -> Self {
         if let Error::Io { passing, .. } = &mut self {
             *passing = false;
@@ -203,22 +203,22 @@ impl Error {
         self
     }
 
-    /// A wrong argument, time or selection.
+    /// Returns [`Error::Usage`] for a wrong argument, time or selection.
     pub fn usage(reason: impl Into<String>) -> Self {
         Error::Usage { reason: reason.into() }
     }
 
-    /// A fault of this program.
+    /// Returns [`Error::Internal`] for a bug in this program.
     pub fn internal(reason: impl Into<String>) -> Self {
         Error::Internal { place: Box::default(), reason: reason.into() }
     }
 
-    /// Whether it only says that the work was given up. Somebody else may still want the result, and then goes on.
+    /// Returns whether the work was only cancelled. Another thread that still needs the result then continues the work.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Error::Cancelled)
     }
 
-    /// The place, where this kind of error has one.
+    /// Returns the place, if this kind of error has one.
     pub fn place(&self) -> Option<&Place> {
         match self {
             Error::Damaged { place, .. }
@@ -251,8 +251,8 @@ impl Error {
         }
     }
 
-    /// Whether the same may go well the next time: the stored bytes that were read say nothing of it. Such errors are
-    /// given to those who ask, and never kept. What is missing may be put back.
+    /// Returns whether a retry may succeed because the error does not follow from the stored bytes. Such errors are
+    /// returned to the callers and never cached. Missing objects are included, as they may be restored.
     pub fn is_passing(&self) -> bool {
         match self {
             Error::Io { passing, .. } => *passing,
@@ -261,10 +261,10 @@ impl Error {
         }
     }
 
-    /// The kinds of errors that what is stored and where it is stored can cause, and [`Error::kind`] of all others.
+    /// The values of [`Error::kind`]. All kinds but "other" are caused by the stored data, its storage, or a bug.
     pub const KINDS: [&str; 7] = ["damaged", "unsupported", "missing", "not_read", "key", "internal", "other"];
 
-    /// Of which of [`Error::KINDS`] it is.
+    /// Returns the kind of the error, one of [`Error::KINDS`].
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Damaged { .. } => "damaged",
@@ -281,7 +281,7 @@ impl Error {
         }
     }
 
-    /// The errno a file system call that needs this answers with.
+    /// Returns the errno of a file system call that fails with this error.
     pub fn errno(&self) -> i32 {
         match self {
             Error::NotFound { .. } | Error::Usage { .. } => libc::ENOENT,
@@ -291,40 +291,40 @@ impl Error {
     }
 }
 
-/// Adds what an outer layer knows of an error's place; what is already said stays.
+/// Adds parts to the place of an error; parts that are already set stay.
 pub trait Locate: Sized {
     /// Applies `add` to the place of the error, if there is an error and it has a place.
     fn locate(self, add: impl FnOnce(&mut Place)) -> Self;
 
-    /// The folder of the array or group.
+    /// Adds the folder of the array or group.
     fn in_array(self, folder: impl Display) -> Self {
         self.locate(|place| {
             place.array.get_or_insert_with(|| folder.to_string());
         })
     }
 
-    /// The name of the fragment.
+    /// Adds the name of the fragment.
     fn in_fragment(self, name: &str) -> Self {
         self.locate(|place| {
             place.fragment.get_or_insert_with(|| name.to_owned());
         })
     }
 
-    /// The file, by the path that says most to a person.
+    /// Adds the file, by the path that is most useful to a person.
     fn in_file(self, file: impl Display) -> Self {
         self.locate(|place| {
             place.file.get_or_insert_with(|| file.to_string());
         })
     }
 
-    /// The byte offset of the structure within its file.
+    /// Adds the byte offset of the structure within its file.
     fn at(self, offset: u64) -> Self {
         self.locate(|place| {
             place.offset.get_or_insert(offset);
         })
     }
 
-    /// The field, attribute or dimension.
+    /// Adds the field, attribute or dimension.
     fn in_field(self, field: &str) -> Self {
         self.locate(|place| {
             place.field.get_or_insert_with(|| field.to_owned());
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_keep_what_made_them() {
+    fn errors_keep_their_sources() {
         let full = io::Error::from_raw_os_error(libc::ENOSPC);
         let error = Error::io(full).in_file("spill").clone();
         let source = error.source().and_then(|source| source.downcast_ref::<io::Error>()).expect("it has a source");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_no_missing_file() {
+    fn internal_errors_are_not_missing_files() {
         let error = Error::internal("two and two are five").in_file("a0.tdb");
         assert_eq!(error.errno(), libc::EIO);
         assert_eq!(error.to_string(), "internal error, please report it: two and two are five (file a0.tdb)");
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_needs_no_parentheses() {
+    fn errors_without_a_place_have_no_parentheses() {
         let io = || Error::io(io::Error::from_raw_os_error(libc::ENOSPC));
         let reasons = [Error::damaged("x"), Error::unsupported("x"), Error::missing("x"), io(), Error::internal("x")];
         for error in reasons {
@@ -387,13 +387,13 @@ mod tests {
     }
 
     #[test]
-    fn keys_without_a_place_need_no_parentheses() {
+    fn key_errors_without_a_place_have_no_parentheses() {
         assert_eq!(Error::key("no key").to_string(), "no key");
         assert_eq!(Error::key("no key").in_file("a0.tdb").to_string(), "no key (file a0.tdb)");
     }
 
     #[test]
-    fn inner_layers_are_not_overwritten() {
+    fn outer_layers_do_not_overwrite_inner_ones() {
         let error = Error::damaged("bad").at(7).in_file("a0.tdb").at(9).in_file("other");
         let place = error.place().expect("damaged data has a place");
         assert_eq!(place.offset, Some(7));

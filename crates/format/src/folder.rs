@@ -1,5 +1,4 @@
-//! The names of the folders and files of arrays and groups, and which names mean what. Listing them is the
-//! business of others.
+//! The names of the folders and files of arrays and groups, and their meaning. The callers list the folders.
 
 use super::name::{NameForm, TimestampedName};
 use crate::error::Result;
@@ -10,31 +9,31 @@ pub const SCHEMAS: &str = "__schema";
 pub const ENUMERATIONS: &str = "__enumerations";
 /// Fragments, from version 12.
 pub const FRAGMENTS: &str = "__fragments";
-/// Commit marks, deletes, vacuum files, from version 12.
+/// Commit markers, deletes and vacuum files, from version 12.
 pub const COMMITS: &str = "__commits";
-/// Consolidated fragment metadata, from version 12: a cache that no reader needs.
+/// Consolidated fragment metadata, from version 12: a cache that readers may ignore.
 pub const FRAGMENT_METADATA_CACHE: &str = "__fragment_meta";
 /// Metadata of arrays and groups.
 pub const METADATA: &str = "__meta";
-/// Arrays of dimension labels.
+/// The arrays of dimension labels.
 pub const LABELS: &str = "__labels";
 /// Group details.
 pub const GROUP_DETAILS: &str = "__group";
 /// The empty file that marks a group.
 pub const GROUP_MARKER: &str = "__tiledb_group.tdb";
-/// The schema of a key-value store, which TileDB had until 1.6.
+/// The schema of a key-value store, a feature that TileDB had until 1.6.
 pub const KEY_VALUE_SCHEMA: &str = "__kv_schema.tdb";
 
-/// What an entry of an array's root folder can be, as far as its name tells.
+/// An entry of an array's root folder that, by its name, may be a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootFragment {
-    /// From version 5: a fragment if `NAME.ok` is in the root or among the consolidated commits.
+    /// Version 5 or later: a fragment if `NAME.ok` is in the root or among the consolidated commits.
     Marked(TimestampedName),
-    /// Before: a fragment if it has a metadata file, or is marked nevertheless.
+    /// Before version 5: a fragment if it has a metadata file or, as in later versions, a commit marker.
     Unmarked(TimestampedName),
 }
 
-/// Whether an entry of the root folder can be a fragment; `None` if not.
+/// Parses the name of an entry of the root folder; `None` if it cannot be a fragment.
 ///
 /// # Errors
 /// [`Error::Damaged`](crate::error::Error::Damaged) for a name whose time range ends before it starts.
@@ -46,27 +45,27 @@ pub fn root_fragment(name: &str) -> Result<Option<RootFragment>> {
     Ok(name.map(|name| if name.version >= 5 { RootFragment::Marked(name) } else { RootFragment::Unmarked(name) }))
 }
 
-/// What a file of timestamped name and an extension is; in `__commits`, or in the root before version 12.
+/// The kind of a file in `__commits`, or in the root before version 12: a timestamped name with an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitFile {
-    /// `.wrt` (`.ok` in the root): the fragment of the same name is committed.
+    /// `.wrt` (`.ok` in the root): commits the fragment of the same name.
     Mark,
-    /// `.vac`: what the fragment (or metadata file) of the same name has replaced.
+    /// `.vac`: the list of what the fragment or metadata file of the same name has replaced.
     Vacuum,
     /// `.con`: consolidated commits.
     Consolidated,
-    /// `.ign`: what to ignore in consolidated commits.
+    /// `.ign`: the entries to ignore in consolidated commits.
     Ignored,
     /// `.del`: a delete condition.
     Delete,
-    /// `.upd`: an update, an experiment that no release finished.
+    /// `.upd`: an update condition, an experiment that no release finished.
     Update,
     /// `.meta`: consolidated fragment metadata.
     FragmentMetadataCache,
 }
 
-/// What a file of commits is and the time in its name; `None` for other files. What lists other commits has no time of
-/// its own: libraries name it after the first and the last in the list.
+/// Returns the kind of a commit file and the time range in its name; `None` for other files. Lists of commits have no
+/// time of their own: writers name them after the first and the last commit in the list.
 ///
 /// # Errors
 /// [`Error::Damaged`](crate::error::Error::Damaged) for a name whose time range ends before it starts.
@@ -89,8 +88,8 @@ pub fn commit_file(file: &str) -> Result<Option<(CommitFile, TimestampedName)>> 
     Ok(name.map(|name| (kind, name)))
 }
 
-/// The times of a file in `__schema`, `__meta` or `__group`; `None` for everything else there: vacuum files, folders,
-/// unfinished writes (`.tmp`).
+/// Returns the time range in the name of a file in `__schema`, `__meta` or `__group`; `None` for everything else there:
+/// vacuum files, folders, unfinished writes (`.tmp`).
 ///
 /// # Errors
 /// [`Error::Damaged`](crate::error::Error::Damaged) for a name whose time range ends before it starts.

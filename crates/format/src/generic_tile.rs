@@ -1,6 +1,6 @@
 //! The header of a generic tile, the container of nearly all metadata (the format's "Generic Tile").
 //!
-//! What follows the header is an ordinary tile (chunks) that went through the header's own pipeline.
+//! An ordinary tile (chunks) follows the header, filtered by the pipeline that the header stores.
 
 use super::cursor::Cursor;
 use super::datatype::Datatype;
@@ -8,16 +8,16 @@ use super::pipeline::{Filter, Pipeline};
 use super::version::{NEWEST, OLDEST, check_version};
 use crate::error::{Error, Locate, Result};
 
-/// DEFLATE cannot expand its input by more than this factor; a larger claim is damage.
-const MOST_EXPANSION: u64 = 1032;
+/// The greatest expansion factor of DEFLATE. A larger claim is damage.
+const MAX_EXPANSION: u64 = 1032;
 
-/// Larger metadata are refused, whoever reads them and how.
-const MOST_TILE: u64 = 8 << 30;
+/// The largest metadata that are accepted, in bytes.
+const MAX_TILE: u64 = 8 << 30;
 
-/// What the header of a generic tile says.
+/// The header of a generic tile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GenericTileHeader {
-    /// Version of the library that wrote the tile, which may be newer than what the tile holds.
+    /// Format version of the library that wrote the tile. It may be newer than the version of the tile's content.
     pub version: u32,
     /// Bytes that follow the header.
     pub persisted_size: u64,
@@ -28,7 +28,7 @@ pub struct GenericTileHeader {
     pub encrypted: bool,
     /// One GZIP filter; encrypted tiles also list the encryption here.
     pub pipeline: Pipeline,
-    /// Bytes of the header itself, so that the data start this far behind it.
+    /// Bytes of the header itself: the offset of the data from the start of the header.
     pub header_size: usize,
 }
 
@@ -36,14 +36,14 @@ impl GenericTileHeader {
     /// Bytes of the fields before the pipeline.
     pub const FIXED_SIZE: usize = 34;
 
-    /// No header is longer: who reads this many bytes (or all there are) has the whole header.
-    pub const MOST_SIZE: usize = Self::FIXED_SIZE + 222;
+    /// The longest header. A read of this many bytes, or to the end of the file, contains the whole header.
+    pub const MAX_SIZE: usize = Self::FIXED_SIZE + 222;
 
-    /// Reads the header at the start of `bytes`, which may go on behind it.
+    /// Reads the header at the start of `bytes`; bytes after it are ignored.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other format versions, filters that metadata do not use, more than 8 GiB, and tiles
-    /// of TileDB before 1.4; [`Error::Damaged`] where the fields contradict each other.
+    /// of TileDB before 1.4; [`Error::Damaged`] if the fields contradict each other.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         if is_older_than_1_4(bytes) {
             return Err(Error::unsupported("written by TileDB before 1.4"));
@@ -61,7 +61,7 @@ impl GenericTileHeader {
             other => return Err(Error::unsupported(format!("encryption type {other}"))),
         };
         let pipeline_size = cursor.u32("pipeline size")?;
-        if u64::from(pipeline_size) > (Self::MOST_SIZE - Self::FIXED_SIZE) as u64 {
+        if u64::from(pipeline_size) > (Self::MAX_SIZE - Self::FIXED_SIZE) as u64 {
             return Err(cursor.error("pipeline size", format!("a filter pipeline of {pipeline_size} bytes")));
         }
         let mut inner = Cursor::new(cursor.bytes_u64(u64::from(pipeline_size), "pipeline")?);
@@ -90,10 +90,10 @@ impl GenericTileHeader {
         if self.pipeline.filters.iter().filter(is_aes).count() != usize::from(self.encrypted) {
             return Err(Error::damaged("encryption type and filter pipeline disagree").in_field("encryption type"));
         }
-        if self.tile_size > MOST_TILE {
+        if self.tile_size > MAX_TILE {
             return Err(Error::unsupported(format!("metadata of {} bytes", self.tile_size)).in_field("tile size"));
         }
-        if self.tile_size > self.persisted_size.saturating_mul(MOST_EXPANSION) {
+        if self.tile_size > self.persisted_size.saturating_mul(MAX_EXPANSION) {
             let reason = format!("{} bytes cannot hold a tile of {}", self.persisted_size, self.tile_size);
             return Err(Error::damaged(reason).in_field("tile size"));
         }
@@ -101,8 +101,8 @@ impl GenericTileHeader {
     }
 }
 
-/// Before 1.4 the header was: compressed size, tile size, datatype (`u8`), cell size, compressor, level; with
-/// no version. Cells were single chars, which puts a recognisable pattern where today's header has others.
+/// Recognises the header of TileDB before 1.4, which has no version: compressed size, tile size, datatype (`u8`), cell
+/// size, compressor, level. Its cells are single chars, which today's header does not have at those offsets.
 fn is_older_than_1_4(bytes: &[u8]) -> bool {
     let read = || -> Result<bool> {
         let mut cursor = Cursor::new(bytes);
@@ -111,7 +111,7 @@ fn is_older_than_1_4(bytes: &[u8]) -> bool {
         let datatype = cursor.u8("")?;
         let cell_size = cursor.u64("")?;
         let compressor = cursor.u8("")?;
-        // A first word that is no version of today's header: a schema never compresses to so few bytes.
+        // Today's header starts with its version, 1 to 23. No schema compresses to so few bytes.
         let no_version = !(u64::from(OLDEST)..=u64::from(NEWEST)).contains(&(compressed_size & 0xffff_ffff));
         Ok(no_version
             && compressed_size < 1 << 40
@@ -183,14 +183,14 @@ mod tests {
             bytes[12..20].copy_from_slice(&tile.to_le_bytes());
             GenericTileHeader::parse(&bytes)
         };
-        assert!(sized(50, 50 * MOST_EXPANSION).is_ok());
-        assert!(matches!(sized(50, 50 * MOST_EXPANSION + 1), Err(Error::Damaged { .. })));
-        assert!(sized(u64::MAX, MOST_TILE).is_ok());
-        assert!(matches!(sized(u64::MAX, MOST_TILE + 1), Err(Error::Unsupported { .. })));
+        assert!(sized(50, 50 * MAX_EXPANSION).is_ok());
+        assert!(matches!(sized(50, 50 * MAX_EXPANSION + 1), Err(Error::Damaged { .. })));
+        assert!(sized(u64::MAX, MAX_TILE).is_ok());
+        assert!(matches!(sized(u64::MAX, MAX_TILE + 1), Err(Error::Unsupported { .. })));
     }
 
     #[test]
-    fn headers_before_1_4_are_named() {
+    fn headers_before_1_4_are_recognised() {
         let mut bytes = Vec::new();
         bytes.extend(118u64.to_le_bytes());
         bytes.extend(150u64.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Group details: which arrays and groups a group has as members (the format's "Group" page).
+//! Group details: the members of a group, which are arrays and groups (the format's "Group" page).
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use super::cursor::Cursor;
 use super::name::{NameForm, TimestampedName};
 use crate::error::{Error, Result};
 
-/// The least bytes of a member: version, type, two flags, the length of its URI.
-const LEAST_BYTES: usize = 15;
+/// The stored bytes of the smallest member: version, type, two flags, the length of its URI.
+const MIN_BYTES: usize = 15;
 
-/// What a member is.
+/// The type of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberType {
     Array,
     Group,
-    /// Not stored: look at what is there.
+    /// Not stored: the folder of the member has to be inspected.
     Unknown,
 }
 
@@ -24,25 +24,24 @@ pub struct GroupMember {
     pub member_type: MemberType,
     /// Whether `uri` is relative to the group's folder.
     pub relative: bool,
-    /// Not to be trusted as a path: it may lead anywhere. What is no UTF-8 in it is U+FFFD, as in the name.
+    /// Untrusted: the path may lead anywhere. Invalid UTF-8 is replaced by U+FFFD, as in the name.
     pub uri: String,
     pub name: Option<String>,
-    /// This member has been removed (version 2).
+    /// Whether the entry removes the member (version 2).
     pub deleted: bool,
-    /// What members are told apart by: the bytes of the name if there is one, else of the URI.
+    /// The identity of the member: the bytes of its name if it has one, else of its URI.
     pub key: Vec<u8>,
 }
 
-/// Reads the payload of one file in `__group`: the members it sets or removes.
+/// Reads the payload of one file in `__group`: the members that it sets or removes.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for versions other than 1 and 2; [`Error::Damaged`] where the bytes end early or
-/// go on too long.
+/// [`Error::Unsupported`] for versions other than 1 and 2; [`Error::Damaged`] if there are too few or too many bytes.
 pub fn parse_group_details(payload: &[u8]) -> Result<Vec<GroupMember>> {
     let mut cursor = Cursor::new(payload);
     check_version(cursor.u32("version")?, "group details")?;
     let count = cursor.u64("number of members")?;
-    let count = cursor.checked_count(count, LEAST_BYTES, "number of members")?;
+    let count = cursor.checked_count(count, MIN_BYTES, "number of members")?;
     let mut members = Vec::new();
     for _ in 0..count {
         members.push(parse_member(&mut cursor)?);
@@ -76,15 +75,14 @@ fn check_version(version: u32, what: &str) -> Result<()> {
     }
 }
 
-/// The members of a group by their keys, from the details files that are in force, in the order of their start
-/// times.
+/// Returns the members of a group by key, from its details files in the order of their start times.
 ///
-/// A details file of version 1 states all members; those of version 2 add and remove. The newest file's
-/// name tells which kind the group is, and older statements of version 1 are taken for what they are.
+/// A details file of version 1 lists all members and replaces what earlier files say; a file of version 2 adds and
+/// removes members. A group may have files of both versions.
 pub fn members_in_force(files: Vec<(TimestampedName, Vec<GroupMember>)>) -> BTreeMap<Vec<u8>, GroupMember> {
     let mut members = BTreeMap::new();
     for (name, file) in files {
-        if states_all(&name) {
+        if lists_all_members(&name) {
             members.clear();
         }
         for member in file {
@@ -98,8 +96,8 @@ pub fn members_in_force(files: Vec<(TimestampedName, Vec<GroupMember>)>) -> BTre
     members
 }
 
-/// A details file of version 1, by its name: without a version, or with version 1.
-fn states_all(name: &TimestampedName) -> bool {
+/// Returns whether a details file has version 1: its name has no version, or version 1.
+fn lists_all_members(name: &TimestampedName) -> bool {
     name.form == NameForm::Two || (name.form == NameForm::Three && name.version == 1)
 }
 
@@ -170,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_states_everything() {
+    fn version_1_replaces_all_members() {
         for version in ["", "_1"] {
             let files = vec![
                 (name(1, version), vec![member("a", "x", false), member("b", "y", false)]),
@@ -181,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_text_are_members_of_their_own() {
+    fn names_that_are_not_utf8_stay_distinct() {
         let mut bytes = write(2, &[member("~", "x", false), member("|", "y", false), member("a", "~", false)]);
         for byte in &mut bytes {
             *byte = if matches!(*byte, b'~' | b'|') { *byte | 0x80 } else { *byte };

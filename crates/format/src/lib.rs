@@ -1,7 +1,8 @@
-//! What the stored bytes mean: one file per on-disk structure. Pure: bytes in, structs out, no I/O.
+//! Parsers for the TileDB storage format, one file per on-disk structure, and decoders for its filters ([`filter`]).
+//! Bytes in, structs out, no I/O.
 //!
-//! Integers are little-endian and packed. Every parser checks each length, count and offset before it
-//! uses or allocates anything, and names the field and the offset where it stopped.
+//! Integers are little-endian and packed. Every parser checks each length, count and offset before it uses it or
+//! allocates by it; its errors name the field and the offset.
 
 #![cfg_attr(
     not(test),

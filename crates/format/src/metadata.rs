@@ -3,10 +3,10 @@
 use super::datatype::Datatype;
 use crate::error::{Error, Locate, Result};
 
-/// One entry of a metadata file: what it does to one key.
+/// One entry of a metadata file: it sets or deletes one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataEntry {
-    /// Text by custom, bytes by format.
+    /// Text by convention; the format allows any bytes.
     pub key: Vec<u8>,
     /// The new value; `None` deletes the key.
     pub value: Option<MetadataValue>,
@@ -16,7 +16,7 @@ pub struct MetadataEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataValue {
     pub datatype: Datatype,
-    /// May be 0: a key without a value. Of strings it counts code units, not characters.
+    /// May be 0, for a key without a value. For strings, the number of code units, not characters.
     pub count: u32,
     pub bytes: Vec<u8>,
 }
@@ -29,24 +29,24 @@ pub struct EntryHead {
     pub value: Option<ValueHead>,
 }
 
-/// What a value is, and where in the payload its bytes are.
+/// The type and length of a value, and the place of its bytes in the payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueHead {
     pub datatype: Datatype,
     pub count: u32,
     pub start: u64,
-    /// `count` values of the type, all of them within the payload.
+    /// Bytes of `count` values of the type; checked to be within the payload.
     pub length: u64,
 }
 
-/// More entries than anyone puts in one file; they take more memory than their bytes.
-const MOST_ENTRIES: usize = 1 << 20;
+/// The most entries that are accepted in one file. Entries take more memory than their stored bytes.
+const MAX_ENTRIES: usize = 1 << 20;
 
-/// No key is longer.
-const MOST_KEY: u64 = 1 << 16;
+/// The longest key that is accepted, in bytes.
+const MAX_KEY: u64 = 1 << 16;
 
-/// Reads the payload of a metadata file: entries until the end. They are to be applied in their order, and the
-/// files in the order of their start times; the last entry of a key wins.
+/// Reads the payload of a metadata file: entries up to the end. Apply them in order, and files in the order of their
+/// start times; the last entry of a key wins.
 ///
 /// # Errors
 /// As [`parse_entries`].
@@ -72,19 +72,19 @@ pub fn parse_metadata(payload: &[u8]) -> Result<Vec<MetadataEntry>> {
     Ok(entries)
 }
 
-/// Reads the entries of a payload of `length` bytes, of which `read` gives ranges, and hands them to `visit` in their
-/// order. The values are not read.
+/// Reads the entries of a payload of `length` bytes and passes them to `visit` in order. `read` fills a buffer with the
+/// bytes from an offset. The bytes of values are skipped.
 ///
 /// # Errors
-/// [`Error::Damaged`] when an entry ends early, [`Error::Unsupported`] for an unknown type, for more than 2^20 entries
-/// and for a key of more than 64 KiB; what `read` and `visit` give.
+/// [`Error::Damaged`] if an entry ends early, [`Error::Unsupported`] for an unknown type, for more than 2^20 entries
+/// and for a key of more than 64 KiB; errors of `read` and `visit`.
 pub fn parse_entries(
     length: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> Result<()>,
     mut visit: impl FnMut(EntryHead) -> Result<()>,
 ) -> Result<()> {
     let (mut at, mut entries) = (0, 0);
-    // Of each entry first what every entry has, then what follows its key.
+    // Reads a field of up to 8 bytes.
     let mut fixed = |at: &mut u64, size: u64, field: &str| {
         let mut bytes = [0; 8];
         let end = at.checked_add(size).filter(|&end| end <= length);
@@ -95,13 +95,13 @@ pub fn parse_entries(
         Ok::<_, Error>(u64::from_le_bytes(bytes))
     };
     while at < length {
-        if entries == MOST_ENTRIES {
-            return Err(Error::unsupported(format!("more than {MOST_ENTRIES} metadata entries in one file")));
+        if entries == MAX_ENTRIES {
+            return Err(Error::unsupported(format!("more than {MAX_ENTRIES} metadata entries in one file")));
         }
         entries += 1;
         let start = at;
         let key_length = fixed(&mut at, 4, "key")?;
-        if key_length > MOST_KEY {
+        if key_length > MAX_KEY {
             return Err(Error::unsupported(format!("a key of {key_length} bytes")).in_field("key").at(start));
         }
         let mut key = Vec::with_capacity(key_length as usize);
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The writer's side, as the format describes it.
+    /// Writes a metadata file as the format describes it.
     fn write(entries: &[MetadataEntry]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for entry in entries {
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn entries_are_bounded() {
         // Deletions of the empty key.
-        let bytes = [0, 0, 0, 0, 1].repeat(MOST_ENTRIES);
-        assert_eq!(parse_metadata(&bytes).unwrap().len(), MOST_ENTRIES);
+        let bytes = [0, 0, 0, 0, 1].repeat(MAX_ENTRIES);
+        assert_eq!(parse_metadata(&bytes).unwrap().len(), MAX_ENTRIES);
         assert!(parse_metadata(&[bytes, vec![0, 0, 0, 0, 1]].concat()).is_err());
     }
 

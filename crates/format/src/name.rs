@@ -1,38 +1,38 @@
-//! Timestamped names: fragments, schemas, metadata and commit files carry their time range in their name (the
-//! format's "Timestamped name").
+//! Timestamped names: the names of fragments, schemas, metadata and commit files contain their time range (the format's
+//! "Timestamped name").
 
 use crate::error::{Error, Locate, Result};
 
-/// Which of the three historical forms a name has.
+/// The three historical forms of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameForm {
     /// `__uuid_t` or `__uuid_x_t`: fragments of format versions 1 and 2.
     One,
     /// `__t1_t2_uuid`: fragments of versions 3 and 4; schemas and metadata of all versions.
     Two,
-    /// `__t1_t2_uuid_v`: everything that has a version of its own, since version 5.
+    /// `__t1_t2_uuid_v`: everything that has its own version, since version 5.
     Three,
 }
 
-/// The facts in a timestamped name. Times are milliseconds since the Unix epoch, `t1 <= t2`.
+/// The parts of a timestamped name. Times are milliseconds since the Unix epoch, `t1 <= t2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimestampedName {
     pub t1: u64,
     pub t2: u64,
-    /// The version in form three; 4 for form two and 2 for form one, which stand for "at most".
+    /// The version in form three. Forms two and one have none: 4 and 2 are upper bounds.
     pub version: u32,
     pub form: NameForm,
 }
 
 impl TimestampedName {
-    /// As [`TimestampedName::parse`], for the names of files that list commits. Their times are those of the first and
-    /// the last commit in the list, which need not be in the order of time: they are given in that order here.
+    /// Parses the name of a file that lists commits. Its times are those of the first and the last commit in the list,
+    /// which need not be sorted by time; this function sorts the two.
     pub fn parse_of_list(name: &str) -> Option<Self> {
         let parsed = split(stem(name))?;
         Some(TimestampedName { t1: parsed.t1.min(parsed.t2), t2: parsed.t1.max(parsed.t2), ..parsed })
     }
 
-    /// Reads the last component of `name`, whatever its extension. `None` when it is no timestamped name.
+    /// Parses the last component of the path `name`, ignoring its extension; `None` if it is not a timestamped name.
     ///
     /// # Errors
     /// [`Error::Damaged`] for a time range that ends before it starts.
@@ -46,7 +46,7 @@ impl TimestampedName {
     }
 }
 
-/// The last component of a path without its extension.
+/// Returns the last component of a path without its extension.
 pub fn stem(name: &str) -> &str {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.rsplit_once('.').map_or(last, |(stem, _)| stem)
@@ -59,7 +59,7 @@ fn split(stem: &str) -> Option<TimestampedName> {
         *parts.get_mut(count)? = part;
         count += 1;
     }
-    // A uuid is 32 hexadecimal digits, but only its length tells the forms apart, so only that is asked.
+    // A UUID is 32 hexadecimal digits. Its length is enough to tell the forms apart, so its digits are not checked.
     match parts[..count] {
         [t1, t2, _uuid, version] => Some(TimestampedName {
             t1: milliseconds(t1)?,
@@ -70,7 +70,8 @@ fn split(stem: &str) -> Option<TimestampedName> {
         [t1, t2, uuid] if uuid.len() == 32 => {
             Some(TimestampedName { t1: milliseconds(t1)?, t2: milliseconds(t2)?, version: 4, form: NameForm::Two })
         }
-        // A fragment that 1.4 or 1.5 consolidated has the time of the consolidation in the middle; the last field counts.
+        // A fragment that 1.4 or 1.5 consolidated has the time of the consolidation in the middle; the last field
+        // counts.
         [_uuid, t] | [_uuid, _, t] => {
             let t = milliseconds(t)?;
             Some(TimestampedName { t1: t, t2: t, version: 2, form: NameForm::One })
@@ -83,7 +84,7 @@ fn digits(text: &str) -> Option<&str> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then_some(text)
 }
 
-/// A time as the format has it: decimal digits that fit a signed 64-bit integer.
+/// Parses a time: decimal digits that fit a signed 64-bit integer.
 fn milliseconds(text: &str) -> Option<u64> {
     digits(text)?.parse::<i64>().ok()?.try_into().ok()
 }

@@ -1,5 +1,5 @@
-//! Filter pipelines as they are stored (the format's "Filter Pipeline" page): which filters, in which
-//! order, with which options. Undoing them is the business of [`crate::filter`].
+//! Stored filter pipelines (the format's "Filter Pipeline" page): filters, their order and their options.
+//! [`crate::filter`] undoes them.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use super::cursor::Cursor;
 use super::datatype::Datatype;
 use crate::error::{Error, Locate, Result};
 
-/// More filters than any writer puts in one pipeline; a longer list is damage.
-const MOST_FILTERS: u32 = 64;
+/// The most filters that are accepted in one pipeline. A longer list is damage.
+const MAX_FILTERS: u32 = 64;
 
-/// An ordered list of filters. Writing applies them first to last, reading last to first.
+/// An ordered list of filters. Writers apply them first to last, readers undo them last to first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pipeline {
-    /// Stored, but no reader may rely on it: chunk headers say how long each chunk is.
+    /// Stored, but not reliable: chunk headers give the length of each chunk.
     pub max_chunk_size: u32,
     pub filters: Vec<Filter>,
 }
 
-/// Declares [`Filter`] from a row for each: its number in the format, the variant, its name in TileDB's C API
-/// without the prefix, and its options in the order in which they are stored. Rows of the compressor family
-/// have two numbers: that of the filter and that of the compressor.
+/// Declares [`Filter`] from one row per filter: its number in the format, the variant, its name in TileDB's C API
+/// without the prefix, and its options in stored order. Rows of the compressor family have two numbers: of the filter
+/// and of the compressor.
 macro_rules! filters {
     (
         filters { $($number:literal $variant:ident $name:literal $({ $($option:ident: $type:ty),* })?;)* }
@@ -31,8 +31,8 @@ macro_rules! filters {
         pub enum Filter {
             $($variant $({ $($option: $type),* })?,)*
             $($codec { $($codec_option: $codec_type),* },)*
-            /// One that is not known, or has an option that is not. What went through it cannot be read; all
-            /// else of an array can, so it is no reason to refuse a schema.
+            /// A filter that is unknown or has an unknown option. Data filtered by it cannot be read. The rest of the
+            /// array can, so the schema is still accepted.
             Unknown {
                 /// The number of the filter's type in the format.
                 number: u8,
@@ -40,7 +40,7 @@ macro_rules! filters {
         }
 
         impl Filter {
-            /// Its name in TileDB's C API, without the prefix; `type 99` for one that is not known.
+            /// Returns the name in TileDB's C API, without the prefix; `type 99` for an unknown filter.
             pub fn name(&self) -> Cow<'static, str> {
                 match self {
                     $(Filter::$variant { .. } => Cow::Borrowed($name),)*
@@ -49,7 +49,7 @@ macro_rules! filters {
                 }
             }
 
-            /// Its options by name, in the order in which they are stored, without those that are left open.
+            /// Returns the options with their names, in stored order, without unset ones.
             pub fn options(&self) -> Vec<(&'static str, OptionValue)> {
                 let options: &[(&'static str, Option<OptionValue>)] = match *self {
                     $(Filter::$variant $({ $($option),* })? => &[$($((stringify!($option), $option.value())),*)?],)*
@@ -61,7 +61,7 @@ macro_rules! filters {
                 options.iter().filter_map(|&(name, value)| Some((name, value?))).collect()
             }
 
-            /// Whether it is of the compressor family.
+            /// Returns whether the filter is of the compressor family.
             pub fn is_compressor(&self) -> bool {
                 match self {
                     $(Filter::$variant { .. } => false,)*
@@ -70,7 +70,7 @@ macro_rules! filters {
                 }
             }
 
-            /// The filter of this number, with what `options` holds.
+            /// Reads the options of the filter of this number.
             fn with_options(number: u8, options: &mut Cursor<'_>) -> Result<Self> {
                 match number {
                     $($number => Ok(Filter::$variant $({ $($option: FilterOption::parse(options, stringify!($option))?),* })?),)*
@@ -79,8 +79,8 @@ macro_rules! filters {
                 }
             }
 
-            /// A filter of the compressor family, whatever its own number: that of the compressor, in front of
-            /// the options, is what counts; 0 makes the filter a no-op.
+            /// Reads the options of a filter of the compressor family. The number of the compressor, stored before the
+            /// options, decides, not the number of the filter; 0 is a no-op.
             fn compressor(options: &mut Cursor<'_>) -> Result<Self> {
                 match options.u8("compressor")? {
                     0 => Ok(Filter::Noop),
@@ -121,7 +121,7 @@ filters! {
     }
 }
 
-/// How the WebP filter lays out the pixels it decodes.
+/// The layout of decoded pixels in a tile of the WebP filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebpFormat {
     Unspecified,
@@ -131,7 +131,7 @@ pub enum WebpFormat {
     Bgra,
 }
 
-/// The value of an option, to be shown.
+/// The value of an option, for display.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OptionValue {
     Signed(i64),
@@ -141,11 +141,11 @@ pub enum OptionValue {
     Name(&'static str),
 }
 
-/// A type that an option of a filter can have.
+/// A type of filter options.
 trait FilterOption: Sized {
     fn parse(options: &mut Cursor<'_>, name: &'static str) -> Result<Self>;
 
-    /// `None` for an option that is left open.
+    /// Returns the value for display; `None` if it is unset.
     fn value(self) -> Option<OptionValue>;
 }
 
@@ -181,8 +181,8 @@ impl FilterOption for bool {
     }
 }
 
-/// The type for which the filter takes values instead of their own. It is left open by `ANY`, and by
-/// writers of versions that did not store it.
+/// The type as which the filter interprets values, instead of their own. It is unset if `ANY` is stored, and in
+/// versions that do not store it.
 impl FilterOption for Option<Datatype> {
     fn parse(options: &mut Cursor<'_>, name: &'static str) -> Result<Self> {
         if options.is_at_end() {
@@ -221,15 +221,15 @@ impl FilterOption for WebpFormat {
 }
 
 impl Pipeline {
-    /// Reads a pipeline at the cursor. The length of a filter's options decides which of them are
-    /// present, so no format version is needed, and which bytes are those of a [`Filter::Unknown`].
+    /// Reads a pipeline at the cursor. The stored length of a filter's options tells which options are present, so that
+    /// no format version is needed, and how many bytes a [`Filter::Unknown`] has.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where the list does not fit its bytes.
+    /// [`Error::Damaged`] if the list does not fit its bytes.
     pub fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
         let max_chunk_size = cursor.u32("max chunk size")?;
         let count = cursor.u32("number of filters")?;
-        if count > MOST_FILTERS {
+        if count > MAX_FILTERS {
             return Err(cursor.error("number of filters", format!("{count} filters in one pipeline")));
         }
         let mut filters = Vec::new();
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_passed_over_by_its_length() {
+    fn unknown_filters_are_skipped_by_their_length() {
         let number_of = |filter: &[u8]| {
             let gzip = [1, 5, 0, 0, 0, 1, 1, 0, 0, 0];
             let pipeline = parse(&[&[0, 0, 1, 0, 2, 0, 0, 0], filter, &gzip].concat()).unwrap();
@@ -301,7 +301,7 @@ mod tests {
         };
         assert_eq!(number_of(&[99, 0, 0, 0, 0]), 99);
         assert_eq!(number_of(&[20, 3, 0, 0, 0, 7, 7, 7]), 20);
-        // A compressor, a pixel format and a type of later libraries.
+        // A compressor, a pixel format and a datatype that only later libraries know.
         assert_eq!(number_of(&[2, 5, 0, 0, 0, 9, 1, 0, 0, 0]), 2);
         assert_eq!(number_of(&[18, 6, 0, 0, 0, 0, 0, 0, 0, 9, 0]), 18);
         assert_eq!(number_of(&[19, 6, 0, 0, 0, 8, 255, 255, 255, 255, 250]), 19);

@@ -1,4 +1,4 @@
-//! One coordinate or bound of a dimension, and the ranges made of two of them.
+//! Coordinates and bounds of dimensions, and ranges of two bounds.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,7 +7,7 @@ use super::cursor::Cursor;
 use super::datatype::{Datatype, Kind};
 use crate::error::{Error, Result};
 
-/// A value of a dimension: integers, dates and times widened to 64 bits, floats as they are, text as bytes.
+/// A value of a dimension: integers, dates and times widened to 64 bits, floats unchanged, text as bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Scalar {
     /// Signed integers; dates and times, counted in the unit of their type.
@@ -21,11 +21,11 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The value of little-endian `bytes`. Types that are bytes to this library (strings, blobs) take any
-    /// length, all others exactly the size of the type.
+    /// Parses little-endian `bytes`. Types of [`Kind::Bytes`] (strings, blobs) have any length, all others the size of
+    /// the type.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the length does not fit.
+    /// [`Error::Damaged`] if the length is wrong.
     pub fn parse(datatype: Datatype, bytes: &[u8]) -> Result<Self> {
         let parsed = match datatype.kind() {
             Kind::Bytes => Some(Scalar::Text(bytes.to_vec())),
@@ -38,10 +38,10 @@ impl Scalar {
             .ok_or_else(|| Error::damaged(format!("{} bytes where one {} was expected", bytes.len(), datatype.name())))
     }
 
-    /// The little-endian bytes of this value in `datatype`; the inverse of [`Scalar::parse`].
+    /// Returns the little-endian bytes of this value in `datatype`: the inverse of [`Scalar::parse`].
     ///
     /// # Errors
-    /// [`Error::Usage`] when the value is of another kind or does not fit the type.
+    /// [`Error::Usage`] if the value is of another kind or does not fit the type.
     pub fn to_bytes(&self, datatype: Datatype) -> Result<Vec<u8>> {
         let size = datatype.size();
         let bytes = match (self, datatype.kind()) {
@@ -60,13 +60,13 @@ impl Scalar {
             (Scalar::Text(value), Kind::Bytes) => Some(value.clone()),
             _ => None,
         };
-        bytes.ok_or_else(|| Error::usage(format!("{self} is no value of type {}", datatype.name())))
+        bytes.ok_or_else(|| Error::usage(format!("{self} is not a value of type {}", datatype.name())))
     }
 
-    /// The order of coordinates: numbers by value (`-0.0` equals `0.0`; NaN, which no writer stores, comes
-    /// last, or first when its sign is set), bytes unsigned with the shorter prefix first.
+    /// Compares coordinates by a total order. Numbers compare by value: `-0.0` equals `0.0`; NaN, which no writer
+    /// stores, comes last, or first if its sign is set. Bytes compare as unsigned, and a prefix comes first.
     ///
-    /// A total order. Values of different kinds never meet in one dimension; they are ordered by kind.
+    /// Values of different kinds compare by kind; no dimension has values of several kinds.
     pub fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Scalar::Signed(a), Scalar::Signed(b)) => a.cmp(b),
@@ -79,7 +79,7 @@ impl Scalar {
         }
     }
 
-    /// Neither NaN nor infinite; true of everything that is no float.
+    /// Returns whether the value is neither NaN nor infinite; true for everything but floats.
     pub fn is_finite(&self) -> bool {
         match self {
             Scalar::Float32(value) => value.is_finite(),
@@ -88,7 +88,7 @@ impl Scalar {
         }
     }
 
-    /// True only of float NaN.
+    /// Returns whether the value is a float NaN.
     pub fn is_nan(&self) -> bool {
         match self {
             Scalar::Float32(value) => value.is_nan(),
@@ -97,8 +97,8 @@ impl Scalar {
         }
     }
 
-    /// How far this integer, date or time lies above `low`, without overflow for any domain. `None` when
-    /// it lies below, or when the two are no integers of one kind.
+    /// Returns the distance of this integer, date or time above `low`; no domain overflows it. `None` if the value is
+    /// below `low`, or the two are not integers of the same kind.
     pub fn distance_above(&self, low: &Self) -> Option<u64> {
         match (self, low) {
             (Scalar::Signed(value), Scalar::Signed(low)) if value >= low => Some(value.wrapping_sub(*low) as u64),
@@ -118,7 +118,7 @@ impl Scalar {
     }
 }
 
-/// Numbers in their shortest exact form; text with what is not printable ASCII escaped as Rust does.
+/// Displays numbers in their shortest exact form, and text with everything but printable ASCII escaped as in Rust.
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -149,7 +149,7 @@ fn unsigned(datatype: Datatype, bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// An inclusive range of one dimension, as domains, non-empty domains and bounding rectangles have it.
+/// A range of one dimension, both ends included; used by domains, non-empty domains and bounding rectangles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Range {
     pub low: Scalar,
@@ -157,17 +157,17 @@ pub struct Range {
 }
 
 impl Range {
-    /// Reads a range at the cursor: low and high of a fixed-size type, or for a variable-size one the bytes
-    /// of both (`u64`), the bytes of low (`u64`), low, high.
+    /// Reads a range at the cursor: low and high of a fixed-size type; for a variable-size type, the size of both
+    /// together (`u64` bytes), the size of low (`u64` bytes), low, high.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the bytes end early or low is larger than the whole.
+    /// [`Error::Damaged`] if the bytes end early or low is larger than both together.
     pub fn parse(cursor: &mut Cursor<'_>, datatype: Datatype, variable: bool, field: &str) -> Result<Self> {
         let (low, high) = range_bytes(cursor, datatype, variable, field)?;
         Ok(Range { low: Scalar::parse(datatype, low)?, high: Scalar::parse(datatype, high)? })
     }
 
-    /// Low is not above high, and neither is NaN.
+    /// Returns whether low is at most high and neither is NaN.
     pub fn is_ordered(&self) -> bool {
         !self.low.is_nan() && !self.high.is_nan() && self.low.compare(&self.high) != Ordering::Greater
     }
@@ -181,7 +181,7 @@ impl Range {
     }
 }
 
-/// Low and high of the range at the cursor, still as bytes; see [`Range::parse`].
+/// Reads the bytes of low and high of the range at the cursor; see [`Range::parse`].
 pub(super) fn range_bytes<'a>(
     cursor: &mut Cursor<'a>,
     datatype: Datatype,

@@ -1,16 +1,17 @@
-//! Stored strings as Unicode: which datatypes are text, and what their bytes say.
+//! Stored strings as Unicode: the datatypes that are text, and how to decode them.
 
 use std::borrow::Cow;
 
 use super::datatype::Datatype;
 
-/// Whether values of a datatype are text to a person: strings of any encoding, and geometries written as text.
+/// Returns whether values of a datatype are readable text: strings of any encoding, and geometries written as text
+/// (WKT).
 pub fn is_text(datatype: Datatype) -> bool {
     datatype.is_string() || datatype == Datatype::GeomWkt
 }
 
-/// The text of a stored string. UTF-16 and UCS-2, UTF-32 and UCS-4 are taken as the same; `CHAR` and ASCII as UTF-8.
-/// `None` for other datatypes, and for bytes that are no text in their encoding.
+/// Decodes a stored string. UCS-2 is decoded as UTF-16, UCS-4 as UTF-32, `CHAR` and ASCII as UTF-8. Returns `None` for
+/// other datatypes, and for bytes that are invalid in their encoding.
 pub fn decode(datatype: Datatype, bytes: &[u8]) -> Option<Cow<'_, str>> {
     if !is_text(datatype) {
         return None;
@@ -54,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_none() {
+    fn invalid_text_is_none() {
         assert_eq!(decode(Datatype::Blob, b"a"), None);
         assert_eq!(decode(Datatype::Char, &[0xe4]), None);
         assert_eq!(decode(Datatype::StringUtf16, &[0x00, 0xd8]), None);

@@ -1,10 +1,10 @@
-//! The header of one chunk of a tile (the format's "Tile" page). A tile is a `u64` count and that many chunks,
-//! each a header, its filter metadata and its filtered data.
+//! The header of a chunk of a tile (the format's "Tile" page). A tile is a `u64` count and that many chunks; a chunk is
+//! a header, its filter metadata and its filtered data.
 
-/// Sizes of one chunk, in bytes.
+/// The sizes of a chunk, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
-    /// After undoing the whole pipeline.
+    /// Of the chunk after the whole pipeline is undone.
     pub original: u32,
     /// Of the filtered data, which come after the filter metadata.
     pub filtered: u32,
@@ -16,7 +16,7 @@ impl ChunkHeader {
     /// Bytes of the header itself.
     pub const SIZE: usize = 12;
 
-    /// Any 12 bytes are a header; what they claim is for the caller to check.
+    /// Parses a header. Any 12 bytes are valid; the caller checks the sizes.
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Self {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = *bytes;
         ChunkHeader {
@@ -26,7 +26,7 @@ impl ChunkHeader {
         }
     }
 
-    /// Bytes of the metadata and the data behind the header.
+    /// Returns the bytes of the metadata and the data after the header.
     pub fn payload_size(&self) -> u64 {
         u64::from(self.filtered) + u64::from(self.metadata)
     }

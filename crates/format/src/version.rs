@@ -1,4 +1,4 @@
-//! Format versions: which ones this library reads, and how it refuses the others.
+//! The format versions that this library reads, and the errors for all others.
 
 use crate::error::{Error, Result};
 
@@ -8,22 +8,22 @@ pub const OLDEST: u32 = 1;
 /// The newest format version whose layout is known.
 pub const NEWEST: u32 = 23;
 
-/// Set in the versions of experimental builds, which define nothing stable.
+/// The bit that is set in the versions of experimental builds, which have no stable format.
 const EXPERIMENTAL: u32 = 1 << 31;
 
-/// No format version is higher for a long time to come.
-const LIKELY: u32 = 9999;
+/// The highest plausible format version.
+const MAX_PLAUSIBLE: u32 = 9999;
 
-/// Passes format versions 1 to 23.
+/// Checks that a format version is 1 to 23.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for any other, with the version if it may be one.
+/// [`Error::Unsupported`] for any other version. It names the version if it is plausible.
 pub fn check_version(version: u32) -> Result<()> {
     if (OLDEST..=NEWEST).contains(&version) {
         Ok(())
-    } else if version & !EXPERIMENTAL > LIKELY {
-        // It may be another file than it should be, which not all may see: nothing of it is told.
-        Err(Error::unsupported("a format version that there will hardly be"))
+    } else if version & !EXPERIMENTAL > MAX_PLAUSIBLE {
+        // The number is not shown: a link may have led to a file that the reader of the message may not see.
+        Err(Error::unsupported("an implausible format version"))
     } else if version & EXPERIMENTAL != 0 {
         Err(Error::unsupported(format!("experimental format version {version}")))
     } else {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_no_version() {
+    fn implausible_versions_are_not_quoted() {
         let error = check_version(u32::from_le_bytes(*b"root")).unwrap_err().to_string();
         assert!(!error.contains(|character: char| character.is_ascii_digit()), "{error}");
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::pipeline::{Filter, Pipeline};
 
 /// A zlib stream expands to less than this many times its length.
-const MOST_EXPANSION: u64 = 1032;
+const MAX_EXPANSION: u64 = 1032;
 
 /// Decodes what follows the header of a generic tile.
 ///
@@ -32,7 +32,7 @@ pub fn decode_generic_tile(
         let chunk = chunk?;
         let start = tile.len();
         let end = start as u64 + u64::from(chunk.original_bytes);
-        if end > tile_size || u64::from(chunk.original_bytes) > chunk.data.len() as u64 * MOST_EXPANSION {
+        if end > tile_size || u64::from(chunk.original_bytes) > chunk.data.len() as u64 * MAX_EXPANSION {
             let length = chunk.original_bytes;
             return Err(Error::damaged(format!("a chunk of {length} bytes in a generic tile of {tile_size}")));
         }

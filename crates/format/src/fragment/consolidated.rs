@@ -3,30 +3,29 @@
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
 
-/// The longest name of a fragment that is taken from a file that is read in parts.
-const MOST_NAME: u64 = 1 << 16;
+/// The longest fragment name that [`FooterReader`] accepts, in bytes.
+const MAX_NAME: u64 = 1 << 16;
 
-/// The longest footer that is.
-const MOST_FOOTER: u64 = 1 << 24;
+/// The longest footer that [`FooterReader`] accepts, in bytes.
+const MAX_FOOTER: u64 = 1 << 24;
 
 /// The footer of one fragment in a file of consolidated fragment metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FooterCopy<'a> {
-    /// The fragment's name, or in files of format versions before 9 the URI it had then.
+    /// The fragment's name; in files of format versions before 9, its URI at that time.
     pub name: &'a str,
-    /// As in the fragment's own metadata file, without the length that follows there from version 10.
+    /// The footer of the fragment's own metadata file, without the length that follows it there from version 10.
     pub footer: &'a [u8],
 }
 
 /// Reads the payload of a `.meta` file: a count, a name and an offset for each fragment, then the footers.
 ///
 /// # Errors
-/// [`Error::Damaged`](crate::error::Error::Damaged) where the bytes end early, or offsets leave the payload or go
-/// backwards.
+/// [`Error::Damaged`](crate::error::Error::Damaged) if the bytes end early, or offsets leave the payload or decrease.
 pub fn parse_consolidated_footers(payload: &[u8]) -> Result<Vec<FooterCopy<'_>>> {
     let mut cursor = Cursor::new(payload);
     let count = cursor.u32("number of fragments")?;
-    // At least the length of a name and an offset for each.
+    // An entry has at least the length of a name and an offset.
     let count = cursor.checked_count(u64::from(count), 16, "number of fragments")?;
     let mut names = Vec::with_capacity(count);
     for _ in 0..count {
@@ -45,33 +44,33 @@ pub fn parse_consolidated_footers(payload: &[u8]) -> Result<Vec<FooterCopy<'_>>>
     Ok(copies)
 }
 
-/// Takes the payload of a `.meta` file in parts, as it is decoded: a file of 10^6 fragments has some hundred MiB. Gives
-/// the footers of the wanted fragments, and of several copies the first.
+/// A streaming reader of the payload of a `.meta` file, which has some hundred MiB for 10^6 fragments. It visits the
+/// footers of the wanted fragments; of several copies of one, the first.
 ///
-/// Memory: 24 bytes for each wanted fragment, the longest footer, and one part.
+/// Memory: 32 bytes for each wanted fragment, the longest footer, and one part.
 #[derive(Debug, Default)]
 pub struct FooterReader {
-    /// What came and was not taken yet.
+    /// Bytes that were received and not yet consumed.
     pending: Vec<u8>,
-    /// Where that begins in the payload.
+    /// The offset of `pending` in the payload.
     at: u64,
-    /// How many names are to come; `None` before it is known.
+    /// The number of names still to come; `None` before the count was read.
     names_left: Option<u32>,
-    /// The offset that was stated last.
+    /// The last footer offset that was read.
     last_offset: u64,
-    /// The wanted fragments by their numbers, where their footers begin and, from the next name on, end.
+    /// The numbers of the wanted fragments, the starts of their footers and, once the next name was read, the ends.
     wanted: Vec<(usize, u64, Option<u64>)>,
-    /// The first of them whose footer is to come.
+    /// The index in `wanted` of the next footer to visit.
     next: usize,
 }
 
 impl FooterReader {
-    /// Takes the next part. `find` gives the number of the fragment of a name, the first time it is asked for it, or
-    /// `None` for those that are not wanted; `visit` takes a number and its footer.
+    /// Consumes the next part. `find` returns the number of the fragment of a name, or `None` if the fragment is not
+    /// wanted or its number was returned before. `visit` gets the number and the footer.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for offsets that lie in the table of names or go backwards, and for names and footers of
-    /// implausible lengths; what `visit` gives.
+    /// [`Error::Damaged`] for offsets that point into the table of names or decrease, and for names and footers of
+    /// implausible lengths; errors of `visit`.
     pub fn take(
         &mut self,
         part: &[u8],
@@ -91,10 +90,10 @@ impl FooterReader {
         Ok(())
     }
 
-    /// Takes the last footer, which ends with the payload.
+    /// Visits the last footer, which ends with the payload.
     ///
     /// # Errors
-    /// As [`FooterReader::take`], and [`Error::Damaged`] for a payload that ends early.
+    /// The errors of [`FooterReader::take`], and [`Error::Damaged`] for a payload that ends early.
     pub fn finish(mut self, mut visit: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let end = self.at + self.pending.len() as u64;
         if self.names_left != Some(0) || self.last_offset > end {
@@ -106,8 +105,8 @@ impl FooterReader {
         self.take_footers(&mut 0, &mut visit)
     }
 
-    /// Takes the count or the next name from what is pending, behind what is `taken`; its length, or `None` where there
-    /// is no further name or it is not all there yet.
+    /// Reads the count or the next name from `pending`, after its first `taken` bytes. Returns the bytes read, or
+    /// `None` if there is no further name or it has not arrived completely.
     fn take_name(&mut self, taken: usize, find: &mut impl FnMut(&str) -> Option<usize>) -> Result<Option<usize>> {
         let bytes = self.pending.get(taken..).unwrap_or_default();
         let Some(left) = self.names_left else {
@@ -117,7 +116,7 @@ impl FooterReader {
         let Some(left) = left.checked_sub(1) else { return Ok(None) };
         let Some((length, rest)) = bytes.split_first_chunk() else { return Ok(None) };
         let length = u64::from_le_bytes(*length);
-        if length > MOST_NAME {
+        if length > MAX_NAME {
             return Err(self.damaged(&format!("a name of {length} bytes")));
         }
         let Some((name, rest)) = rest.split_at_checked(length as usize) else { return Ok(None) };
@@ -136,14 +135,14 @@ impl FooterReader {
         Ok(Some(length as usize + 16))
     }
 
-    /// Takes the footers that are all there, and passes over what is between them.
+    /// Visits the footers that have arrived completely, and skips the bytes between them.
     fn take_footers(&mut self, taken: &mut usize, visit: &mut impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
-        // Where the bytes that are there end in the payload, and an offset among them.
+        // The end of the pending bytes in the payload, and the index in `pending` of an offset in the payload.
         let there = self.at + self.pending.len() as u64;
         let place = |offset: u64| offset.checked_sub(self.at).and_then(|place| usize::try_from(place).ok());
         while let Some(&(number, start, end)) = self.wanted.get(self.next) {
-            if end.unwrap_or(there) - start.min(there) > MOST_FOOTER {
-                return Err(self.damaged(&format!("a footer of more than {MOST_FOOTER} bytes")));
+            if end.unwrap_or(there) - start.min(there) > MAX_FOOTER {
+                return Err(self.damaged(&format!("a footer of more than {MAX_FOOTER} bytes")));
             }
             let range = end.filter(|end| *end <= there).and_then(|end| Some(place(start)?..place(end)?));
             let Some(range) = range else {
@@ -183,7 +182,7 @@ mod tests {
         bytes
     }
 
-    /// The footers of the wanted fragments, of a payload that comes in parts.
+    /// Reads the footers of the wanted fragments from a payload that arrives in parts.
     fn read_in_parts(bytes: &[u8], part: usize, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, Vec<u8>)>> {
         let (mut reader, mut names, mut read) = (FooterReader::default(), Vec::<String>::new(), Vec::new());
         for part in bytes.chunks(part) {
@@ -205,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn copies_come_back(copies in prop::collection::vec(("[a-z0-9_]{1,9}", prop::collection::vec(any::<u8>(), 0..20)), 0..6)) {
+        fn footers_round_trip(copies in prop::collection::vec(("[a-z0-9_]{1,9}", prop::collection::vec(any::<u8>(), 0..20)), 0..6)) {
             let bytes = written(&copies);
             let parsed: Vec<_> = parse_consolidated_footers(&bytes).unwrap().iter()
                 .map(|copy| (copy.name.to_owned(), copy.footer.to_vec())).collect();
@@ -219,7 +218,7 @@ mod tests {
         }
 
         #[test]
-        fn parts_give_what_the_whole_does(
+        fn reading_in_parts_equals_reading_the_whole(
             copies in prop::collection::vec(("[a-c]{1,2}", prop::collection::vec(any::<u8>(), 0..20)), 0..9),
             damage in prop::option::weighted(0.3, (any::<prop::sample::Index>(), any::<u8>())),
             cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
@@ -244,14 +243,14 @@ mod tests {
                     }
                     prop_assert_eq!(read.unwrap(), expected);
                 }
-                // What is wrong with a name of no interest may be passed over.
+                // The reader may overlook damage of names that are not wanted.
                 (Err(_), read) => prop_assert!(read.is_err() || damage.is_some()),
             }
         }
     }
 
     #[test]
-    fn footers_stay_where_they_can_be() {
+    fn footers_outside_their_area_are_refused() {
         let copies = [("a".to_owned(), vec![1; 8]), ("b".to_owned(), vec![2; 8])];
         let good = written(&copies);
         assert!(parse_consolidated_footers(&good).is_ok());

@@ -1,4 +1,4 @@
-//! Fragment metadata of format versions 1 and 2: everything in one generic tile.
+//! Fragment metadata of format versions 1 and 2: one generic tile.
 
 use super::Field;
 use super::facts::{FragmentFacts, counts, parse_ranges};
@@ -9,18 +9,18 @@ use crate::error::{Locate, Result};
 use crate::schema::ArraySchema;
 use crate::version::check_version;
 
-/// A fragment of version 1 or 2, completely.
+/// All metadata of a fragment of version 1 or 2.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EarlyFragment {
     pub facts: FragmentFacts,
-    /// One per tile of a sparse fragment.
+    /// One box per tile of a sparse fragment.
     pub mbrs: RTree<Box<[u8]>>,
     /// The attributes, then the coordinates; see [`EarlyFragment::field`].
     pub fields: Vec<EarlyField>,
 }
 
-/// File sizes in bytes and tile offsets of one field. A list may be empty where the field has no data;
-/// nothing has been checked against the number of tiles or the files.
+/// File sizes in bytes and tile offsets of one field. A list may be empty if the field has no data. Nothing has been
+/// checked against the number of tiles or the files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EarlyField {
     pub file_size: u64,
@@ -34,11 +34,11 @@ pub struct EarlyField {
 }
 
 impl EarlyFragment {
-    /// Reads the payload of the metadata file's only generic tile. These versions do not store whether a fragment
-    /// is sparse: `has_coordinates` says that its folder has `__coords.tdb`.
+    /// Reads the payload of the metadata file's only generic tile. These versions do not store whether a fragment is
+    /// sparse: `has_coordinates` is whether its folder has `__coords.tdb`.
     ///
     /// # Errors
-    /// [`Error::Damaged`](crate::error::Error::Damaged) where the bytes contradict the schema or themselves,
+    /// [`Error::Damaged`](crate::error::Error::Damaged) if the bytes contradict the schema or each other,
     /// [`Error::Unsupported`](crate::error::Error::Unsupported) for unknown versions.
     pub fn parse(payload: &[u8], has_coordinates: bool, schema: &ArraySchema) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
@@ -89,13 +89,13 @@ impl EarlyFragment {
         Ok(EarlyFragment { facts, mbrs, fields })
     }
 
-    /// What is known of a field; `None` when the fragment has no such field.
+    /// Returns the entry of a field; `None` if the fragment has no such field.
     pub fn field(&self, field: Field) -> Option<&EarlyField> {
         self.fields.get(self.facts.slot(field)?)
     }
 }
 
-/// The size in bytes and the ranges; size 0 means none.
+/// Reads the non-empty domain: its size in bytes and the ranges. Size 0 means that there is none.
 fn parse_domain(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Option<Box<[crate::scalar::Range]>>> {
     let bytes = cursor.str64("non-empty domain")?;
     if bytes.is_empty() {
@@ -107,7 +107,7 @@ fn parse_domain(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<Option<
     Ok(Some(ranges))
 }
 
-/// A list of boxes, which is a tree of one level.
+/// Reads the list of boxes, as a tree of one level.
 fn parse_mbrs(cursor: &mut Cursor<'_>, version: u32, schema: &ArraySchema) -> Result<RTree<Box<[u8]>>> {
     let rest = cursor.clone().bytes(cursor.remaining(), "MBRs")?;
     let mut reader = PageReader::new(rest);
@@ -116,7 +116,7 @@ fn parse_mbrs(cursor: &mut Cursor<'_>, version: u32, schema: &ArraySchema) -> Re
     Ok(RTree { layout, bytes: cursor.bytes(length, "MBRs")?.into() })
 }
 
-/// The first and last coordinates of each tile, which later versions dropped.
+/// Skips the first and last coordinates of each tile, which later versions dropped.
 fn skip_bounding_coordinates(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<()> {
     let size: usize = schema.dimensions.iter().map(|dimension| 2 * dimension.datatype.size()).sum();
     let count = cursor.u64("bounding coordinates")?;

@@ -1,4 +1,4 @@
-//! The few facts of a fragment that are worth keeping while nobody reads it.
+//! The properties of a fragment that stay in memory while it is not being read.
 
 use super::Field;
 use crate::cursor::Cursor;
@@ -6,32 +6,33 @@ use crate::error::{Error, Locate, Result};
 use crate::scalar::{Range, Scalar};
 use crate::schema::{ArraySchema, Dimension};
 
-/// What a fragment is: small, so that it can be kept for every fragment of an array.
+/// The properties of a fragment. Small, so that it can be kept for every fragment of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FragmentFacts {
     /// Format version of the fragment.
     pub version: u32,
-    /// Dense fragments store every cell of their tiles, sparse ones coordinates. Dense arrays of old
-    /// versions can have sparse fragments.
+    /// Dense fragments store every cell of their tiles, sparse ones store coordinates. Dense arrays of old versions can
+    /// have sparse fragments.
     pub dense: bool,
-    /// One range per dimension, as it was written; `None` for a fragment of no cells.
+    /// One range per dimension as stored, or the domain where the stored range may leave out cells; `None` for a
+    /// fragment without cells.
     pub non_empty_domain: Option<Box<[Range]>>,
     /// Tiles of a sparse fragment, 0 for a dense one; see [`FragmentFacts::tile_count`].
     pub sparse_tiles: u64,
-    /// Cells in the last tile of a sparse fragment; without meaning for a dense one.
+    /// Cells in the last tile of a sparse fragment; meaningless for a dense one.
     pub last_tile_cells: u64,
     pub has_timestamps: bool,
     pub has_delete_metadata: bool,
-    /// Where the generic tile of the R-tree is, from version 3.
+    /// The offset of the R-tree's generic tile, from version 3.
     pub rtree_offset: Option<u64>,
-    /// Where the generic tile of the processed conditions is, from version 16.
+    /// The offset of the generic tile of the processed conditions, from version 16.
     pub processed_conditions_offset: Option<u64>,
     pub(super) attribute_count: u32,
     pub(super) dimension_count: u32,
 }
 
 impl FragmentFacts {
-    /// How many slots every list "per field" has.
+    /// Returns the number of slots in every list that has an entry per field.
     pub fn slot_count(&self) -> usize {
         let fields = self.attribute_count as usize + 1;
         if self.version < 5 {
@@ -43,8 +44,8 @@ impl FragmentFacts {
             + 2 * usize::from(self.has_delete_metadata)
     }
 
-    /// The slot of a field; `None` when the fragment has no such field. From version 5 the slot of
-    /// [`Field::Coordinates`] is still counted, but nothing is in it.
+    /// Returns the slot of a field; `None` if the fragment has no such field. From version 5, the slot of
+    /// [`Field::Coordinates`] still exists but is unused.
     pub fn slot(&self, field: Field) -> Option<usize> {
         let attributes = self.attribute_count as usize;
         let dimensions = self.dimension_count as usize;
@@ -61,11 +62,11 @@ impl FragmentFacts {
         }
     }
 
-    /// How many tiles every field has. Those of a dense fragment are the tiles of the array's grid
-    /// that its non-empty domain touches.
+    /// Returns the number of tiles of every field. The tiles of a dense fragment are the space tiles that its non-empty
+    /// domain touches.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when a dense count does not fit 64 bits.
+    /// [`Error::Damaged`] if a dense count does not fit 64 bits.
     pub fn tile_count(&self, schema: &ArraySchema) -> Result<u64> {
         if !self.dense {
             return Ok(self.sparse_tiles);
@@ -79,20 +80,20 @@ impl FragmentFacts {
             .ok_or_else(|| Error::damaged("more tiles than 64 bits count").in_field("non-empty domain"))
     }
 
-    /// How many tiles lie beside each other in a row: who reads cells in row-major order comes back to each of them until
-    /// the row of tiles is done. Those of a sparse fragment are read one after the other.
+    /// Returns the number of tiles in a row of tiles. A read of cells in row-major order returns to each of these tiles
+    /// until it has finished the row. 1 for a sparse fragment, whose tiles are read one after the other.
     pub fn tiles_of_a_row(&self, schema: &ArraySchema) -> u64 {
         let (true, Some(ranges)) = (self.dense, &self.non_empty_domain) else { return 1 };
         let dimensions = schema.dimensions.iter().zip(ranges);
-        // Along the first of these a tile is done after each cell.
+        // Leading dimensions with an extent of 1 do not count: a tile ends before the next coordinate along them.
         let thick = dimensions.skip_while(|(dimension, _)| dimension.extent_length() == Some(1)).skip(1);
         thick.fold(1, |count: u64, (dimension, range)| {
             count.saturating_mul(tiles_along(dimension, range).unwrap_or(u64::MAX))
         })
     }
 
-    /// How many cells tile `tile` stores; dense tiles are always whole. `None` where there is no such tile, or
-    /// a dense tile's cells do not fit 64 bits.
+    /// Returns the number of cells that tile `tile` stores; dense tiles are always complete. `None` if there is no such
+    /// tile, or if the number of a dense tile does not fit 64 bits.
     pub fn cells_in_tile(&self, schema: &ArraySchema, tile: u64) -> Option<u64> {
         let last = self.tile_count(schema).ok()?.checked_sub(1)?;
         if tile > last {
@@ -106,8 +107,8 @@ impl FragmentFacts {
         }
     }
 
-    /// What the fields say about each other and about the schema. A non-empty domain that may leave out cells becomes
-    /// the domain.
+    /// Checks that the fields agree with each other and with the schema. A non-empty domain that may leave out cells is
+    /// replaced by the domain.
     pub(super) fn check(&mut self, schema: &ArraySchema) -> Result<()> {
         if let Some(ranges) = &mut self.non_empty_domain {
             if !self.dense {
@@ -138,12 +139,13 @@ impl FragmentFacts {
     }
 }
 
-/// How many tiles of the grid a range of a dense dimension touches.
+/// Returns the number of space tiles that a range of a dense dimension touches.
 fn tiles_along(dimension: &Dimension, range: &Range) -> Option<u64> {
     dimension.tile_number(&range.high)?.checked_sub(dimension.tile_number(&range.low)?)?.checked_add(1)
 }
 
-/// A non-empty domain lies in the domain; that of a dense fragment may end with the domain's last tile.
+/// Checks that a non-empty domain lies in the domain. For a dense fragment, it may extend to the end of the domain's
+/// last tile.
 fn check_range(dense: bool, dimension: &Dimension, range: &Range) -> Result<()> {
     let Some(domain) = &dimension.domain else { return Ok(()) };
     let in_last_tile = || match (dimension.tile_number(&range.high), dimension.tile_number(&domain.high)) {
@@ -161,15 +163,16 @@ fn check_range(dense: bool, dimension: &Dimension, range: &Range) -> Result<()> 
     Err(Error::damaged(reason))
 }
 
-/// Libraries before this format version compared dates and times as unsigned numbers in sparse fragments.
+/// The first format version whose libraries compare dates and times as signed numbers in sparse fragments. Earlier ones
+/// compared them as unsigned.
 pub const SIGNED_TIMES_SINCE: u32 = 5;
 
-/// The domain, where libraries of this format version computed the bounds of its dates or times from unsigned numbers, and
-/// it has times before and after 1970.
+/// Returns the domain of a dimension, if libraries of this format version computed the bounds of its dates from
+/// unsigned comparisons and the domain has dates before and after 1970. Such bounds are unreliable.
 ///
-/// The bounds of a tile that has both are the least from 1970 on and the last before: they say nothing about the times
-/// that lie around them. The non-empty domain of a sparse fragment goes from the least of all low bounds to the greatest
-/// of all high ones, and so may leave out any time.
+/// If a tile has dates of both kinds, its low bound is the earliest date from 1970 on and its high bound the latest
+/// date before 1970; they do not bound the tile's dates. The non-empty domain of a sparse fragment extends from the
+/// lowest low bound to the highest high bound, and so may leave out any date.
 fn domain_if_crossing_1970(version: u32, dimension: &Dimension) -> Option<&Range> {
     let domain = dimension.domain.as_ref()?;
     let is_old = version < SIGNED_TIMES_SINCE && dimension.datatype.is_datetime();
@@ -177,7 +180,7 @@ fn domain_if_crossing_1970(version: u32, dimension: &Dimension) -> Option<&Range
     (is_old && is_crossing).then_some(domain)
 }
 
-/// The domain, where these bounds of a tile of a sparse fragment say nothing about its dates or times: see
+/// Returns the domain, if these bounds of a tile of a sparse fragment do not bound its dates; see
 /// [`domain_if_crossing_1970`].
 pub(super) fn domain_if_unsigned<'a>(version: u32, dimension: &'a Dimension, range: &Range) -> Option<&'a Range> {
     let is_wrapped = matches!((&range.low, &range.high), (Scalar::Signed(0..), Scalar::Signed(..0)));
@@ -194,7 +197,7 @@ pub(super) fn parse_ranges(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Res
         .collect()
 }
 
-/// The numbers of attributes and dimensions, which the schema's own bytes keep below 32 bits.
+/// Returns the numbers of attributes and dimensions. They fit 32 bits, as the schema stores them so.
 pub(super) fn counts(schema: &ArraySchema) -> Result<(u32, u32)> {
     let narrow = |count: usize| u32::try_from(count).map_err(|_| Error::damaged("too many fields"));
     Ok((narrow(schema.attributes.len())?, narrow(schema.dimensions.len())?))

@@ -5,35 +5,35 @@ use std::fmt::Write as _;
 use crate::error::{Error, Locate, Result};
 use crate::schema::ArraySchema;
 
-/// What a fragment has files of. Numbers are positions in the schema that the fragment names.
+/// A field that a fragment has files of. Numbers are indexes in the schema that the fragment names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Field {
     Attribute(usize),
-    /// Coordinates along one dimension; sparse fragments of version 5 and later.
+    /// Coordinates along one dimension, in sparse fragments from version 5.
     Dimension(usize),
-    /// All coordinates in one file; sparse fragments before version 5.
+    /// All coordinates in one file, in sparse fragments before version 5.
     Coordinates,
-    /// When each cell was written: `u64` milliseconds.
+    /// The time when each cell was written: `u64` milliseconds.
     Timestamps,
-    /// When each cell was deleted: `u64` milliseconds, the largest number for a living cell.
+    /// The time when each cell was deleted: `u64` milliseconds; `u64::MAX` for a cell that was not deleted.
     DeleteTimestamps,
-    /// Which of the fragment's processed conditions deleted each cell: `u64`, the largest number for none.
+    /// The index of the processed condition that deleted each cell: `u64`; `u64::MAX` for none.
     DeleteConditionIndex,
 }
 
-/// The file names of one field. Which of them exist is for the schema and the recorded sizes to say: a file whose
-/// recorded size is 0 need not be there.
+/// The file names of one field. The schema and the recorded sizes tell which files exist; a file whose recorded size is
+/// 0 may be absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldFiles {
     stem: String,
 }
 
 impl FieldFiles {
-    /// The names in a fragment of this format version whose schema is `schema`.
+    /// Returns the file names of a field in a fragment of this format version and schema.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when fragments of the version have no such field; [`Error::Unsupported`] for a name
-    /// that would lead out of the fragment's folder, in the versions that use names as they are.
+    /// [`Error::Damaged`] if fragments of the version have no such field; [`Error::Unsupported`] for a name that would
+    /// lead out of the fragment's folder, in the versions that use names unescaped.
     pub fn of(field: Field, version: u32, schema: &ArraySchema) -> Result<Self> {
         let name = match field {
             Field::Attribute(number) => schema.attributes.get(number).map(|attribute| attribute.name.as_str()),
@@ -61,24 +61,24 @@ impl FieldFiles {
         Ok(FieldFiles { stem })
     }
 
-    /// The values of a fixed-size field, the offsets of a variable-size one.
+    /// Returns the file of the values of a fixed-size field, or of the offsets of a variable-size one.
     pub fn data(&self) -> String {
         format!("{}.tdb", self.stem)
     }
 
-    /// The values of a variable-size field.
+    /// Returns the file of the values of a variable-size field.
     pub fn var(&self) -> String {
         format!("{}_var.tdb", self.stem)
     }
 
-    /// The validity of a nullable field.
+    /// Returns the file of the validity of a nullable field.
     pub fn validity(&self) -> String {
         format!("{}_validity.tdb", self.stem)
     }
 }
 
-/// How version 8 escapes names. Percent encoding, but for the last four: those codes belong to other
-/// characters, and are nevertheless what the files are called.
+/// Escapes a name as version 8 does. This is percent encoding, except for the last four characters: their codes belong
+/// to other characters, but the files do have those names.
 fn escape(name: &str) -> String {
     let mut escaped = String::new();
     for character in name.chars() {

@@ -1,4 +1,4 @@
-//! The footer of fragment metadata, format versions 3 to 23: where it is and what it says.
+//! The footer of fragment metadata, format versions 3 to 23: its place in the file, and its content.
 
 use std::ops::Range as ByteRange;
 
@@ -9,51 +9,51 @@ use crate::error::{Error, Locate, Result};
 use crate::schema::{ArraySchema, FIRST_SCHEMA};
 use crate::version::check_version;
 
-/// A longer footer is damage: this is enough for a hundred thousand fields.
-const MOST_FOOTER: u64 = 1 << 24;
+/// The longest footer that is accepted, enough for a hundred thousand fields. A longer one is damage.
+const MAX_FOOTER: u64 = 1 << 24;
 
-/// Everything in a footer that a reader needs.
+/// The parts of a footer that readers need.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FragmentFooter {
     pub facts: FragmentFacts,
-    /// One record per slot; [`FragmentFooter::record`] finds that of a field. Large for arrays of many fields:
-    /// keep `facts` and drop these until the fragment is read.
+    /// One record per slot; [`FragmentFooter::record`] finds the one of a field. Large for arrays of many fields: keep
+    /// `facts` and drop the records until the fragment is read.
     pub records: Box<[FieldRecord]>,
-    /// Where the generic tile of the fragment's statistics is, from version 12.
+    /// The offset of the generic tile of the fragment's statistics, from version 12.
     pub statistics_offset: Option<u64>,
 }
 
-/// Sizes of the files of one field in bytes, and the places of its sections in the metadata file.
+/// The file sizes of one field in bytes, and the offsets of its sections, generic tiles, in the metadata file.
 ///
-/// The sizes are what the writer recorded, the places are offsets of generic tiles; nothing has been checked
-/// against the files. What the version or the field does not have is 0.
+/// The writer recorded them; nothing has been checked against the files. Numbers that the version or the field does not
+/// have are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FieldRecord {
     pub file_size: u64,
     pub var_file_size: u64,
     pub validity_file_size: u64,
-    /// Of the offsets of the tiles in the data file.
+    /// Section of the offsets of the tiles in the data file.
     pub tile_offsets: u64,
-    /// Of the offsets of the tiles in the `_var` file.
+    /// Section of the offsets of the tiles in the `_var` file.
     pub var_offsets: u64,
-    /// Of the unfiltered sizes of the tiles in the `_var` file.
+    /// Section of the unfiltered sizes of the tiles in the `_var` file.
     pub var_sizes: u64,
-    /// Of the offsets of the tiles in the `_validity` file.
+    /// Section of the offsets of the tiles in the `_validity` file.
     pub validity_offsets: u64,
-    /// Of the least values of the tiles, from version 11.
+    /// Section of the minimum of each tile, from version 11.
     pub tile_minima: u64,
-    /// Of the greatest values of the tiles, from version 11.
+    /// Section of the maximum of each tile, from version 11.
     pub tile_maxima: u64,
 }
 
-/// Where the footer is in a metadata file of `file_size` bytes.
+/// Returns the byte range of the footer in a metadata file of `file_size` bytes.
 ///
-/// `name_version` is the version in the fragment's name, `last_8` the last 8 bytes of the file. From version 10
-/// they are the footer's length and no schema is needed; before, the array's [`FIRST_SCHEMA`] has to be given,
-/// because a footer of fixed-size dimensions does not say how long it is.
+/// `name_version` is the version in the fragment's name, `last_8` the last 8 bytes of the file. From version 10, these
+/// are the length of the footer, and no schema is needed. Before, the array's [`FIRST_SCHEMA`] is required, because a
+/// footer of fixed-size dimensions does not store its length.
 ///
 /// # Errors
-/// [`Error::Damaged`] when the footer does not fit the file; [`Error::Unsupported`] for unknown versions.
+/// [`Error::Damaged`] if the footer does not fit the file; [`Error::Unsupported`] for unknown versions.
 pub fn footer_range(
     name_version: u32,
     first_schema: Option<&ArraySchema>,
@@ -73,12 +73,13 @@ pub fn footer_range(
         Some(size) => (size, Some(file_size)),
         None => (u64::from_le_bytes(last_8), file_size.checked_sub(8)),
     };
-    end.and_then(|end| Some(end.checked_sub(size)?..end)).filter(|_| size > 0 && size <= MOST_FOOTER).ok_or_else(|| {
+    end.and_then(|end| Some(end.checked_sub(size)?..end)).filter(|_| size > 0 && size <= MAX_FOOTER).ok_or_else(|| {
         Error::damaged(format!("no footer of that size in a file of {file_size} bytes")).in_field("footer size")
     })
 }
 
-/// The length of a footer that does not store it: versions 3 to 9 without string dimensions.
+/// Returns the length of a footer that does not store it: versions 3 to 9 without string dimensions. `None` with string
+/// dimensions.
 fn computed_size(version: u32, schema: &ArraySchema) -> Result<Option<u64>> {
     let mut domain = 0u64;
     for dimension in &schema.dimensions {
@@ -98,12 +99,11 @@ fn computed_size(version: u32, schema: &ArraySchema) -> Result<Option<u64>> {
     Ok(Some(6 + domain + 16 + 8 * sizes + 8 + 8 * sections))
 }
 
-/// The name of the schema that a footer refers to: [`FIRST_SCHEMA`] before version 10. It has to be known
-/// before the rest can be parsed.
+/// Reads the name of the schema that a footer refers to: [`FIRST_SCHEMA`] before version 10. Parsing the rest of the
+/// footer requires that schema.
 ///
 /// # Errors
-/// [`Error::Damaged`] for an empty name or one that is no file name, [`Error::Unsupported`] for unknown
-/// versions.
+/// [`Error::Damaged`] for an empty name or one that is not a file name, [`Error::Unsupported`] for unknown versions.
 pub fn schema_name(footer: &[u8]) -> Result<&str> {
     let mut cursor = Cursor::new(footer);
     let version = footer_version(&mut cursor)?;
@@ -128,17 +128,16 @@ fn footer_version(cursor: &mut Cursor<'_>) -> Result<u32> {
 }
 
 impl FragmentFooter {
-    /// Reads a footer. `name_version` is the version in the fragment's name, `schema` the schema
-    /// that [`schema_name`] gives. Bytes after the last known field are left alone: some libraries append more
-    /// than the version defines.
+    /// Reads a footer. `name_version` is the version in the fragment's name, `schema` the schema that [`schema_name`]
+    /// names. Bytes after the last known field are ignored: some libraries append more than the version defines.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where the bytes end early or contradict the name, the schema or themselves;
+    /// [`Error::Damaged`] if the bytes end early or contradict the name, the schema or each other;
     /// [`Error::Unsupported`] for unknown versions.
     pub fn parse(footer: &[u8], name_version: u32, schema: &ArraySchema) -> Result<Self> {
         let mut cursor = Cursor::new(footer);
         let version = footer_version(&mut cursor)?;
-        // Names without a version belong to versions 3 and 4.
+        // Names without a version belong to versions 3 and 4, and are parsed as 4.
         if version != name_version && !(name_version == 4 && version == 3) {
             return Err(cursor.error("version", format!("footer of version {version}, name of version {name_version}")));
         }
@@ -151,7 +150,7 @@ impl FragmentFooter {
             without_domain(cursor, version, dense, schema)?
         } else {
             let domain = parse_ranges(&mut cursor, schema)?;
-            let mut parsed = rest(&mut cursor, version, dense, schema)?;
+            let mut parsed = parse_after_domain(&mut cursor, version, dense, schema)?;
             parsed.facts.non_empty_domain = Some(domain);
             parsed
         };
@@ -159,30 +158,35 @@ impl FragmentFooter {
         Ok(parsed)
     }
 
-    /// The record of a field; `None` when the fragment has no such field.
+    /// Returns the record of a field; `None` if the fragment has no such field.
     pub fn record(&self, field: Field) -> Option<&FieldRecord> {
         self.records.get(self.facts.slot(field)?)
     }
 }
 
-/// A footer that is marked as having no non-empty domain. Writers put zeros in the place of fixed-size ranges
-/// nevertheless, and readers do not expect them: the length tells which it is.
+/// Reads a footer that is marked as having no non-empty domain. Some writers still store zeros in place of fixed-size
+/// ranges, which the format does not have: the length of the footer tells the two forms apart.
 fn without_domain(cursor: Cursor<'_>, version: u32, dense: bool, schema: &ArraySchema) -> Result<FragmentFooter> {
     let is_whole = |cursor: &Cursor<'_>| cursor.is_at_end() || (version == 11 && cursor.remaining() == 8);
     let mut bare = cursor.clone();
-    if let Ok(parsed) = rest(&mut bare, version, dense, schema)
+    if let Ok(parsed) = parse_after_domain(&mut bare, version, dense, schema)
         && is_whole(&bare)
     {
         return Ok(parsed);
     }
     let mut padded = cursor.clone();
     parse_ranges(&mut padded, schema)?;
-    let parsed = rest(&mut padded, version, dense, schema)?;
+    let parsed = parse_after_domain(&mut padded, version, dense, schema)?;
     if is_whole(&padded) { Ok(parsed) } else { Err(cursor.error("null non-empty domain", "length that does not fit")) }
 }
 
-/// The fields behind the non-empty domain, which is left `None`.
-fn rest(cursor: &mut Cursor<'_>, version: u32, dense: bool, schema: &ArraySchema) -> Result<FragmentFooter> {
+/// Reads the fields after the non-empty domain, which is left `None`.
+fn parse_after_domain(
+    cursor: &mut Cursor<'_>,
+    version: u32,
+    dense: bool,
+    schema: &ArraySchema,
+) -> Result<FragmentFooter> {
     let (attribute_count, dimension_count) = counts(schema)?;
     let mut facts = FragmentFacts {
         version,
@@ -232,13 +236,13 @@ fn rest(cursor: &mut Cursor<'_>, version: u32, dense: bool, schema: &ArraySchema
     Ok(FragmentFooter { facts, records: records.into(), statistics_offset })
 }
 
-/// The optional sections. None of them is needed for reading, unknown ones are to be skipped.
+/// Skips the optional sections. Readers need none of them and must ignore unknown ones.
 fn optional_sections(cursor: &mut Cursor<'_>, schema: &ArraySchema) -> Result<()> {
     let count = cursor.u32("optional sections")?;
     for _ in 0..cursor.checked_count(u64::from(count), 12, "optional sections")? {
         let identifier = cursor.u64("optional section")?;
         let section = cursor.str32("optional section")?;
-        // Section 0 has the offsets of the global-order bounds: two per dimension.
+        // Section 0 stores the offsets of the global-order bounds, two per dimension.
         if identifier == 0 && section.len() != 16 * schema.dimensions.len() {
             return Err(cursor.error("global-order bounds", format!("{} bytes", section.len())));
         }

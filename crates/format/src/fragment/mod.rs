@@ -1,8 +1,8 @@
 //! Fragment metadata of every format version (the format's "Fragment Metadata" page).
 //!
-//! Versions 1 and 2 are one generic tile with everything in it: [`EarlyFragment`]. From version 3 a raw footer
-//! at the end of the file ([`FragmentFooter`]) says where the sections are, each a generic tile of its own:
-//! [`RTree`] reads the R-tree, [`sections`] the others. Copies of footers may also be in one file for the whole array:
+//! Versions 1 and 2 store everything in one generic tile: [`EarlyFragment`]. From version 3, an unfiltered footer at
+//! the end of the file ([`FragmentFooter`]) locates the sections, each a generic tile of its own: [`RTree`] reads the
+//! R-tree, [`sections`] the others. One file of the array may also have copies of many footers:
 //! [`parse_consolidated_footers`].
 
 mod consolidated;
@@ -24,5 +24,5 @@ pub use field::{Field, FieldFiles};
 pub use footer::{FieldRecord, FragmentFooter, footer_range, schema_name};
 pub use rtree::{BoxCursor, Descent, Pages, RTree, RTreeLayout, ReadAt};
 
-/// The file in every fragment that holds its metadata.
+/// The metadata file of every fragment.
 pub const FRAGMENT_METADATA: &str = "__fragment_metadata.tdb";

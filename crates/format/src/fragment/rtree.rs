@@ -1,8 +1,9 @@
-//! The R-tree of a sparse fragment: the minimum bounding rectangle (MBR) of each tile, and above them levels of boxes of
-//! which each holds so many of the next level.
+//! The R-tree of a sparse fragment. Its leaves are the minimum bounding rectangles (MBRs) of the tiles; each box of an
+//! upper level bounds `fanout` consecutive boxes of the next level.
 //!
-//! The tree may be larger than memory should be. [`RTreeLayout::read`] goes through all of it once, proves that each box
-//! holds those below it, and notes where the levels are. [`RTree`] then reads single boxes, wherever the bytes are kept.
+//! The tree may be too large to keep in memory. [`RTreeLayout::read`] reads all of it once, proves that each box
+//! contains the boxes below it, and records where the levels are. [`RTree`] then reads single boxes from any
+//! [`ReadAt`].
 
 use std::ops::Range as Numbers;
 
@@ -13,24 +14,24 @@ use crate::error::{Error, Locate, Result};
 use crate::scalar::{Range, Scalar, range_bytes};
 use crate::schema::{ArraySchema, Dimension};
 
-/// A tree of 64-bit counts is no higher, however small its fanout.
-const MOST_LEVELS: u32 = 64;
+/// The most levels that are accepted. Even with a fanout of 2, a tree with a 64-bit count of leaves has no more.
+const MAX_LEVELS: u32 = 64;
 
-/// Of boxes of varying size, the start of one in so many is noted.
-const NOTED: u64 = 16;
+/// The distance between checkpoints: if boxes vary in size, the start of every 16th box is recorded.
+const CHECKPOINT_EVERY: u64 = 16;
 
-/// Bytes that a cursor reads at once.
+/// The bytes that a cursor reads at once.
 const WINDOW: u64 = 4096;
 
-/// Bytes of two lengths, in front of the bounds of a varying size.
+/// The bytes of the two lengths before bounds of variable size.
 const LENGTHS: usize = 16;
 
-/// Bytes that are kept somewhere.
+/// Bytes with random access.
 pub trait ReadAt {
     /// Fills `out` with the bytes from `start`.
     ///
     /// # Errors
-    /// [`Error::Damaged`] past the end; what reading says.
+    /// [`Error::Damaged`] past the end; errors of the underlying read.
     fn read_at(&self, start: u64, out: &mut [u8]) -> Result<()>;
 }
 
@@ -43,26 +44,26 @@ impl ReadAt for Box<[u8]> {
     }
 }
 
-/// What to do with the tiles below a box.
+/// The decision about the tiles below a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descent {
-    /// None is wanted.
+    /// Skip all tiles below the box.
     Skip,
-    /// Some may be wanted: look at the boxes below.
+    /// Examine the boxes below: some tiles may be wanted.
     Enter,
-    /// All are wanted.
+    /// Take all tiles below the box.
     Take,
 }
 
-/// Where the boxes of an R-tree are in its bytes. Memory: a few words for each level; where boxes vary in size, half a
-/// byte for each.
+/// The places of the boxes in the bytes of an R-tree. Memory: a few words for each level and, if boxes vary in size,
+/// half a byte for each box.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RTreeLayout {
     dimensions: Box<[BoxDimension]>,
     fanout: u64,
     /// From the root to the leaves.
     levels: Vec<Level>,
-    /// Whether the upper levels say anything.
+    /// Whether the upper levels are reliable. If not, [`RTree::descend`] scans the leaves.
     descends: bool,
 }
 
@@ -70,28 +71,29 @@ pub struct RTreeLayout {
 struct BoxDimension {
     datatype: Datatype,
     variable: bool,
-    /// As in the schema, where an old library may have taken times for unsigned numbers.
+    /// The dimension, if an old library may have compared its dates as unsigned numbers.
     unsigned_times: Option<Dimension>,
     version: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Level {
-    /// Where its boxes are.
+    /// The byte range of its boxes.
     bytes: Numbers<u64>,
     count: u64,
-    /// Where one in [`NOTED`] boxes of varying size starts.
-    noted: Vec<u64>,
+    /// If boxes vary in size, the start of every box whose index is a multiple of [`CHECKPOINT_EVERY`].
+    checkpoints: Vec<u64>,
 }
 
 impl RTreeLayout {
-    /// Reads the payload of an R-tree's generic tile in a fragment of this version, as `pages` gives it piece by piece.
-    /// Dense fragments have a tree without levels. At most `most` bytes are kept of a level while the next is read.
+    /// Reads the payload of an R-tree's generic tile, in a fragment of this version, page by page. Dense fragments have
+    /// a tree without levels. While a level is read, the bytes of the level above it are kept: at most `max_bytes`.
     ///
     /// # Errors
-    /// [`Error::Damaged`] where the levels do not fill the payload, are not as many boxes as the fanout asks for, a bound
-    /// is out of order, or a box does not hold those below it; [`Error::Unsupported`] for a level of more bytes.
-    pub fn read(pages: impl Pages, version: u32, schema: &ArraySchema, most: usize) -> Result<Self> {
+    /// [`Error::Damaged`] if the levels do not fill the payload, the number of boxes contradicts the fanout, a bound is
+    /// out of order, or a box does not contain the boxes below it; [`Error::Unsupported`] for an upper level of more
+    /// than `max_bytes`.
+    pub fn read(pages: impl Pages, version: u32, schema: &ArraySchema, max_bytes: usize) -> Result<Self> {
         let mut reader = PageReader::new(pages);
         if version < 5 {
             let dimensions = reader.u32("number of dimensions")?;
@@ -108,7 +110,7 @@ impl RTreeLayout {
             }
         }
         let levels = reader.u32("number of levels")?;
-        if levels > MOST_LEVELS || (levels > 0 && fanout == 0) {
+        if levels > MAX_LEVELS || (levels > 0 && fanout == 0) {
             return Err(reader.error("number of levels", format!("{levels} levels of fanout {fanout}")));
         }
         let dimensions = dimensions(version, schema);
@@ -116,13 +118,13 @@ impl RTreeLayout {
         let mut layout = RTreeLayout { dimensions, fanout: fanout.into(), levels: Vec::new(), descends };
         let mut above = Vec::new();
         for level in 1..=levels {
-            above = layout.read_level(&mut reader, &above, if level == levels { None } else { Some(most) })?;
+            above = layout.read_level(&mut reader, &above, if level == levels { None } else { Some(max_bytes) })?;
         }
         reader.expect_end("R-tree")?;
         Ok(layout)
     }
 
-    /// Reads a count and that many MBRs: the whole list before version 3.
+    /// Reads a count and that many MBRs: before version 3, the whole list.
     pub(super) fn read_list(reader: &mut PageReader<impl Pages>, version: u32, schema: &ArraySchema) -> Result<Self> {
         let dimensions = dimensions(version, schema);
         let mut layout = RTreeLayout { dimensions, fanout: 1, levels: Vec::new(), descends: false };
@@ -130,12 +132,13 @@ impl RTreeLayout {
         Ok(layout)
     }
 
-    /// Reads a level below the one of these bytes, and gives its own: at most `most`, none of the leaves.
+    /// Reads the level below the one whose bytes are `above`. Returns the bytes of the level, at most `max_bytes`; for
+    /// the leaves, `max_bytes` is `None` and nothing is returned.
     fn read_level(
         &mut self,
         reader: &mut PageReader<impl Pages>,
         above: &[u8],
-        most: Option<usize>,
+        max_bytes: Option<usize>,
     ) -> Result<Vec<u8>> {
         let count = reader.u64("number of MBRs")?;
         if let Some(level) = self.levels.last()
@@ -145,18 +148,18 @@ impl RTreeLayout {
             return Err(reader.error("number of MBRs", reason));
         }
         if count > 0 && self.even_size() == Some(0) {
-            return Err(reader.error("number of MBRs", "boxes of nothing"));
+            return Err(reader.error("number of MBRs", "boxes without dimensions"));
         }
-        let mut level = Level { bytes: reader.position..reader.position, count, noted: Vec::new() };
-        let (varies, is_leaf, number_of_level) = (self.even_size().is_none(), most.is_none(), self.levels.len());
+        let mut level = Level { bytes: reader.position..reader.position, count, checkpoints: Vec::new() };
+        let (varies, is_leaf, number_of_level) = (self.even_size().is_none(), max_bytes.is_none(), self.levels.len());
         let mut above = PageReader::new(above);
         let (mut kept, mut ranges, mut around) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..count {
-            if varies && number.is_multiple_of(NOTED) {
-                level.noted.push(reader.position);
+            if varies && number.is_multiple_of(CHECKPOINT_EVERY) {
+                level.checkpoints.push(reader.position);
             }
-            self.read_box(reader, &mut ranges, most.map(|_| &mut kept))?;
-            if most.is_some_and(|most| kept.len() > most) {
+            self.read_box(reader, &mut ranges, max_bytes.map(|_| &mut kept))?;
+            if max_bytes.is_some_and(|max_bytes| kept.len() > max_bytes) {
                 let what = format!("an R-tree with upper levels of more than {} bytes", kept.len());
                 return Err(Error::unsupported(what).in_field("MBRs"));
             }
@@ -177,7 +180,7 @@ impl RTreeLayout {
         Ok(kept)
     }
 
-    /// Reads a box, and appends its bytes where these are kept.
+    /// Reads a box into `ranges`, and appends its bytes to `kept`.
     fn read_box(
         &mut self,
         reader: &mut PageReader<impl Pages>,
@@ -192,7 +195,8 @@ impl RTreeLayout {
             if let Some(kept) = &mut kept {
                 kept.extend_from_slice(bytes);
             }
-            // Writers that take bytes for signed numbers join texts by other rules than those by which we look for them.
+            // Some writers compare bytes as signed numbers when they compute upper boxes, so that those do not bound
+            // texts beyond ASCII in our order.
             let is_plain = |value: &Scalar| !matches!(value, Scalar::Text(text) if !text.is_ascii());
             self.descends &= is_plain(&range.low) && is_plain(&range.high);
             ranges.push(range);
@@ -200,7 +204,8 @@ impl RTreeLayout {
         Ok(())
     }
 
-    /// Numbers are in order. (Some writers compare texts as signed bytes, so nothing is asked of those.)
+    /// Checks that the bounds of numbers are in order. Bounds of texts are not checked, as some writers compare texts
+    /// as signed bytes.
     fn check_leaf(&self, ranges: &[Range], tile: u64) -> Result<()> {
         let mut both = self.dimensions.iter().zip(ranges);
         match both.all(|(dimension, range)| dimension.variable || range.is_ordered()) {
@@ -209,18 +214,18 @@ impl RTreeLayout {
         }
     }
 
-    /// How many boxes of tiles there are, which has to be the number of tiles.
+    /// Returns the number of leaf boxes, which must equal the number of tiles.
     pub fn tiles(&self) -> u64 {
         self.levels.last().map_or(0, |level| level.count)
     }
 
-    /// Bytes of memory behind this layout.
+    /// Returns the heap memory of this layout in bytes.
     pub fn memory(&self) -> usize {
-        let noted: usize = self.levels.iter().map(|level| level.noted.capacity() * size_of::<u64>()).sum();
-        noted + self.levels.capacity() * size_of::<Level>() + size_of_val::<[BoxDimension]>(&self.dimensions)
+        let checkpoints: usize = self.levels.iter().map(|level| level.checkpoints.capacity() * size_of::<u64>()).sum();
+        checkpoints + self.levels.capacity() * size_of::<Level>() + size_of_val::<[BoxDimension]>(&self.dimensions)
     }
 
-    /// Bytes of a box, where all are of one size.
+    /// Returns the bytes of a box, if all boxes have the same size.
     fn even_size(&self) -> Option<u64> {
         let sizes = self.dimensions.iter().map(|dimension| match dimension.variable {
             true => None,
@@ -231,7 +236,7 @@ impl RTreeLayout {
 }
 
 impl BoxDimension {
-    /// Bytes of the range whose first eight `head` gives.
+    /// Returns the bytes of a range. `head` returns its first eight bytes, if they are needed.
     fn length(&self, head: impl FnOnce() -> Result<[u8; 8]>) -> Result<usize> {
         if !self.variable {
             return Ok(2 * self.datatype.size());
@@ -241,8 +246,8 @@ impl BoxDimension {
         length.ok_or_else(|| Error::damaged("bounds of more bytes than memory has").in_field("MBR"))
     }
 
-    /// A range of so many bytes. Bounds of times before and after 1970 that an old library took for unsigned numbers
-    /// become the domain: such a tile has to be looked into.
+    /// Parses a range. If an old library compared dates as unsigned numbers and the tile has dates before and after
+    /// 1970, the result is the domain, so that every read examines the tile.
     fn parse(&self, bytes: &[u8]) -> Result<Range> {
         let (low, high) = range_bytes(&mut Cursor::new(bytes), self.datatype, self.variable, "MBR")?;
         let range = Range { low: Scalar::parse(self.datatype, low)?, high: Scalar::parse(self.datatype, high)? };
@@ -267,19 +272,19 @@ fn dimensions(version: u32, schema: &ArraySchema) -> Box<[BoxDimension]> {
     schema.dimensions.iter().map(of).collect()
 }
 
-/// An R-tree whose bytes are kept somewhere.
+/// An R-tree: its layout, and random access to its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RTree<B> {
     pub layout: RTreeLayout,
-    /// Those that the layout was read from.
+    /// The bytes that the layout was read from.
     pub bytes: B,
 }
 
 impl RTree<Box<[u8]>> {
-    /// Reads all of a payload that is in memory; see [`RTreeLayout::read`].
+    /// Reads a payload that is in memory; see [`RTreeLayout::read`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`RTreeLayout::read`].
     pub fn parse(payload: Vec<u8>, version: u32, schema: &ArraySchema) -> Result<Self> {
         let layout = RTreeLayout::read(payload.as_slice(), version, schema, usize::MAX)?;
         Ok(RTree { layout, bytes: payload.into() })
@@ -287,31 +292,31 @@ impl RTree<Box<[u8]>> {
 }
 
 impl<B: ReadAt> RTree<B> {
-    /// How many boxes of tiles there are.
+    /// Returns the number of leaf boxes.
     pub fn tiles(&self) -> u64 {
         self.layout.tiles()
     }
 
-    /// The range of one dimension in the box of one tile.
+    /// Returns the range of one dimension in the box of one tile.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there is no such tile or dimension; what reading says.
+    /// [`Error::Damaged`] if there is no such tile or dimension; errors of reading the bytes.
     pub fn range(&self, tile: u64, dimension: usize) -> Result<Range> {
         let mut ranges = Vec::new();
         self.boxes().read(tile, &mut ranges)?;
         ranges.into_iter().nth(dimension).ok_or_else(|| Error::damaged(format!("tile {tile} has no such box")))
     }
 
-    /// Reads the boxes of tiles, with few look-ups where these ascend.
+    /// Returns a cursor over the leaf boxes. Reads in ascending order need few accesses to the bytes.
     pub fn boxes(&self) -> BoxCursor<'_, B> {
         self.cursor(self.layout.levels.len().saturating_sub(1))
     }
 
-    /// Visits the tiles that `decide` wants, by their boxes and those above, as ascending ranges of their numbers. A box
-    /// above others may be larger than they are together, never smaller.
+    /// Passes the tiles that `decide` selects to `found`, as ascending ranges of tile numbers. `decide` sees upper
+    /// boxes and leaf boxes; an upper box may be larger than the union of the boxes below it, never smaller.
     ///
     /// # Errors
-    /// Those of `decide`; what reading says.
+    /// Those of `decide`, and of reading the bytes.
     pub fn descend(
         &self,
         mut decide: impl FnMut(&[Range]) -> Result<Descent>,
@@ -321,7 +326,7 @@ impl<B: ReadAt> RTree<B> {
         let first = if self.layout.descends { 0 } else { leaves };
         let mut cursors: Vec<_> = (first..=leaves).map(|level| self.cursor(level)).collect();
         let mut ranges = Vec::new();
-        // For each level from the first to the present one, the boxes that are still to be looked at.
+        // For each level from the first to the current one, the boxes still to be examined.
         let mut open = Vec::from([self.all_of(first)]);
         while let Some(nodes) = open.last_mut() {
             let Some(node) = nodes.next() else {
@@ -339,7 +344,7 @@ impl<B: ReadAt> RTree<B> {
         Ok(())
     }
 
-    /// The boxes of a level that lie below one of another level.
+    /// Returns the boxes of level `of` that are below box `node` of `level`.
     fn below(&self, node: u64, level: usize, of: usize) -> Numbers<u64> {
         let each = self.layout.fanout.saturating_pow((of - level) as u32);
         let count = self.layout.levels[of].count;
@@ -363,23 +368,23 @@ impl<B: ReadAt> RTree<B> {
     }
 }
 
-/// Reads the boxes of one level. Memory: a window of 4 KiB, or one box where that is larger.
+/// A reader of the boxes of one level. Memory: a window of 4 KiB, or one box if that is larger.
 pub struct BoxCursor<'a, B> {
     tree: &'a RTree<B>,
     level: Option<&'a Level>,
     even_size: Option<u64>,
     window: Vec<u8>,
-    /// Where the window starts in the tree.
+    /// The offset of the window in the tree.
     start: u64,
-    /// The box behind the one that was read last, and where it starts.
+    /// The index of the box after the one read last, and its offset.
     next: (u64, u64),
 }
 
 impl<B: ReadAt> BoxCursor<'_, B> {
-    /// Puts the ranges of a box in the place of what is in `ranges`, one for each dimension.
+    /// Replaces the content of `ranges` by the ranges of a box, one per dimension.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when there is no such box; what reading says.
+    /// [`Error::Damaged`] if there is no such box; errors of reading the bytes.
     pub fn read(&mut self, number: u64, ranges: &mut Vec<Range>) -> Result<()> {
         ranges.clear();
         let Some(level) = self.level.filter(|level| number < level.count) else {
@@ -398,13 +403,14 @@ impl<B: ReadAt> BoxCursor<'_, B> {
         Ok(())
     }
 
-    /// Where a box of varying size starts.
+    /// Returns the offset of a box of variable size.
     fn find(&mut self, level: &Level, number: u64) -> Result<u64> {
-        let noted = number / NOTED * NOTED;
+        let checkpoint = number / CHECKPOINT_EVERY * CHECKPOINT_EVERY;
         let (mut before, mut at) = self.next;
-        if at == 0 || !(noted..=number).contains(&before) {
-            let start = usize::try_from(number / NOTED).ok().and_then(|place| level.noted.get(place));
-            (before, at) = (noted, *start.ok_or_else(|| Error::internal("a box that was not noted"))?);
+        if at == 0 || !(checkpoint..=number).contains(&before) {
+            let index = usize::try_from(number / CHECKPOINT_EVERY).ok();
+            let start = index.and_then(|index| level.checkpoints.get(index));
+            (before, at) = (checkpoint, *start.ok_or_else(|| Error::internal("a box without a checkpoint"))?);
         }
         for _ in before..number {
             for dimension in &self.tree.layout.dimensions {
@@ -415,7 +421,7 @@ impl<B: ReadAt> BoxCursor<'_, B> {
         Ok(at)
     }
 
-    /// Bytes of this level.
+    /// Returns bytes of this level, from the window if it has them.
     fn bytes(&mut self, at: u64, length: usize) -> Result<&[u8]> {
         let is_here = |from: u64| from.saturating_add(length as u64) <= self.window.len() as u64;
         let from = match at.checked_sub(self.start).filter(|from| is_here(*from)) {
@@ -424,7 +430,7 @@ impl<B: ReadAt> BoxCursor<'_, B> {
                 let end = self.level.map_or(0, |level| level.bytes.end);
                 let left = end.saturating_sub(at);
                 if length as u64 > left {
-                    return Err(Error::internal("a box that is not where it was"));
+                    return Err(Error::internal("a box outside its level"));
                 }
                 self.window.resize(left.min(WINDOW.max(length as u64)) as usize, 0);
                 self.start = at;
@@ -435,16 +441,16 @@ impl<B: ReadAt> BoxCursor<'_, B> {
                 0
             }
         };
-        self.window.get(from..from + length).ok_or_else(|| Error::internal("a window that does not hold what it read"))
+        self.window.get(from..from + length).ok_or_else(|| Error::internal("a window without the bytes just read"))
     }
 }
 
-/// Bytes that come piece by piece.
+/// A sequential source of bytes.
 pub trait Pages {
-    /// Appends the next bytes; `false` behind the last.
+    /// Appends the next bytes to `out`; returns `false` at the end.
     ///
     /// # Errors
-    /// What reading says.
+    /// Those of the underlying read.
     fn next(&mut self, out: &mut Vec<u8>) -> Result<bool>;
 }
 
@@ -456,13 +462,13 @@ impl Pages for &[u8] {
     }
 }
 
-/// Reads fields from bytes that come piece by piece.
+/// A reader of fields from a sequential source of bytes.
 pub(super) struct PageReader<P> {
     pages: P,
     bytes: Vec<u8>,
-    /// What was read of the bytes.
+    /// The number of `bytes` that were consumed.
     taken: usize,
-    /// Bytes from the start to here.
+    /// The number of bytes consumed since the start.
     position: u64,
 }
 
@@ -513,7 +519,7 @@ impl<P: Pages> PageReader<P> {
         Error::damaged(reason).in_field(field).at(self.position)
     }
 
-    /// Bytes from the start to here.
+    /// Returns the number of bytes consumed since the start.
     pub fn position(&self) -> u64 {
         self.position
     }

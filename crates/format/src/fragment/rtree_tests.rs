@@ -1,4 +1,4 @@
-//! Tests of R-trees, on bytes written here by the description of the format.
+//! Tests of R-trees, on bytes that these tests write as the format describes.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::scalar::{Range, Scalar};
 use crate::schema::{ArraySchema, fixture};
 
-/// An R-tree of the given levels of MBRs.
+/// Writes an R-tree of the given levels of MBRs.
 pub(super) fn write_rtree(levels: &[Vec<Vec<Range>>], version: u32, schema: &ArraySchema) -> Vec<u8> {
     let mut bytes = Vec::new();
     if version < 5 {
@@ -35,7 +35,7 @@ pub(super) fn mbr(number: i64, variable: bool) -> Vec<Range> {
     vec![range(-number, number), second]
 }
 
-/// The levels of an R-tree of fanout 10, from the root on, over these boxes.
+/// Returns the levels of an R-tree of fanout 10 over these boxes, root first.
 fn levels_over(leaves: &[Vec<Range>]) -> Vec<Vec<Vec<Range>>> {
     let join = |boxes: &[Vec<Range>]| -> Vec<Range> {
         (0..boxes[0].len())
@@ -99,7 +99,7 @@ fn rtrees_without_levels_and_wrong_ones() {
     assert!(RTree::parse(bytes.clone(), 4, &schema).unwrap_err().to_string().contains("3 dimensions"));
 }
 
-/// A wanted box of two dimensions, and how one of a tree relates to it.
+/// Returns the decision for a box of a tree when the tiles in the box `wanted` are wanted.
 fn descent(wanted: &[Range], ranges: &[Range]) -> Descent {
     let inside = |(wanted, own): (&Range, &Range)| wanted.contains(&own.low) && wanted.contains(&own.high);
     if !wanted.iter().zip(ranges).all(|(wanted, own)| wanted.overlaps(own)) {
@@ -131,7 +131,7 @@ proptest! {
         let whole = |(a, b, c, d): (i64, i64, i64, i64)| vec![range(a, b), second(c, d)];
         let leaves: Vec<_> = corners.into_iter().map(whole).collect();
         let mut levels = if leaves.is_empty() { Vec::new() } else { levels_over(&leaves) };
-        // Boxes above the leaves may be larger than they need be.
+        // Boxes above the leaves may be larger than necessary.
         if let Some(root) = levels.first_mut().filter(|level| level.len() == 1 && leaves.len() > 1) {
             let Range { low: Scalar::Signed(low), high: Scalar::Signed(high) } = root[0][0] else { unreachable!() };
             root[0][0] = range(low - bloat, high - low + 2 * bloat);
@@ -151,14 +151,14 @@ proptest! {
         prop_assert_eq!(&found, &scanned.map(|tile| tile as u64).collect::<Vec<_>>());
         let boxes: usize = levels.iter().map(Vec::len).sum();
         prop_assert!(visited <= boxes);
-        // In no order, boxes are read as in any other.
+        // Boxes can be read in any order.
         let mut cursor = tree.boxes();
         let mut ranges = Vec::new();
         for tile in (0..leaves.len()).step_by(7).chain((0..leaves.len()).rev()) {
             cursor.read(tile as u64, &mut ranges).unwrap();
             prop_assert_eq!(&ranges, &leaves[tile]);
         }
-        // One point of a line is found by a path.
+        // One point of a line is found along one path through the levels.
         if !leaves.is_empty() {
             let line: Vec<_> = (0..300).map(|tile| vec![range(tile, 0), second(0, 1)]).collect();
             let tree = RTree::parse(write_rtree(&levels_over(&line), 22, &schema), 22, &schema).unwrap();
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn a_box_that_does_not_hold_those_below_is_damage(
+    fn a_box_that_does_not_contain_its_children_is_damage(
         (node, dimension, at_low) in (any::<prop::sample::Index>(), 0usize..2, any::<bool>()),
         inner in any::<bool>(),
     ) {
@@ -188,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn levels_are_as_many_boxes_as_the_fanout_asks_for() {
+fn levels_must_match_the_fanout() {
     let schema = fixture::sparse();
     let leaves: Vec<_> = (0..25).map(|number| mbr(number, false)).collect();
     let mut levels = levels_over(&leaves);
@@ -207,7 +207,7 @@ fn texts_beyond_ascii_are_found_without_the_upper_levels() {
         let text = |text: &str| Scalar::Text(text.as_bytes().to_vec());
         vec![Range { low: Scalar::Signed(0), high: Scalar::Signed(1) }, Range { low: text(low), high: text(high) }]
     };
-    // Joined by a writer that takes bytes for signed numbers.
+    // The root is as written by a library that compares bytes as signed numbers.
     let levels = [vec![leaf("\u{e9}", "z")], vec![leaf("a", "z"), leaf("\u{e9}", "\u{ea}")]];
     let tree = RTree::parse(write_rtree(&levels, 22, &schema), 22, &schema).unwrap();
     let (mut seen, mut found) = (0, Vec::new());

@@ -1,14 +1,14 @@
-//! The sections of fragment metadata that are lists: tile offsets, tile sizes, processed conditions.
+//! The sections of fragment metadata other than the R-tree: tile offsets, tile sizes, processed conditions, extremes.
 //!
-//! Each function takes the unfiltered payload of a section's generic tile and wants it used up.
+//! Each function takes the unfiltered payload of a section's generic tile, which must have no bytes left over.
 
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
 
-/// A count and that many numbers: any of the offset and size sections.
+/// Reads a count and that many numbers: any of the offset and size sections.
 ///
 /// # Errors
-/// [`Error::Damaged`] when the payload is longer or shorter than its count says.
+/// [`Error::Damaged`] if the payload is longer or shorter than its count says.
 pub fn parse_u64_list(payload: &[u8]) -> Result<Vec<u64>> {
     let mut cursor = Cursor::new(payload);
     let list = u64_list(&mut cursor, "list")?;
@@ -16,21 +16,22 @@ pub fn parse_u64_list(payload: &[u8]) -> Result<Vec<u64>> {
     Ok(list)
 }
 
-/// As [`parse_u64_list`], for the offsets of `tiles` tiles in a file of `file_size` bytes. Tile `i` ends where
-/// the next begins, the last at `file_size`.
+/// Reads the offsets of `tiles` tiles in a file of `file_size` bytes. Each tile ends where the next begins, the last
+/// one at `file_size`.
 ///
 /// # Errors
-/// [`Error::Damaged`] also when the offsets are not as many as the tiles, go backwards, or leave the file.
+/// Those of [`parse_u64_list`], and [`Error::Damaged`] if the number of offsets is wrong, or they decrease or leave the
+/// file.
 pub fn parse_tile_offsets(payload: &[u8], tiles: u64, file_size: u64) -> Result<Vec<u64>> {
     let offsets = parse_u64_list(payload)?;
     check_tile_offsets(&offsets, tiles, file_size)?;
     Ok(offsets)
 }
 
-/// The checks of [`parse_tile_offsets`], for lists that came otherwise.
+/// Checks offsets as [`parse_tile_offsets`] does.
 ///
 /// # Errors
-/// [`Error::Damaged`] as said there.
+/// [`Error::Damaged`] if the number of offsets is wrong, or they decrease or leave the file.
 pub fn check_tile_offsets(offsets: &[u64], tiles: u64, file_size: u64) -> Result<()> {
     check_count(offsets, tiles)?;
     if !offsets.is_sorted() {
@@ -44,11 +45,10 @@ pub fn check_tile_offsets(offsets: &[u64], tiles: u64, file_size: u64) -> Result
     }
 }
 
-/// As [`parse_u64_list`], for the unfiltered sizes of `tiles` tiles of variable-size values. The sizes
-/// themselves are only claims.
+/// Reads the unfiltered sizes of `tiles` tiles of variable-size values. The sizes themselves are unchecked.
 ///
 /// # Errors
-/// [`Error::Damaged`] also when the sizes are not as many as the tiles.
+/// Those of [`parse_u64_list`], and [`Error::Damaged`] if the number of sizes is wrong.
 pub fn parse_tile_sizes(payload: &[u8], tiles: u64) -> Result<Vec<u64>> {
     let sizes = parse_u64_list(payload)?;
     check_count(&sizes, tiles)?;
@@ -63,11 +63,11 @@ fn check_count(list: &[u64], tiles: u64) -> Result<()> {
     }
 }
 
-/// The processed conditions (from version 15): names of the delete files that the fragment has already applied,
-/// relative to the array without a leading slash. Cells in `dci.tdb` are positions in this list.
+/// Reads the processed conditions (from version 15): the names of the delete files that the fragment has already
+/// applied, relative to the array without a leading slash. Cells of `dci.tdb` are indexes into this list.
 ///
 /// # Errors
-/// [`Error::Damaged`] when the list does not fill the payload.
+/// [`Error::Damaged`] if the list does not fill the payload.
 pub fn parse_processed_conditions(payload: &[u8]) -> Result<Vec<String>> {
     let mut cursor = Cursor::new(payload);
     let count = cursor.u64("number of conditions")?;
@@ -80,18 +80,18 @@ pub fn parse_processed_conditions(payload: &[u8]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The least and the greatest value of a field in a fragment, as they are stored; both are empty for types that have
-/// no order, for cells of several values, and where no cell has a value.
+/// The minimum and the maximum of a field in a fragment, as stored. Both are empty for types without an order, for
+/// cells of several values, and if no cell has a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extremes {
     pub least: Vec<u8>,
     pub greatest: Vec<u8>,
 }
 
-/// The extremes of each of a fragment's `slots` fields, from its statistics (from version 12).
+/// Reads the extremes of each of a fragment's `slots` fields from its statistics (from version 12).
 ///
 /// # Errors
-/// [`Error::Damaged`] when the statistics do not fill the payload.
+/// [`Error::Damaged`] if the statistics do not fill the payload.
 pub fn parse_extremes(payload: &[u8], slots: usize) -> Result<Vec<Extremes>> {
     let mut cursor = Cursor::new(payload);
     let slots = cursor.checked_count(slots as u64, 32, "statistics")?;
@@ -106,21 +106,21 @@ pub fn parse_extremes(payload: &[u8], slots: usize) -> Result<Vec<Extremes>> {
     Ok(extremes)
 }
 
-/// The least, or the greatest, values of a field in each tile of a fragment (from version 11).
+/// The minimum, or the maximum, of a field in each tile of a fragment (from version 11).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TileExtremes {
     fixed: Vec<u8>,
     var: Vec<u8>,
-    /// Bytes of each value; `None` where these vary, and `fixed` has their offsets.
+    /// Bytes of each value. `None` if they vary: then `fixed` has the offsets of the values in `var`.
     size: Option<usize>,
 }
 
 impl TileExtremes {
-    /// Reads those of `tiles` tiles of values of `size` bytes, `None` for a size of their own. There are none for types
-    /// that have no order, and for cells of several values.
+    /// Reads the extremes of `tiles` tiles. Values have `size` bytes; `None` if they vary in size. Returns `None` for
+    /// types without an order and for cells of several values.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when they are not as many as the tiles, or do not fill the payload.
+    /// [`Error::Damaged`] if the number of values is wrong, or they do not fill the payload.
     pub fn parse(payload: &[u8], tiles: u64, size: Option<usize>) -> Result<Option<Self>> {
         let mut cursor = Cursor::new(payload);
         let (fixed, var) = (cursor.u64("bytes of extremes")?, cursor.u64("bytes of extremes of variable size")?);
@@ -138,7 +138,7 @@ impl TileExtremes {
         Ok(Some(TileExtremes { fixed, var, size }))
     }
 
-    /// That of a tile.
+    /// Returns the value of a tile.
     pub fn get(&self, tile: u64) -> Option<&[u8]> {
         let tile = usize::try_from(tile).ok()?;
         if let Some(size) = self.size {
@@ -150,13 +150,13 @@ impl TileExtremes {
         self.var.get(offset(tile)?..offset(tile + 1).unwrap_or(self.var.len()))
     }
 
-    /// Bytes of memory that this takes, about.
+    /// Returns the approximate memory of this value in bytes.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.fixed.len() + self.var.len()
     }
 }
 
-/// A count and that many numbers, at the cursor.
+/// Reads a count and that many numbers at the cursor.
 pub(super) fn u64_list(cursor: &mut Cursor<'_>, field: &str) -> Result<Vec<u64>> {
     let count = cursor.u64(field)?;
     let count = cursor.checked_count(count, 8, field)?;

@@ -1,4 +1,4 @@
-//! Tests of fragment metadata, on bytes written here by the description of the format.
+//! Tests of fragment metadata, on bytes that these tests write as the format describes.
 
 use super::rtree_tests::{mbr, write_rtree};
 use super::*;
@@ -7,12 +7,12 @@ use crate::scalar::{Range, Scalar};
 use crate::schema::{ArraySchema, FIRST_SCHEMA, fixture};
 use proptest::prelude::*;
 
-/// What a footer is written from. Every number in the lists is a different one: see [`Footer::number`].
+/// The content of a footer to write. All numbers in its lists differ: see [`Footer::number`].
 #[derive(Clone)]
 struct Footer {
     version: u32,
     dense: bool,
-    /// 0, or 1 with the zeros that writers put in place of the ranges, or 2 without.
+    /// 0 for a footer with a domain; without one, 1 if zeros are stored in place of the ranges, else 2.
     null_domain: u8,
     domain: Vec<Range>,
     tiles: u64,
@@ -44,7 +44,7 @@ impl Footer {
         fields + schema.dimensions.len() + usize::from(self.timestamps) + 2 * usize::from(self.deletes)
     }
 
-    /// The number in a list: 1000 for the list and 1 for the slot.
+    /// Returns the number that a list has in a slot: 1000 times the list, plus the slot.
     fn number(list: u64, slot: usize) -> u64 {
         list * 1000 + slot as u64
     }
@@ -248,7 +248,7 @@ fn tiles_and_cells() {
 }
 
 #[test]
-fn tiles_that_are_read_by_turns() {
+fn rows_of_tiles() {
     let sparse = parse(&Footer::new(22), &fixture::sparse()).unwrap().facts;
     assert_eq!(sparse.tiles_of_a_row(&fixture::sparse()), 1);
     let mut schema = fixture::dense();
@@ -318,7 +318,7 @@ fn facts_are_small() {
 }
 
 #[test]
-fn bounds_of_times_taken_for_unsigned_say_nothing() {
+fn unreliable_bounds_of_unsigned_times_become_the_domain() {
     let mut schema = fixture::sparse();
     for dimension in &mut schema.dimensions {
         dimension.datatype = crate::datatype::Datatype::DateTimeDay;
@@ -342,9 +342,9 @@ fn bounds_of_times_taken_for_unsigned_say_nothing() {
     }
 }
 
-/// Tiles of [3, -7] and [8, 9] make the non-empty domain [3, 9].
+/// Tiles with the bounds [3, -7] and [8, 9] give the non-empty domain [3, 9].
 #[test]
-fn the_non_empty_domain_of_times_taken_for_unsigned_says_nothing() {
+fn the_unreliable_non_empty_domain_of_unsigned_times_becomes_the_domain() {
     let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
     for (low, version, is_kept) in [(-100, 4, false), (0, 4, true), (-100, 5, true)] {
         let mut schema = fixture::sparse();
@@ -371,7 +371,7 @@ fn mbrs_take_little_memory() {
     assert!(list.layout.memory() <= 1024, "{}", list.layout.memory());
 }
 
-/// The bytes of an early fragment with one attribute list of each kind.
+/// Writes the metadata of an early fragment, with one list of each kind per attribute.
 fn write_early(domain: &[Range], mbrs: &[Vec<Range>], schema: &ArraySchema) -> Vec<u8> {
     let mut bytes = 2u32.to_le_bytes().to_vec();
     let mut ranges = Vec::new();

@@ -6,13 +6,13 @@ use crate::datatype::Datatype;
 use crate::error::{Error, Locate, Result};
 use crate::pipeline::Pipeline;
 
-/// The least bytes an attribute takes: name length, type, values per cell, empty pipeline.
-const LEAST_BYTES: usize = 17;
+/// The stored bytes of the smallest attribute: name length, type, values per cell, empty pipeline.
+const MIN_BYTES: usize = 17;
 
-/// Bytes that the fill values of one schema may take where they are not stored but implied (before version 6).
-const MOST_IMPLIED_FILL: u64 = 1 << 24;
+/// The most bytes of all fill values of one schema before version 6, which does not store them.
+const MAX_IMPLIED_FILL: u64 = 1 << 24;
 
-/// Whether the values of an attribute are sorted along the array, as those of labels are.
+/// The order of an attribute's values along the array. Those of dimension labels are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataOrder {
     Unordered,
@@ -23,16 +23,16 @@ pub enum DataOrder {
 /// One attribute of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribute {
-    /// May be empty: the anonymous attribute.
+    /// Empty for the anonymous attribute.
     pub name: String,
     pub datatype: Datatype,
     pub cell_count: CellValNum,
     pub filters: Pipeline,
-    /// The bytes of a cell never written: of the whole cell where its size is fixed, of one value of at
-    /// least one byte where it varies.
+    /// The bytes of a cell that was never written: the whole cell if its size is fixed, else one value of at least one
+    /// byte.
     pub fill: Vec<u8>,
     pub nullable: bool,
-    /// Validity of a cell never written, 0 for null; only meaningful for nullable attributes.
+    /// The validity of a cell that was never written, 0 for null; only meaningful for nullable attributes.
     pub fill_validity: u8,
     pub order: DataOrder,
     /// The name of the enumeration that the values index.
@@ -44,7 +44,7 @@ impl Attribute {
         self.cell_count == CellValNum::Variable
     }
 
-    /// Bytes of one cell; `None` when it varies.
+    /// Returns the bytes of one cell; `None` if they vary.
     pub fn cell_size(&self) -> Option<usize> {
         match self.cell_count {
             CellValNum::Fixed(number) => usize::try_from(number).ok()?.checked_mul(self.datatype.size()),
@@ -55,8 +55,8 @@ impl Attribute {
 
 pub(super) fn parse_attributes(cursor: &mut Cursor<'_>, version: u32) -> Result<Vec<Attribute>> {
     let count = cursor.u32("number of attributes")?;
-    let count = cursor.checked_count(u64::from(count), LEAST_BYTES, "number of attributes")?;
-    let mut implied_fill = MOST_IMPLIED_FILL;
+    let count = cursor.checked_count(u64::from(count), MIN_BYTES, "number of attributes")?;
+    let mut implied_fill = MAX_IMPLIED_FILL;
     let mut attributes = Vec::new();
     for _ in 0..count {
         attributes.push(parse_attribute(cursor, version, &mut implied_fill)?);
@@ -102,7 +102,8 @@ fn parse_attribute(cursor: &mut Cursor<'_>, version: u32, implied_fill: &mut u64
     Ok(attribute)
 }
 
-/// The fill value before format version 6: that of the type, once for every value of a fixed cell.
+/// Returns the fill value before format version 6: the default of the type, repeated for every value of a fixed-size
+/// cell.
 fn default_fill(datatype: Datatype, cell_count: CellValNum, budget: &mut u64) -> Result<Vec<u8>> {
     let element = datatype.default_fill();
     let number = match cell_count {

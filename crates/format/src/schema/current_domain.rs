@@ -1,11 +1,11 @@
-//! The current domain: the part of the domain that an array uses for the time being.
+//! The current domain: the part of the domain that an array uses at present.
 
 use super::Dimension;
 use crate::cursor::Cursor;
 use crate::error::{Error, Locate, Result};
 use crate::scalar::Range;
 
-/// Reads the current domain at the cursor: one range per dimension, or `None` where none is set.
+/// Reads the current domain at the cursor: one range per dimension, or `None` if none is set.
 pub(super) fn parse(cursor: &mut Cursor<'_>, dimensions: &[Dimension]) -> Result<Option<Vec<Range>>> {
     let version = cursor.u32("version of the current domain")?;
     if version != 0 {
@@ -26,7 +26,7 @@ pub(super) fn parse(cursor: &mut Cursor<'_>, dimensions: &[Dimension]) -> Result
             Some(domain) => domain.contains(&range.low) && domain.contains(&range.high),
             None => true,
         };
-        // Strings have no domain to be in, and empty bounds of theirs mean no bounds.
+        // String dimensions have no domain, and an empty bound of theirs means unbounded.
         if !inside || (dimension.domain.is_some() && !range.is_ordered()) {
             let reason = format!("current domain from {} to {}", range.low, range.high);
             return Err(Error::damaged(reason).in_field(&dimension.name).at(start));

@@ -7,23 +7,23 @@ use crate::error::{Error, Locate, Result};
 use crate::pipeline::Pipeline;
 use crate::scalar::{Range, Scalar};
 
-/// The least bytes a dimension takes: two lengths or flags, and bounds of one byte each.
-const LEAST_BYTES: usize = 7;
+/// The stored bytes of the smallest dimension: a name length, a flag, and two bounds of one byte each.
+const MIN_BYTES: usize = 7;
 
 /// One dimension of an array.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dimension {
     pub name: String,
     pub datatype: Datatype,
-    /// One value; variable for string dimensions.
+    /// 1; variable for string dimensions.
     pub cell_count: CellValNum,
-    /// Where empty, the schema's filters of coordinates apply.
+    /// If empty, the schema's filters for coordinates apply.
     pub filters: Pipeline,
-    /// Both ends included. `None` for strings only.
+    /// Both ends are included. `None` for string dimensions only.
     pub domain: Option<Range>,
-    /// Coordinates per tile as stored, in the type of the dimension; never zero. A length above the greatest number of a
-    /// signed type has wrapped around to a negative one: [`Dimension::extent_length`] gives the length. `None` means one
-    /// tile for everything, and is so for strings, in Hilbert order, and in some old arrays.
+    /// Coordinates per tile as stored, in the type of the dimension; never zero. A length above the maximum of a signed
+    /// type is stored wrapped around, as a negative number: [`Dimension::extent_length`] returns the length. `None`
+    /// means one tile for everything: for strings, in Hilbert order, and in some old arrays.
     pub extent: Option<Scalar>,
 }
 
@@ -32,14 +32,15 @@ impl Dimension {
         self.cell_count == CellValNum::Variable
     }
 
-    /// How many coordinates an integer, date or time dimension has, less one (a full 64-bit domain has 2^64).
+    /// Returns the number of coordinates of an integer, date or time dimension, minus one (a full 64-bit domain has
+    /// 2^64).
     pub fn last_position(&self) -> Option<u64> {
         let domain = self.domain.as_ref()?;
         domain.high.distance_above(&domain.low)
     }
 
-    /// Coordinates per tile of an integer, date or time dimension. Without an extent one tile spans the
-    /// domain: then `None` stands for all of it.
+    /// Returns the number of coordinates per tile of an integer, date or time dimension; `None` if it has no extent, so
+    /// that one tile spans the domain.
     pub fn extent_length(&self) -> Option<u64> {
         match self.extent.as_ref()? {
             Scalar::Signed(extent) => Some(*extent as u64 & low_bits(self.datatype)),
@@ -48,7 +49,7 @@ impl Dimension {
         }
     }
 
-    /// The extent as people mean it: a length that has wrapped around to a negative number becomes unsigned.
+    /// Returns the extent for display: a length that was stored wrapped around becomes unsigned.
     pub fn unwrapped_extent(&self) -> Option<Scalar> {
         match self.extent {
             Some(Scalar::Signed(..0)) => self.extent_length().map(Scalar::Unsigned),
@@ -56,7 +57,7 @@ impl Dimension {
         }
     }
 
-    /// The number of the tile that holds `value`, counted from the low end of the domain. For integers, dates
+    /// Returns the index of the tile that contains `value`, counted from the low end of the domain. For integers, dates
     /// and times; `None` below the domain or for other kinds.
     pub fn tile_number(&self, value: &Scalar) -> Option<u64> {
         let position = value.distance_above(&self.domain.as_ref()?.low)?;
@@ -95,7 +96,7 @@ impl Dimension {
         }
     }
 
-    /// An extent is above zero and at most as long as the domain.
+    /// Returns whether an extent is above zero and at most as long as the domain.
     fn fits(&self, extent: &Scalar, domain: &Range) -> bool {
         match (extent, &domain.low, &domain.high) {
             (Scalar::Signed(_) | Scalar::Unsigned(_), ..) => {
@@ -113,7 +114,7 @@ impl Dimension {
     }
 }
 
-/// A mask of as many bits as a value of an integer type has.
+/// Returns a mask of the bits of an integer type.
 fn low_bits(datatype: Datatype) -> u64 {
     u64::MAX >> (64 - 8 * datatype.size().clamp(1, 8))
 }
@@ -125,7 +126,7 @@ pub(super) fn parse_domain(cursor: &mut Cursor<'_>, version: u32) -> Result<Vec<
     if count == 0 {
         return Err(cursor.error("number of dimensions", "no dimensions"));
     }
-    let count = cursor.checked_count(u64::from(count), LEAST_BYTES, "number of dimensions")?;
+    let count = cursor.checked_count(u64::from(count), MIN_BYTES, "number of dimensions")?;
     let mut dimensions = Vec::new();
     for _ in 0..count {
         dimensions.push(parse_dimension(cursor, shared)?);
@@ -133,7 +134,8 @@ pub(super) fn parse_domain(cursor: &mut Cursor<'_>, version: u32) -> Result<Vec<
     Ok(dimensions)
 }
 
-/// Reads a dimension. Before version 5 the domain's type is given, and only bounds and extent are stored.
+/// Reads a dimension. Before version 5, all dimensions have the type `shared`, and only name, bounds and extent are
+/// stored.
 fn parse_dimension(cursor: &mut Cursor<'_>, shared: Option<Datatype>) -> Result<Dimension> {
     let start = cursor.position() as u64;
     let name = cursor.text32("dimension name")?;

@@ -1,4 +1,4 @@
-//! Schemas for unit tests, and their bytes.
+//! Schemas for unit tests, and a writer of their stored bytes.
 
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -43,8 +43,8 @@ pub fn attribute(name: &str, datatype: Datatype, cell_count: CellValNum) -> Attr
     }
 }
 
-/// Two `INT32` dimensions, rows 1 to 10 by 4 and columns 0 to 99 by 7, and the attributes `a` (`FLOAT64`) and
-/// `b` (`STRING_UTF8`, variable); capacity 100.
+/// Returns a sparse schema with two `INT32` dimensions, rows 1 to 10 in tiles of 4 and columns 0 to 99 in tiles of 7,
+/// the attributes `a` (`FLOAT64`) and `b` (`STRING_UTF8`, variable), and capacity 100.
 pub fn sparse() -> ArraySchema {
     ArraySchema {
         version: 22,
@@ -68,12 +68,12 @@ pub fn sparse() -> ArraySchema {
     }
 }
 
-/// As [`sparse`], but dense.
+/// Returns the schema of [`sparse`] as a dense one.
 pub fn dense() -> ArraySchema {
     ArraySchema { array_type: ArrayType::Dense, ..sparse() }
 }
 
-/// The bytes of a schema in the format of its version: the writer's side, to test the reader with.
+/// Writes a schema in the format of its version, to test the parser.
 pub fn write(schema: &ArraySchema) -> Vec<u8> {
     let version = schema.version;
     let mut bytes = version.to_le_bytes().to_vec();
@@ -136,7 +136,7 @@ pub fn write(schema: &ArraySchema) -> Vec<u8> {
     bytes
 }
 
-/// One range per dimension, as current domains, footers and R-trees have them.
+/// Writes one range per dimension, as in current domains, footers and R-trees.
 pub fn write_ranges(bytes: &mut Vec<u8>, ranges: &[Range], schema: &ArraySchema) {
     for (range, dimension) in ranges.iter().zip(&schema.dimensions) {
         let low = range.low.to_bytes(dimension.datatype).unwrap();
@@ -160,7 +160,7 @@ fn write_cell_count(bytes: &mut Vec<u8>, cell_count: CellValNum) {
     bytes.extend(number.to_le_bytes());
 }
 
-/// Only the filters that the tests here use.
+/// Writes a pipeline of the filters that these tests use.
 fn write_pipeline(bytes: &mut Vec<u8>, pipeline: &Pipeline) {
     bytes.extend(pipeline.max_chunk_size.to_le_bytes());
     bytes.extend((pipeline.filters.len() as u32).to_le_bytes());

@@ -1,22 +1,22 @@
-//! Dimension labels: names for the positions along a dimension, each kept in an array of its own.
+//! Dimension labels: values that name the positions along a dimension. Each label is stored in its own array.
 
 use super::{CellValNum, DataOrder, data_order, datatype};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::Result;
 
-/// The least bytes a label takes: its numbers, flags and the lengths of its names.
-const LEAST_BYTES: usize = 28;
+/// The stored bytes of the smallest label: its numbers, flags and the lengths of its names.
+const MIN_BYTES: usize = 28;
 
-/// Where the values of a label are, and what they are like.
+/// The location and the type of a label's values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DimensionLabel {
-    /// The number of the labelled dimension.
+    /// The index of the labelled dimension.
     pub dimension: u32,
     pub name: String,
     /// Whether `uri` is relative to the array's folder.
     pub relative: bool,
-    /// The array that holds the label, dense and with one dimension; not to be trusted as a path.
+    /// The array that stores the label, dense and with one dimension. Untrusted as a path.
     pub uri: String,
     /// The attribute in that array.
     pub attribute: String,
@@ -28,7 +28,7 @@ pub struct DimensionLabel {
 
 pub(super) fn parse_labels(cursor: &mut Cursor<'_>) -> Result<Vec<DimensionLabel>> {
     let count = cursor.u32("number of labels")?;
-    let count = cursor.checked_count(u64::from(count), LEAST_BYTES, "number of labels")?;
+    let count = cursor.checked_count(u64::from(count), MIN_BYTES, "number of labels")?;
     let mut labels = Vec::new();
     for _ in 0..count {
         labels.push(DimensionLabel {

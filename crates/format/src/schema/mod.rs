@@ -24,11 +24,11 @@ pub use dimension::Dimension;
 pub use label::DimensionLabel;
 pub use names::Names;
 
-/// The name of the only schema of an array before format version 10; fragments of those versions mean it.
+/// The file name of the only schema of an array before format version 10. Fragments of those versions use this schema.
 pub const FIRST_SCHEMA: &str = "__array_schema.tdb";
 
-/// Hilbert order interleaves the bits of at most this many dimensions.
-const MOST_HILBERT_DIMENSIONS: usize = 16;
+/// The most dimensions of an array in Hilbert order.
+const MAX_HILBERT_DIMENSIONS: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArrayType {
@@ -41,11 +41,11 @@ pub enum ArrayType {
 pub enum Layout {
     RowMajor,
     ColMajor,
-    /// Cells of sparse arrays only.
+    /// Only for the cells of sparse arrays.
     Hilbert,
 }
 
-/// How many values one cell has (the format's `cell_val_num`).
+/// The number of values in one cell (the format's `cell_val_num`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellValNum {
     /// At least 1.
@@ -63,41 +63,41 @@ impl CellValNum {
     }
 }
 
-/// An array schema, as one file of `__schema` (or [`FIRST_SCHEMA`]) has it.
+/// An array schema: the content of one file of `__schema`, or of [`FIRST_SCHEMA`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArraySchema {
-    /// Format version of the library that wrote the schema, which fragments may precede or follow.
+    /// Format version of the library that wrote the schema. Fragments may have lower or higher versions.
     pub version: u32,
     pub array_type: ArrayType,
     pub allows_duplicates: bool,
     /// Never Hilbert.
     pub tile_order: Layout,
     pub cell_order: Layout,
-    /// Cells in every sparse tile but the last of a fragment; at least 1 in sparse arrays.
+    /// Cells in every tile of a sparse fragment except the last one; at least 1 in sparse arrays.
     pub capacity: u64,
     pub coords_filters: Pipeline,
     pub offsets_filters: Pipeline,
     pub validity_filters: Pipeline,
-    /// At least one. Their position is their number in file names (`d0`, ...).
+    /// At least one. The index is the number in file names (`d0`, ...).
     pub dimensions: Vec<Dimension>,
-    /// In stored order; their position is their number in file names (`a0`, ...).
+    /// In stored order. The index is the number in file names (`a0`, ...).
     pub attributes: Vec<Attribute>,
     pub labels: Vec<DimensionLabel>,
-    /// Names of enumerations, and their files' names in `__schema/__enumerations`. In stored order.
+    /// Names of enumerations, and of their files in `__schema/__enumerations`. In stored order.
     pub enumerations: Vec<(String, String)>,
-    /// One range per dimension, where a current domain is set.
+    /// One range per dimension, if a current domain is set.
     pub current_domain: Option<Vec<Range>>,
-    /// Where names are in the lists above.
+    /// Indexes of names in the lists above.
     pub names: Names,
 }
 
 impl ArraySchema {
-    /// Reads the unfiltered payload of a schema's generic tile. What versions before the current one do not
-    /// store has the default that TileDB uses.
+    /// Reads the unfiltered payload of a schema's generic tile. Fields that the stored version does not have get
+    /// TileDB's defaults.
     ///
     /// # Errors
-    /// [`Error::Unsupported`], naming the thing, for other versions and for types, orders and names that
-    /// this library does not know; [`Error::Damaged`] where the bytes contradict the format or themselves.
+    /// [`Error::Unsupported`] for unknown versions, types, orders and names, which the message names;
+    /// [`Error::Damaged`] if the bytes contradict the format or each other.
     pub fn parse(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload);
         let schema = Self::read(&mut cursor)?;
@@ -149,8 +149,8 @@ impl ArraySchema {
         self.array_type == ArrayType::Sparse
     }
 
-    /// Cells in every tile of a dense fragment: the product of the tile extents. `None` when that does not fit
-    /// 64 bits, or for dimensions that are no integers, dates or times.
+    /// Returns the number of cells in every tile of a dense fragment: the product of the tile extents. `None` if it
+    /// does not fit 64 bits, or if a dimension is not an integer, date or time.
     pub fn cells_per_dense_tile(&self) -> Option<u64> {
         self.dimensions.iter().try_fold(1u64, |cells, dimension| {
             let length = match dimension.extent_length() {
@@ -161,17 +161,17 @@ impl ArraySchema {
         })
     }
 
-    /// The number of the attribute of this name.
+    /// Returns the index of the attribute of this name.
     pub fn attribute_named(&self, name: &str) -> Option<usize> {
         self.names.attribute(name, &self.attributes)
     }
 
-    /// The file in `__schema/__enumerations` that holds the enumeration of this name.
+    /// Returns the file in `__schema/__enumerations` that stores the enumeration of this name.
     pub fn enumeration_file(&self, name: &str) -> Option<&str> {
         self.names.enumeration(name, &self.enumerations).map(|(_, file)| file.as_str())
     }
 
-    /// What the fields say about each other.
+    /// Checks that the fields agree with each other.
     fn check(&self) -> Result<()> {
         match self.array_type {
             ArrayType::Dense => self.check_dense()?,
@@ -184,7 +184,7 @@ impl ArraySchema {
             return Err(Error::damaged("Hilbert order of tiles").in_field("tile order"));
         }
         if self.cell_order == Layout::Hilbert
-            && (self.array_type == ArrayType::Dense || self.dimensions.len() > MOST_HILBERT_DIMENSIONS)
+            && (self.array_type == ArrayType::Dense || self.dimensions.len() > MAX_HILBERT_DIMENSIONS)
         {
             let reason = format!("Hilbert order of a dense array or of {} dimensions", self.dimensions.len());
             return Err(Error::damaged(reason).in_field("cell order"));
@@ -264,7 +264,7 @@ fn enumeration_files(cursor: &mut Cursor<'_>) -> Result<Vec<(String, String)>> {
     Ok(enumerations)
 }
 
-/// A pipeline that is not stored, as TileDB has it: with its usual chunk size.
+/// Returns the pipeline of a field whose pipeline is not stored: no filters, and TileDB's default chunk size.
 fn no_filters() -> Pipeline {
     Pipeline { max_chunk_size: 65536, filters: Vec::new() }
 }

@@ -1,11 +1,11 @@
-//! Tests of schema parsing: what was written comes back, whatever is wrong is refused.
+//! Tests of schema parsing: written schemas are read back, and wrong ones are refused.
 
 use super::*;
 use crate::pipeline::Filter;
 use crate::scalar::Scalar;
 use proptest::prelude::*;
 
-/// A sparse schema with a bit of everything that its version can have.
+/// Returns a sparse schema with every feature of its version.
 fn rich(version: u32) -> ArraySchema {
     let filters = Pipeline { max_chunk_size: 65536, filters: vec![Filter::Byteshuffle, Filter::Zstd { level: -1 }] };
     let mut schema = ArraySchema { version, coords_filters: filters.clone(), ..fixture::sparse() };
@@ -61,7 +61,7 @@ fn refused(schema: &ArraySchema) -> String {
 }
 
 #[test]
-fn every_version_comes_back_and_none_when_cut() {
+fn every_version_round_trips_and_truncations_fail() {
     for version in 1..=23 {
         let schema = rich(version);
         let bytes = fixture::write(&schema);
@@ -179,13 +179,13 @@ fn odd_dimensions_are_named() {
 }
 
 #[test]
-fn names_that_are_no_text_are_told_by_their_place() {
+fn names_that_are_not_utf8_are_refused_with_their_place() {
     let mut bytes = fixture::write(&rich(22));
     let at = bytes.windows(4).position(|window| window == b"rows").unwrap();
     bytes[at] = 0xff;
     let error = ArraySchema::parse(&bytes).unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }));
-    assert!(error.to_string().contains("no UTF-8 (field ") && !error.to_string().contains("ows"), "{error}");
+    assert!(error.to_string().contains("not UTF-8 (field ") && !error.to_string().contains("ows"), "{error}");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn tiles_of_a_dimension() {
     assert_eq!(fixture::dense().cells_per_dense_tile(), Some(28));
 }
 
-/// Without a given extent, libraries store the length of the domain, however large.
+/// If the user gives no extent, writers store the length of the domain, however large.
 #[test]
 fn extents_beyond_half_of_a_type_wrap_around() {
     let parsed = |datatype: Datatype, low: i64, high: i64, extent: i64| {
@@ -237,7 +237,7 @@ fn extents_beyond_half_of_a_type_wrap_around() {
 }
 
 proptest! {
-    /// Tiles by arithmetic of 128 bits.
+    /// Compares with 128-bit arithmetic.
     #[test]
     fn tile_numbers_are_exact(low in any::<i64>(), high in any::<i64>(), extent in 1..=i64::MAX, value in any::<i64>()) {
         let (low, high) = (low.min(high), low.max(high));
