@@ -1,5 +1,5 @@
-//! AES-256-GCM, the encryption of arrays. It is the last filter of every pipeline of an encrypted
-//! array and in no list of filters.
+//! AES-256-GCM, the encryption of arrays. It is the last filter of every pipeline of an encrypted array, and the
+//! pipelines in schemas do not list it.
 //!
 //! ```text
 //! metadata: the list of [`super::encoded_parts`]; per part also the nonce [12] and the tag [16]
@@ -10,7 +10,7 @@ use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
 
 use super::encoded_parts::EncodedPart;
 use super::key::Key;
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
@@ -18,13 +18,13 @@ use crate::error::{Error, Result};
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
 
-/// The encrypted bytes are of no type.
+/// Binds the filter. Encrypted bytes have the type `BLOB`.
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     let key = input.key.ok_or_else(|| Error::key("the data is encrypted and no key was given"))?;
     Ok(input.parts(Cipher::new(key)).with_output(Datatype::Blob))
 }
 
-/// A key made ready for decryption; wiped from memory when dropped.
+/// An expanded key for decryption; wiped from memory when dropped.
 struct Cipher(Aes256Gcm);
 
 impl DecodePart for Cipher {
@@ -32,7 +32,7 @@ impl DecodePart for Cipher {
         NONCE_BYTES + TAG_BYTES
     }
 
-    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
         self.decrypt(part.extra, part.encoded, part.out)
     }
 }
@@ -42,8 +42,8 @@ impl Cipher {
         Cipher(Aes256Gcm::new(key.bytes().into()))
     }
 
-    /// Decrypts one part into `out`, which has its length. `extra` is what follows the lengths in its
-    /// entry. Nothing is decrypted unless the tag is right.
+    /// Decrypts one part into `out`, which has the same length. `extra` is the rest of the part's entry after the
+    /// lengths: nonce and tag. `out` is not changed unless the tag is right.
     fn decrypt(&self, extra: &[u8], encrypted: &[u8], out: &mut [u8]) -> Result<()> {
         let bad = || Error::damaged("bad entry of an encrypted part");
         let (nonce, tag) = extra.split_first_chunk::<NONCE_BYTES>().ok_or_else(bad)?;

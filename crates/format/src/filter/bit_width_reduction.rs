@@ -1,13 +1,13 @@
-//! BIT_WIDTH_REDUCTION: windows of values as narrower integers above the window's smallest value.
+//! BIT_WIDTH_REDUCTION: windows of values, stored as differences from the window's minimum in narrower integers.
 //!
 //! ```text
-//! metadata: bytes in all u32, number of windows u32, per window: smallest value T, bits u8,
+//! metadata: total bytes u32, number of windows u32, per window: minimum T, bits u8,
 //!           bytes u32; then the metadata of earlier filters
-//! data    : per window its values less the smallest, as integers of `bits` bits
+//! data    : per window its values minus the minimum, as integers of `bits` bits
 //! ```
 //!
-//! Lengths in the metadata are those of the original values. A window whose `bits` are those of T, or
-//! whose length is no multiple of T, is stored as it was.
+//! Lengths in the metadata are those of the original values. A window is stored unchanged if `bits` is the width of T,
+//! or if its length is not a multiple of T.
 
 use super::integer::{Integer, Width, with_integer};
 use super::stage::{FilterInput, Stage, Transform};
@@ -15,13 +15,13 @@ use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 
-/// Values that are no integers of two bytes or more pass through.
+/// Binds the filter. It leaves values unchanged that are not integers of two bytes or more.
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     let reduction = is_signed(input).map(|signed| BitWidthReduction { width: input.width(), signed });
     Ok(reduction.map_or_else(|| input.pass_through(), |reduction| input.transform(reduction)))
 }
 
-/// Whether the values are signed integers of two bytes or more; `None` if they are none.
+/// Returns whether integers of two bytes or more are signed; `None` if the values are no such integers.
 pub(super) fn is_signed(input: &FilterInput<'_>) -> Option<bool> {
     match input.datatype {
         Datatype::Int16 | Datatype::Int32 | Datatype::Int64 => Some(true),
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// The encoder, from the description of the format, for windows of `window` values.
+    /// Encodes as the format describes, in windows of `window` values.
     fn encode(values: &[i32], window: usize) -> (Vec<u8>, Vec<u8>) {
         let mut metadata = (4 * values.len() as u32).to_le_bytes().to_vec();
         metadata.extend((values.len().div_ceil(window) as u32).to_le_bytes());
@@ -116,7 +116,7 @@ mod tests {
             } else {
                 4
             };
-            // The smallest of a window that is not reduced may be anything.
+            // The minimum of a window that is stored unchanged may be any number.
             let noted = if bytes == 4 { 0x5a5a_5a5a } else { smallest };
             metadata.extend(noted.to_le_bytes());
             metadata.push(8 * bytes as u8);

@@ -1,10 +1,8 @@
-//! BITSHUFFLE: the bits of eight values at a time are transposed, so that bit k of all values of a
-//! block lie together.
+//! BITSHUFFLE: the bits of a block of values are transposed, so that bit k of all values is contiguous.
 //!
-//! A part is shuffled in blocks of 8192 bytes (the last is shorter); a part whose length is no
-//! multiple of the value's width and of 8 is as it was, and so are the values of a block beyond the
-//! last multiple of eight. Bit k of byte b of the values is row `8 b + k` of the block; in a row the
-//! value `i` is bit `i % 8` of byte `i / 8`.
+//! A part is shuffled in blocks of 8192 bytes; the last block may be shorter. A part whose length is not a multiple of
+//! the value's width and of 8 is unchanged, and so are the values of a block after the last multiple of eight. Bit k of
+//! byte b of the values is row `8 b + k` of the block; in a row, value `i` is bit `i % 8` of byte `i / 8`.
 
 use super::byteshuffle::interleave;
 use super::integer::Width;
@@ -37,7 +35,7 @@ fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
         return out.copy_from_slice(part);
     }
     for (block, out) in part.chunks(BLOCK_BYTES).zip(out.chunks_mut(BLOCK_BYTES)) {
-        // Values in eights, of each of which there is one byte in every row of bits.
+        // The number of groups of eight values. A group has one byte in every row of bits.
         let eights = block.len() / width.bytes() / 8;
         let (rows, tail) = block.split_at(8 * eights * width.bytes());
         let (values, rest) = out.split_at_mut(rows.len());
@@ -49,9 +47,9 @@ fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Makes values of their bits, all but the first `done`, a multiple of eight: `rows` holds the lowest
-/// bit of all values, then the next, and so on. Both slices have one length, a multiple of eight times
-/// the width, neither zero nor more than [`BLOCK_BYTES`].
+/// Rebuilds values from rows of bits, except the first `done` values, a multiple of eight. `rows` has the lowest bit of
+/// all values, then the next, and so on. Both slices have the same length, a multiple of eight times the width, above
+/// zero and at most [`BLOCK_BYTES`].
 pub(super) fn interleave_bits(width: Width, rows: &[u8], done: usize, out: &mut [u8]) {
     let mut planes = [0; BLOCK_BYTES];
     let planes = &mut planes[..rows.len()];
@@ -83,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// The filter on one part, from the description of the format, bit by bit.
+    /// Shuffles one part as the format describes, bit by bit.
     fn shuffle(width: usize, part: &[u8]) -> Vec<u8> {
         let mut shuffled = part.to_vec();
         if !part.len().is_multiple_of(8) || !part.len().is_multiple_of(width) {

@@ -1,6 +1,5 @@
-//! BITSORT: the values of a tile in ascending order, taken for unsigned integers. TileDB 2.13 and 2.14
-//! had it, and stored the coordinates of the cells in the same order: only by them can the values be
-//! put back.
+//! BITSORT: the values of a tile, sorted as unsigned integers. Only TileDB 2.13 and 2.14 had this filter. They stored
+//! the coordinates of the cells in the same order; the original order of the values can be restored only from those.
 //!
 //! ```text
 //! metadata: number of parts u32 (1), bytes of the part u32; then the metadata of earlier filters
@@ -16,20 +15,20 @@ use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 
-/// Where each cell of a tile is among the stored ones.
+/// The permutation between the cells of a tile in the array's order and in stored order.
 #[derive(Debug)]
 pub struct StoredOrder {
-    /// By cell, in the order of the array.
+    /// For each cell in the array's order, its index among the stored cells.
     places: Vec<u32>,
-    /// Cells that compare equal to the one before.
+    /// The cells whose coordinates equal those of the cell before.
     ties: Vec<u32>,
 }
 
 impl StoredOrder {
-    /// The order of `cells` stored cells, of which `compare` compares any two by their coordinates.
+    /// Returns the order of `cells` stored cells. `compare` compares the coordinates of two stored cells.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for more cells than 32 bits count.
+    /// [`Error::Damaged`] for more than 2^32 - 1 cells.
     pub fn new(cells: usize, compare: impl Fn(usize, usize) -> Ordering) -> Result<Self> {
         let cells = u32::try_from(cells).map_err(|_| Error::damaged(format!("{cells} cells in one tile")))?;
         let mut places: Vec<u32> = (0..cells).collect();
@@ -43,11 +42,11 @@ impl StoredOrder {
         Ok(StoredOrder { places, ties })
     }
 
-    /// Puts stored values in the order of the cells.
+    /// Copies stored values to `out`, in the array's order of the cells.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if there is not one value a cell; [`Error::Unsupported`] if cells of equal
-    /// coordinates have different values, as nothing says which is whose.
+    /// [`Error::Damaged`] if there is not one value per cell; [`Error::Unsupported`] if cells with equal coordinates
+    /// have different values, as it is not stored which cell has which.
     pub fn restore(&self, value_bytes: usize, stored: &[u8], out: &mut [u8]) -> Result<()> {
         let expected = self.places.len().checked_mul(value_bytes);
         if expected != Some(stored.len()) || stored.len() != out.len() {
@@ -74,19 +73,19 @@ impl StoredOrder {
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     let width = input.width();
     if input.cell_size != width.bytes() {
-        return Err(input.refusal("on cells of several values"));
+        return Err(input.unsupported("on cells of several values"));
     }
     Ok(input.transform(Bitsort { width, order: input.stored_order.cloned() }))
 }
 
 struct Bitsort {
     width: Width,
-    /// `None` where nothing tells the order.
+    /// `None` if there are no coordinates to restore the order from.
     order: Option<Arc<StoredOrder>>,
 }
 
 impl Transform for Bitsort {
-    /// The data is that of a whole tile.
+    /// Restores the values of a whole tile.
     fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()> {
         let parts = PartLengths::parse(metadata, data.len())?.count();
         if parts != 1 {
@@ -129,7 +128,7 @@ mod tests {
     }
 
     proptest! {
-        /// Cells in order of their values, and back.
+        /// Sorts cells by their values, and restores their order.
         #[test]
         fn undoes_the_filter(cells in prop::collection::btree_map(any::<i32>(), any::<u16>(), 0..100)) {
             let mut stored: Vec<(i32, u16)> = cells.clone().into_iter().collect();
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_that_the_order_is_not_of_are_errors() {
+    fn orders_of_other_tiles_are_refused() {
         assert!(matches!(undo_with(&[2, 1], &[5, 7, 8]), Err(Error::Damaged { .. })));
         assert!(matches!(undo_with(&[2, 1, 3, 4], &[5, 7, 8]), Err(Error::Damaged { .. })));
         let one = [1, 0, 0, 0, 2, 0, 0, 0];

@@ -1,5 +1,5 @@
-//! BYTESHUFFLE: each part holds the first bytes of all values, then all second bytes, and so on; what
-//! is left over of a value at the end is as it was.
+//! BYTESHUFFLE: each part has the first bytes of all values, then all second bytes, and so on. The bytes of an
+//! incomplete value at the end are unchanged.
 
 use super::integer::Width;
 use super::part_lengths::PartLengths;
@@ -33,11 +33,11 @@ fn undo_part(width: Width, part: &[u8], out: &mut [u8]) {
     rest.copy_from_slice(tail);
 }
 
-/// Makes values of their bytes, all but the first `done`: `planes` holds all first bytes, then all
-/// second bytes, and so on. Both slices have one length, a multiple of the width.
+/// Rebuilds values from planes of bytes, except the first `done` values. `planes` has all first bytes, then all second
+/// bytes, and so on. Both slices have the same length, a multiple of the width.
 ///
-/// The loops join bytes to pairs, pairs to fours and fours to eights in integers of just that width.
-/// So written, compilers make them vector instructions that interleave registers.
+/// The loops join bytes to pairs, pairs to fours and fours to eights, in integers of exactly that width. Compilers turn
+/// this form into vector instructions that interleave registers.
 #[inline(always)]
 pub(super) fn interleave(width: Width, planes: &[u8], done: usize, out: &mut [u8]) {
     let out = &mut out[done * width.bytes()..];
@@ -79,7 +79,7 @@ fn four([a, b, c, d]: [u8; 4]) -> u32 {
     u32::from(pair(a, b)) | u32::from(pair(c, d)) << 16
 }
 
-/// N planes less their first `done` bytes, which leaves `left` of each.
+/// Returns N planes without their first `done` bytes, which leaves `left` bytes of each.
 #[inline(always)]
 fn split<const N: usize>(planes: &[u8], done: usize, left: usize) -> [&[u8]; N] {
     std::array::from_fn(|index| &planes[index * (done + left) + done..][..left])
@@ -93,7 +93,7 @@ mod tests {
 
     const WIDTHS: [Width; 4] = [Width::One, Width::Two, Width::Four, Width::Eight];
 
-    /// The filter, from the description of the format.
+    /// Shuffles as the format describes.
     fn shuffle(width: usize, part: &[u8]) -> Vec<u8> {
         let values = part.len() / width;
         let mut shuffled = part.to_vec();

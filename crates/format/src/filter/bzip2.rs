@@ -1,7 +1,7 @@
 //! BZIP2: each part is a bzip2 stream.
 
 use super::encoded_parts::{EncodedPart, check_filled, check_read};
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::error::{Error, Result};
 
@@ -12,8 +12,8 @@ pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
 pub(super) struct Bzip2;
 
 impl DecodePart for Bzip2 {
-    /// The library cannot reuse its state and allocates it, 4 MB at most, for every stream.
-    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+    /// Decodes a stream. The library cannot reuse its state; it allocates at most 4 MB for every stream.
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
         let EncodedPart { encoded, out, .. } = part;
         let mut bzip2 = ::bzip2::Decompress::new(false);
         loop {

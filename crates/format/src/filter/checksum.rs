@@ -1,5 +1,5 @@
-//! CHECKSUM_MD5 and CHECKSUM_SHA256: digests of slices of the data, and of the metadata of earlier
-//! filters. The data itself passes unchanged.
+//! CHECKSUM_MD5 and CHECKSUM_SHA256: digests of slices of the data, and of the metadata of earlier filters. The data
+//! itself is unchanged.
 //!
 //! ```text
 //! metadata: number of metadata digests u32, number of data digests u32,
@@ -18,7 +18,7 @@ pub(super) fn bind(input: &FilterInput<'_>, checksum: Checksum) -> Result<Stage>
     Ok(input.checksum(checksum))
 }
 
-/// Which digest.
+/// The digest algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Checksum {
     Md5,
@@ -26,7 +26,7 @@ pub(super) enum Checksum {
 }
 
 impl Checksum {
-    /// Checks the data and the earlier metadata, at which it leaves the cursor.
+    /// Checks the data and the metadata of earlier filters, and leaves the cursor at the latter.
     pub fn check(self, metadata: &mut Cursor<'_>, data: &[u8]) -> Result<()> {
         match self {
             Checksum::Md5 => check::<Md5>(metadata, data),
@@ -43,13 +43,13 @@ fn check<D: Digest>(metadata: &mut Cursor<'_>, data: &[u8]) -> Result<()> {
     let count = metadata.checked_count(count, entry, "number of digests")?;
     let entries = metadata.bytes(count * entry, "digests")?;
     let earlier = metadata.clone().bytes(metadata.remaining(), "metadata")?;
-    // Not more than `count`, which is a usize.
+    // At most `count`, which is a usize.
     let (of_metadata, of_data) = entries.split_at(for_metadata as usize * entry);
     check_slices::<D>("metadata", of_metadata, earlier)?;
     check_slices::<D>("data", of_data, data)
 }
 
-/// Checks consecutive slices of `bytes` against their digests; together they must be all of it.
+/// Checks consecutive slices of `bytes` against their digests. Together, the slices must cover all of `bytes`.
 fn check_slices<D: Digest>(what: &str, entries: &[u8], bytes: &[u8]) -> Result<()> {
     let mut rest = bytes;
     for entry in entries.chunks_exact(8 + <D as Digest>::output_size()) {

@@ -1,33 +1,33 @@
-//! A chunk on its way back through the filters: filtered metadata and filtered data, each either still
-//! bytes of the chunk or in one of two scratch buffers that take turns (ping-pong).
+//! The intermediate state of a chunk while its filters are undone: filtered metadata and filtered data. Each is either
+//! still in the stored chunk, or in one of two scratch buffers that alternate (ping-pong).
 
 use super::encoded_parts::EncodedParts;
-use super::scratch::{Scratch, States, room};
+use super::scratch::{CodecStates, Scratch, reserve};
 use super::stage::{DecodePart, Stage, Transform, Undo};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 
-/// The metadata and the data of a chunk, as they are between two filters.
+/// The metadata and the data of a chunk between two filters.
 pub(super) struct ChunkBuffers<'a, 's> {
     metadata: FilterBuffer<'a, 's>,
     data: FilterBuffer<'a, 's>,
-    states: &'s mut States,
-    most_bytes: u64,
+    states: &'s mut CodecStates,
+    max_bytes: u64,
 }
 
 impl<'a, 's> ChunkBuffers<'a, 's> {
-    /// A chunk as it is stored, which decodes to `original_bytes`.
+    /// Starts with a stored chunk that decodes to `original_bytes`.
     pub fn new(metadata: &'a [u8], data: &'a [u8], original_bytes: usize, scratch: &'s mut Scratch) -> Self {
         ChunkBuffers {
             metadata: FilterBuffer::new(metadata, &mut scratch.metadata),
             data: FilterBuffer::new(data, &mut scratch.data),
             states: &mut scratch.states,
-            most_bytes: most_bytes(original_bytes),
+            max_bytes: max_bytes(original_bytes),
         }
     }
 
-    /// Undoes a filter, into `out` if it is given, which must be the filter's exact output, and otherwise into
-    /// a scratch buffer. To a filter that changes nothing, `out` is what later filters have left in it.
+    /// Undoes a filter. Writes to `out` if it is given, whose length must be exactly right, else to a scratch buffer. A
+    /// filter that changes nothing, such as a checksum, reads `out`, which has been filled before.
     pub fn undo(&mut self, stage: &Stage, out: Option<&mut [u8]>) -> Result<()> {
         let result = match &stage.undo {
             Undo::Nothing => Ok(()),
@@ -38,10 +38,10 @@ impl<'a, 's> ChunkBuffers<'a, 's> {
             Undo::Parts(filter) => self.decode_parts(&**filter, out),
             Undo::Data(filter) => self.transform(&**filter, out),
         };
-        result.map_err(|error| stage.blame(error))
+        result.map_err(|error| stage.locate_error(error))
     }
 
-    /// Undoes the last filter on strings that it stored along with their offsets.
+    /// Undoes the last remaining filter on strings that it stored with their offsets.
     pub fn undo_strings(&mut self, stage: &Stage, out: &mut [u8], offsets: &mut [u64]) -> Result<()> {
         let result = match stage.strings {
             Some(decode) => {
@@ -49,10 +49,10 @@ impl<'a, 's> ChunkBuffers<'a, 's> {
             }
             None => Err(Error::damaged("the offsets of the strings are missing")),
         };
-        result.map_err(|error| stage.blame(error))
+        result.map_err(|error| stage.locate_error(error))
     }
 
-    /// The filters must have consumed all metadata.
+    /// Checks that the filters have consumed all metadata.
     pub fn finish(self) -> Result<()> {
         match self.metadata.bytes().len() {
             0 => Ok(()),
@@ -66,8 +66,8 @@ impl<'a, 's> ChunkBuffers<'a, 's> {
         let parts = EncodedParts::parse(metadata, filter.extra_bytes())?;
         let (metadata_bytes, data_bytes) = parts.decoded_bytes();
         let is_last = out.is_some();
-        let out = target(out, data_buffer, data_bytes, self.most_bytes)?;
-        let metadata_out = target(None, metadata_buffer, metadata_bytes, self.most_bytes)?;
+        let out = target(out, data_buffer, data_bytes, self.max_bytes)?;
+        let metadata_out = target(None, metadata_buffer, metadata_bytes, self.max_bytes)?;
         let (metadata_bytes, data_bytes) = (metadata_out.len(), out.len());
         parts.decode_all(data, metadata_out, out, |part| filter.decode(part, self.states))?;
         self.metadata.swap(metadata_bytes);
@@ -81,7 +81,7 @@ impl<'a, 's> ChunkBuffers<'a, 's> {
         let (data, buffer) = self.data.split();
         let bytes = filter.decoded_bytes(Cursor::new(self.metadata.bytes()), data)?;
         let is_last = out.is_some();
-        let out = target(out, buffer, bytes, self.most_bytes)?;
+        let out = target(out, buffer, bytes, self.max_bytes)?;
         let bytes = out.len();
         self.metadata.consume(|metadata| filter.undo(metadata, data, out))?;
         if !is_last {
@@ -91,12 +91,12 @@ impl<'a, 's> ChunkBuffers<'a, 's> {
     }
 }
 
-/// Metadata or data: what is left of it, and the two buffers that filters read and write in turn.
+/// The remaining metadata or data, and the two buffers that filters alternately read and write.
 struct FilterBuffer<'a, 's> {
     contents: Contents<'a>,
     /// Bytes at the front that filters have consumed.
     consumed: usize,
-    /// The buffer that holds the contents now, if any does.
+    /// The buffer with the contents, unless they are still in the stored chunk.
     current: &'s mut Vec<u8>,
     /// The buffer that the next filter writes.
     next: &'s mut Vec<u8>,
@@ -104,9 +104,9 @@ struct FilterBuffer<'a, 's> {
 
 #[derive(Clone, Copy)]
 enum Contents<'a> {
-    /// Bytes of the chunk as it is stored.
+    /// Bytes of the stored chunk.
     Stored(&'a [u8]),
-    /// The first so many bytes of the current buffer.
+    /// The length of the contents at the start of the current buffer.
     Buffered(usize),
 }
 
@@ -119,12 +119,12 @@ impl<'a, 's> FilterBuffer<'a, 's> {
         self.contents.bytes(self.consumed, self.current)
     }
 
-    /// What is left, and the buffer to write while reading it.
+    /// Returns the remaining bytes, and the buffer to write to while reading them.
     fn split(&mut self) -> (&[u8], &mut Vec<u8>) {
         (self.contents.bytes(self.consumed, self.current), self.next)
     }
 
-    /// Lets `read` take bytes off the front.
+    /// Lets `read` consume bytes at the front.
     fn consume(&mut self, read: impl FnOnce(&mut Cursor<'_>) -> Result<()>) -> Result<()> {
         let mut bytes = Cursor::new(self.bytes());
         read(&mut bytes)?;
@@ -132,7 +132,7 @@ impl<'a, 's> FilterBuffer<'a, 's> {
         Ok(())
     }
 
-    /// Goes on with the first `length` bytes of the buffer that was written.
+    /// Makes the first `length` bytes of the written buffer the contents.
     fn swap(&mut self, length: usize) {
         std::mem::swap(&mut self.current, &mut self.next);
         self.contents = Contents::Buffered(length);
@@ -152,19 +152,19 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// The most bytes that metadata or data may have between two filters. No filter makes much more of its input;
-/// windows of one value make the most, five bytes of metadata for one of data. The constant is for
-/// those, in chunks of the usual 64 KiB.
-fn most_bytes(original_bytes: usize) -> u64 {
+/// Returns the limit for metadata or data between two filters. No filter expands its input much: windows of one value
+/// expand it most, with five bytes of metadata for each byte of data. The constant allows for those in chunks of the
+/// usual 64 KiB.
+fn max_bytes(original_bytes: usize) -> u64 {
     (original_bytes as u64).saturating_mul(4).saturating_add(4 << 20)
 }
 
-/// Where a filter writes `bytes` bytes: to `out` if it is given, otherwise to a buffer.
-fn target<'o>(out: Option<&'o mut [u8]>, buffer: &'o mut Vec<u8>, bytes: u64, most_bytes: u64) -> Result<&'o mut [u8]> {
+/// Returns the output of a filter that writes `bytes` bytes: `out` if it is given, else part of `buffer`.
+fn target<'o>(out: Option<&'o mut [u8]>, buffer: &'o mut Vec<u8>, bytes: u64, max_bytes: u64) -> Result<&'o mut [u8]> {
     match (out, usize::try_from(bytes)) {
         (Some(out), _) if out.len() as u64 == bytes => Ok(out),
         (Some(out), _) => Err(Error::damaged(format!("decodes to {bytes} bytes instead of {}", out.len()))),
-        (None, Ok(length)) if bytes <= most_bytes => Ok(room(buffer, length)),
+        (None, Ok(length)) if bytes <= max_bytes => Ok(reserve(buffer, length)),
         _ => Err(Error::damaged(format!("decodes to {bytes} bytes, more than any filter makes of its chunk"))),
     }
 }

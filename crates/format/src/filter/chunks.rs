@@ -1,5 +1,4 @@
-//! The chunks of a tile as it is stored: a count, then per chunk three lengths, the filter metadata
-//! and the filtered data.
+//! Splits a stored tile into chunks: a count, then per chunk three lengths, the filter metadata and the filtered data.
 
 use crate::cursor::Cursor;
 use crate::error::Result;
@@ -13,7 +12,7 @@ pub struct Chunk<'a> {
     pub data: &'a [u8],
 }
 
-/// Iterates over the chunks of a whole stored tile. Bytes after the last chunk are an error.
+/// An iterator over the chunks of a whole stored tile. Bytes after the last chunk are an error.
 #[derive(Debug, Clone)]
 pub struct Chunks<'a> {
     cursor: Cursor<'a>,
@@ -21,8 +20,10 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
+    /// Starts at the first chunk.
+    ///
     /// # Errors
-    /// [`crate::error::Error::Damaged`] when the tile cannot hold the number of chunks it claims.
+    /// [`crate::error::Error::Damaged`] if the tile is too short for the number of chunks that it claims.
     pub fn new(tile: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(tile);
         let count = cursor.u64("number of chunks")?;

@@ -1,4 +1,4 @@
-//! Tests of the general compressors, GZIP, ZSTD, LZ4 and BZIP2, on what their libraries encode.
+//! Tests of the general compressors, GZIP, ZSTD, LZ4 and BZIP2, with data that their libraries encode.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use super::bzip2::Bzip2;
 use super::encoded_parts::EncodedPart;
 use super::gzip::Gzip;
 use super::lz4::Lz4;
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::DecodePart;
 use super::zstd::Zstd;
 use crate::error::{Error, Result};
@@ -33,7 +33,7 @@ fn lz4(bytes: &[u8]) -> Vec<u8> {
     lz4_flex::block::compress(bytes)
 }
 
-fn decode(codec: &dyn DecodePart, states: &mut States, encoded: &[u8], out: &mut [u8]) -> Result<()> {
+fn decode(codec: &dyn DecodePart, states: &mut CodecStates, encoded: &[u8], out: &mut [u8]) -> Result<()> {
     codec.decode(EncodedPart { extra: &[], encoded, out }, states)
 }
 
@@ -44,7 +44,7 @@ fn every_codec_fills_its_output_exactly_or_fails() {
         [("zlib", zlib, &Gzip), ("zstd", zstd, &Zstd), ("lz4", lz4, &Lz4), ("bzip2", bzip2, &Bzip2)];
     let text: Vec<u8> = (0..5000u32).map(|i| (i * i / 7 % 61) as u8).collect();
     for (name, encode, codec) in codecs {
-        let mut states = States::default();
+        let mut states = CodecStates::default();
         let mut decode = |encoded: &[u8], out: &mut [u8]| decode(codec, &mut states, encoded, out);
         for length in [0, 1, 2, 7, 100, 5000] {
             let encoded = encode(&text[..length]);
@@ -66,7 +66,7 @@ fn every_codec_fills_its_output_exactly_or_fails() {
 #[test]
 fn bombs_stop_at_the_output() {
     let zeros = vec![0; 64 << 20];
-    let mut states = States::default();
+    let mut states = CodecStates::default();
     let mut out = vec![0; 1000];
     assert!(decode(&Zstd, &mut states, &zstd(&zeros), &mut out).is_err());
     assert!(decode(&Gzip, &mut states, &zlib(&zeros), &mut out).is_err());
@@ -74,7 +74,7 @@ fn bombs_stop_at_the_output() {
     assert!(decode(&Bzip2, &mut states, &bzip2(&zeros), &mut out).is_err());
 }
 
-/// What flate2 makes of a zlib stream that must be all of `stream` and decode to exactly `length` bytes.
+/// Decodes with flate2 a zlib stream that must be all of `stream` and decode to exactly `length` bytes.
 fn inflate(stream: &[u8], length: usize) -> Option<Vec<u8>> {
     let mut zlib = flate2::Decompress::new(true);
     let mut out = vec![0; length];
@@ -83,7 +83,7 @@ fn inflate(stream: &[u8], length: usize) -> Option<Vec<u8>> {
     (status == flate2::Status::StreamEnd && whole).then_some(out)
 }
 
-/// The checksum that ends a zlib stream (Adler-32).
+/// Computes the checksum at the end of a zlib stream (Adler-32).
 fn adler32(bytes: &[u8]) -> u32 {
     let (low, high) = bytes.iter().fold((1u32, 0u32), |(low, high), byte| {
         let low = (low + u32::from(*byte)) % 65521;
@@ -92,9 +92,13 @@ fn adler32(bytes: &[u8]) -> u32 {
     high << 16 | low
 }
 
-/// The filter must accept what flate2 accepts and give the same bytes. All else it must call damaged, unless the damage
-/// changes no byte of what is decoded: then they fit the checksum of the stream.
-fn check_against_flate2(states: &mut States, stream: &[u8], length: usize) -> std::result::Result<(), TestCaseError> {
+/// Checks that the filter accepts what flate2 accepts, and decodes it to the same bytes. It must report all other
+/// streams as damaged, unless the decoded bytes match the checksum, as damage that changes no decoded byte leaves them.
+fn check_against_flate2(
+    states: &mut CodecStates,
+    stream: &[u8],
+    length: usize,
+) -> std::result::Result<(), TestCaseError> {
     let mut out = vec![0; length];
     let result = decode(&Gzip, states, stream, &mut out);
     match (inflate(stream, length), result) {
@@ -108,7 +112,7 @@ fn check_against_flate2(states: &mut States, stream: &[u8], length: usize) -> st
     Ok(())
 }
 
-/// Bytes of all kinds: noise, few values, runs and repetitions of what was.
+/// Generates bytes of all kinds: noise, few distinct values, runs, and repetitions.
 fn plain_bytes() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..400),
@@ -119,8 +123,7 @@ fn plain_bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
 }
 
-/// As all settings of an encoder store them: plain blocks, fixed codes and codes of their own, and blocks that
-/// end early.
+/// Encodes with any setting, so that streams have stored blocks, fixed codes, dynamic codes, and blocks that end early.
 fn zlib_stream(bytes: &[u8], level: u32, flushed_at: usize) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::new(level));
     let (head, tail) = bytes.split_at(flushed_at.min(bytes.len()));
@@ -137,7 +140,7 @@ proptest! {
 
     #[test]
     fn gzip_decodes_as_flate2_does(bytes in plain_bytes(), level in 0u32..10, flushed_at in 0usize..1000) {
-        let mut states = States::default();
+        let mut states = CodecStates::default();
         let stream = zlib_stream(&bytes, level, flushed_at);
         prop_assert!(inflate(&stream, bytes.len()) == Some(bytes.clone()));
         check_against_flate2(&mut states, &stream, bytes.len())?;
@@ -153,7 +156,7 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         behind in prop::collection::vec(any::<u8>(), 1..9),
     ) {
-        let mut states = States::default();
+        let mut states = CodecStates::default();
         let stream = zlib_stream(&bytes, level, 0);
         let mut changed = stream.clone();
         for (at, byte) in &changes {
@@ -162,21 +165,22 @@ proptest! {
         check_against_flate2(&mut states, &changed, bytes.len())?;
         check_against_flate2(&mut states, &stream[..cut.index(stream.len())], bytes.len())?;
         check_against_flate2(&mut states, &[&stream[..], &behind].concat(), bytes.len())?;
-        // The state is as good as new after all that.
+        // The state still works after all these errors.
         check_against_flate2(&mut states, &stream, bytes.len())?;
     }
 
     #[test]
     fn gzip_takes_any_bytes_as_flate2_does(mut stream in prop::collection::vec(any::<u8>(), 0..200), length in 0usize..300) {
-        // A header that both take for one, so that the blocks are looked at.
+        // A valid header, so that both decode the blocks.
         if let Some(header) = stream.first_chunk_mut() {
             *header = [0x78, 0x9c];
         }
-        check_against_flate2(&mut States::default(), &stream, length)?;
+        check_against_flate2(&mut CodecStates::default(), &stream, length)?;
     }
 }
 
-/// Of all single bits that may flip, one is overlooked: it makes code 287 of a length's code 285. The bytes are right.
+/// In each stream, at most one flipped bit goes unnoticed: it turns length code 285 into code 287. The decoded bytes
+/// are right.
 #[test]
 fn a_flipped_bit_is_damage_or_changes_nothing() {
     let text: Vec<u8> = (0..200).map(|i| (i * i % 23) as u8).collect();
@@ -190,7 +194,7 @@ fn a_flipped_bit_is_damage_or_changes_nothing() {
                 let mut changed = stream.clone();
                 changed[bit / 8] ^= 1 << (bit % 8);
                 let mut out = vec![0; plain.len()];
-                let taken = decode(&Gzip, &mut States::default(), &changed, &mut out).is_ok();
+                let taken = decode(&Gzip, &mut CodecStates::default(), &changed, &mut out).is_ok();
                 assert!(!taken || out == plain, "level {level}, {} bytes, bit {bit}", plain.len());
                 assert!(taken || inflate(&changed, plain.len()).is_none(), "level {level}, bit {bit}");
                 overlooked += usize::from(taken && inflate(&changed, plain.len()).is_none());
@@ -201,29 +205,32 @@ fn a_flipped_bit_is_damage_or_changes_nothing() {
     assert_eq!(most_overlooked, 1, "of one stream");
 }
 
-/// The checksum protects from damage, but not from who can make one: blocks that no encoder makes.
+/// Blocks that no encoder writes, with right checksums: the checksum does not protect from an attacker.
 #[test]
 fn streams_that_no_encoder_makes() {
     let adler_of_nothing = [0, 0, 0, 1];
     for (block, accepted) in [
-        // Plain blocks: empty, with a wrong complement, and one that is not the last.
+        // Stored blocks: an empty one, one with a wrong complement, and one that is not marked as the last.
         (&[1, 0, 0, 0xff, 0xff][..], true),
         (&[1, 0, 0, 0xff, 0xfe], false),
         (&[0, 0, 0, 0xff, 0xff], false),
-        // Fixed codes: the end of the block at once; the type of blocks that there is not.
+        // Fixed codes: an immediate end of the block; the reserved block type.
         (&[3, 0], true),
         (&[7, 0], false),
     ] {
         let stream = [&[0x78, 0x9c], block, &adler_of_nothing].concat();
         assert_eq!(inflate(&stream, 0).is_some(), accepted, "{block:?}");
-        check_against_flate2(&mut States::default(), &stream, 0).unwrap();
+        check_against_flate2(&mut CodecStates::default(), &stream, 0).unwrap();
         let wrong = [&stream[..stream.len() - 1], &[2]].concat();
-        assert!(decode(&Gzip, &mut States::default(), &wrong, &mut []).is_err(), "{block:?} with a wrong checksum");
+        assert!(
+            decode(&Gzip, &mut CodecStates::default(), &wrong, &mut []).is_err(),
+            "{block:?} with a wrong checksum"
+        );
     }
-    // Windows of 64 KiB, another method, a dictionary and a wrong check of the header.
+    // A window of 64 KiB, another method, a dictionary, and a wrong header check.
     for header in [[0x88, 0x1c], [0x77, 0x89], [0x78, 0xbb], [0x78, 0x9d]] {
         let stream = [&header[..], &[3, 0], &adler_of_nothing].concat();
         assert!(inflate(&stream, 0).is_none());
-        check_against_flate2(&mut States::default(), &stream, 0).unwrap();
+        check_against_flate2(&mut CodecStates::default(), &stream, 0).unwrap();
     }
 }

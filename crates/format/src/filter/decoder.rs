@@ -1,5 +1,4 @@
-//! Undoes a whole pipeline on one chunk: the filters last to first, each on what the one before it
-//! (in this order) gave.
+//! Undoes a whole pipeline on one chunk, last filter first.
 
 use std::sync::Arc;
 
@@ -12,24 +11,24 @@ use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 use crate::pipeline::{Filter, Pipeline};
 
-/// From this format version on, libraries give each filter the type that the one before it makes;
-/// older ones gave every filter the tile's own.
+/// The first format version whose libraries give each filter the output type of the filter before it. Older libraries
+/// gave every filter the tile's own type.
 const TYPES_ARE_CHAINED: u32 = 20;
 
-/// What a pipeline is applied to, as far as the filters need to know.
+/// The properties of a tile that its filters depend on.
 #[derive(Debug, Clone)]
 pub struct TileContext {
-    /// Type of the tile's values: that of the attribute or dimension; `UINT64` for offsets and
-    /// timestamps, `UINT8` for validity.
+    /// The type of the tile's values: that of the attribute or dimension; `UINT64` for offsets and timestamps, `UINT8`
+    /// for validity.
     pub datatype: Datatype,
-    /// Bytes of a cell, what RLE counts: all values of a fixed-length cell, one value of var-length
-    /// data, 8 for offsets and timestamps, 1 for validity, all dimensions for zipped coordinates.
+    /// Bytes of a cell, the unit of RLE: all values of a fixed-length cell, one value of variable-length data, 8 for
+    /// offsets and timestamps, 1 for validity, all dimensions for zipped coordinates.
     pub cell_size: usize,
     /// Format version of the fragment.
     pub format_version: u32,
-    /// Format version of the library that wrote the fragment: the version in the header of the
-    /// fragment's generic tiles, which may be newer than the fragment's own. It decides the type each
-    /// filter sees in fragments before version 20. With `None` the old rule is tried, then the new.
+    /// Format version of the library that wrote the fragment: the version in the header of the fragment's generic
+    /// tiles, which may be newer than the fragment's own. In fragments before version 20 it decides the type that each
+    /// filter sees. If it is `None`, the decoder tries the old rule, then the new one.
     pub writer_version: Option<u32>,
     /// The key of an encrypted array.
     pub key: Option<Arc<Key>>,
@@ -38,25 +37,25 @@ pub struct TileContext {
 /// A pipeline bound to one kind of tile.
 pub struct Decoder {
     stages: Stages,
-    /// What the pipeline is under the other rule of types, where nothing says which one applies.
+    /// The stages under the new type rule, if it is unknown which rule applies and they differ.
     alternative: Option<Stages>,
 }
 
 impl Decoder {
-    /// Prepares to undo `pipeline`.
+    /// Returns a decoder for `pipeline`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] names a filter that cannot be undone or not on this type; [`Error::Key`]
-    /// when the pipeline encrypts and there is no key.
+    /// [`Error::Unsupported`] names a filter that cannot be undone, or not on this type; [`Error::Key`] if the pipeline
+    /// encrypts and there is no key.
     pub fn new(pipeline: &Pipeline, context: &TileContext) -> Result<Self> {
         Self::bind(pipeline, context, None)
     }
 
-    /// As [`Decoder::new`], for a tile of one chunk whose values the filter BITSORT stored in this order. (A
-    /// decoder without the order refuses every chunk of it.)
+    /// Returns a decoder for a tile of one chunk whose values the filter BITSORT has sorted. `order` restores their
+    /// order; the decoders of [`Decoder::new`] refuse such chunks.
     ///
     /// # Errors
-    /// As there, and [`Error::Unsupported`] if the pipeline sorts twice.
+    /// Those of [`Decoder::new`], and [`Error::Unsupported`] if the pipeline sorts twice.
     pub fn of_sorted_tile(pipeline: &Pipeline, context: &TileContext, order: &Arc<StoredOrder>) -> Result<Self> {
         if pipeline.filters.iter().filter(|filter| **filter == Filter::Bitsort).count() > 1 {
             return Err(Error::unsupported("filter BITSORT twice in one pipeline"));
@@ -78,13 +77,13 @@ impl Decoder {
         Ok(Decoder { stages, alternative })
     }
 
-    /// Of no filters, and no encryption either.
+    /// Returns the decoder of an empty pipeline without encryption.
     pub fn unfiltered() -> Self {
         Decoder { stages: Stages::default(), alternative: None }
     }
 
-    /// Whether the release that wrote a tile decides how its pipeline is undone, so that
-    /// [`TileContext::writer_version`] should be known.
+    /// Returns whether the version of the library that wrote a tile decides how its pipeline is undone, so that
+    /// [`TileContext::writer_version`] should be set.
     pub fn depends_on_writer(pipeline: &Pipeline, context: &TileContext) -> bool {
         let filters = filters(pipeline, context);
         let bind = |chained| Stages::bind(&filters, context, None, chained);
@@ -96,38 +95,37 @@ impl Decoder {
             }
     }
 
-    /// Whether the pipeline does nothing, so that a chunk's data is the chunk.
+    /// Returns whether the pipeline changes nothing, so that the stored data of a chunk is its content.
     pub fn is_unfiltered(&self) -> bool {
         self.stages.filters.is_empty() && self.stages.checks.is_empty()
     }
 
-    /// Whether the pipeline has checksums, so that what decodes is what was written.
+    /// Returns whether the pipeline has checksums, so that every decoded chunk is known to be as written.
     pub fn has_checksums(&self) -> bool {
         let checks = |stage: &Stage| matches!(stage.undo, Undo::Check(_));
         !self.stages.checks.is_empty() || self.stages.filters.iter().any(checks)
     }
 
-    /// Whether the pipeline can store the offsets of var-length strings along with the strings. It did
-    /// so if the offsets tile has no chunks though the tile has cells; the values then are one chunk
-    /// for [`Decoder::decode_strings`].
+    /// Returns whether the pipeline can store strings with their offsets. It did so if the offsets tile has no chunks
+    /// although the tile has cells; then the values are one chunk, for [`Decoder::decode_strings`].
     pub fn encodes_offsets(&self) -> bool {
         self.stages.encodes_offsets
     }
 
-    /// Decodes one chunk into `out`, which has the chunk's original length and is filled.
+    /// Decodes one chunk into `out`, whose length is the chunk's original length.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if the chunk does not decode to exactly that, [`Error::Key`] if the key does
-    /// not fit; `out` then holds nothing of use.
+    /// [`Error::Damaged`] if the chunk does not decode to exactly that length, [`Error::Key`] if the key does not fit.
+    /// The content of `out` is then unspecified.
     pub fn decode(&self, metadata: &[u8], data: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
         self.run(metadata, data, out, None, scratch)
     }
 
-    /// As [`Decoder::decode`], for strings stored along with their offsets: fills also `offsets`, one per
-    /// cell, with the start of each string in `out`.
+    /// Decodes one chunk of strings that were stored with their offsets. Fills `out`, and `offsets`, one per cell, with
+    /// the start of each string in `out`.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Decoder::decode`].
     pub fn decode_strings(
         &self,
         metadata: &[u8],
@@ -162,7 +160,7 @@ impl Decoder {
 }
 
 impl TileContext {
-    /// Which of the two rules of types applies, as far as that is known.
+    /// Returns whether the new type rule ([`TYPES_ARE_CHAINED`]) applies; `None` if that is unknown.
     fn types_are_chained(&self) -> Option<bool> {
         match self.writer_version {
             _ if self.format_version >= TYPES_ARE_CHAINED => Some(true),
@@ -172,8 +170,8 @@ impl TileContext {
     }
 }
 
-/// The filters of a tile: those of the list, and whatever that says, what was written last under a key is
-/// encrypted.
+/// Returns the filters of a tile: those of the pipeline without no-ops. With a key, encryption is always the last
+/// filter, even if the pipeline does not list it.
 fn filters(pipeline: &Pipeline, context: &TileContext) -> Vec<Filter> {
     let mut filters: Vec<Filter> = pipeline.filters.iter().copied().filter(|f| *f != Filter::Noop).collect();
     if context.key.is_some() && filters.last() != Some(&Filter::Aes256Gcm) {
@@ -182,14 +180,14 @@ fn filters(pipeline: &Pipeline, context: &TileContext) -> Vec<Filter> {
     filters
 }
 
-/// The stages that do something, in the order of the list.
+/// The stages that are not no-ops, in the order of the pipeline.
 #[derive(Default)]
 struct Stages {
-    /// Checksums in front of the first filter that changes data. They are checked on the final output.
+    /// Checksums before the first filter that changes data. They are checked on the final output.
     checks: Vec<Stage>,
-    /// The first filter that changes data, which therefore writes the output, and all after it.
+    /// The first filter that changes data, and all after it. The first one is undone last and writes the output.
     filters: Vec<Stage>,
-    /// The types that all filters were given.
+    /// The input types of all filters.
     inputs: Vec<Datatype>,
     encodes_offsets: bool,
 }
@@ -285,7 +283,7 @@ mod tests {
     const ZSTD: Filter = Filter::Zstd { level: 3 };
     const HALVES: Filter = Filter::ScaleFloat { scale: 0.5, offset: 0.0, byte_width: 4 };
 
-    /// 1, 2 and 3 halves as 4-byte integers, whose bytes were then shuffled as if they were `width` wide.
+    /// Returns the metadata and data of 1, 2, 3 and 4 halves as 4-byte integers, shuffled as values of `width` bytes.
     fn scaled_and_shuffled(width: usize) -> (Vec<u8>, Vec<u8>) {
         let integers = le(&[1, 2, 3, 4]);
         let data = (0..width).flat_map(|byte| integers.iter().skip(byte).step_by(width).copied()).collect();
@@ -312,8 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn where_the_writer_is_unknown_the_rule_that_fits_applies() {
-        // The old rule: the window reduction of floats passes through. The new: it sees integers.
+    fn for_an_unknown_writer_both_rules_are_tried() {
+        // Old rule: bit width reduction sees floats and passes them through. New rule: it sees integers.
         let filters = [HALVES, Filter::BitWidthReduction { max_window: 256 }];
         let decoder = decoder(&filters, &context(Datatype::Float64, 19)).unwrap();
         let old = (le(&[1, 16]), le(&[1, 2, 3, 4]));
@@ -349,13 +347,13 @@ mod tests {
     }
 
     #[test]
-    fn with_a_key_nothing_is_taken_that_is_not_encrypted() {
+    fn with_a_key_unencrypted_chunks_are_refused() {
         let key = Some(Arc::new(Key::parse(&[1; 32]).unwrap()));
         let context = TileContext { key, ..context(Datatype::UInt8, 22) };
         for filters in [&[][..], &[Filter::Aes256Gcm], &[Filter::Aes256Gcm, Filter::Noop], &[Filter::ChecksumMd5]] {
             let decoder = decoder(filters, &context).unwrap();
             assert!(!decoder.is_unfiltered());
-            // As it is without encryption, and as parts of which none is encrypted.
+            // Metadata of unencrypted chunks, and of parts without encryption.
             for metadata in [le(&[]), le(&[0, 0]), le(&[0, 1, 4, 4])] {
                 let mut out = [0; 4];
                 assert!(
@@ -381,20 +379,21 @@ mod tests {
     }
 
     #[test]
-    fn only_strings_fold_their_offsets() {
-        let folds = |filters: &[Filter], datatype| decoder(filters, &context(datatype, 22)).unwrap().encodes_offsets();
+    fn only_strings_are_stored_with_their_offsets() {
+        let encodes =
+            |filters: &[Filter], datatype| decoder(filters, &context(datatype, 22)).unwrap().encodes_offsets();
         let (rle, dictionary) = (Filter::Rle { level: 1 }, Filter::Dictionary { level: 1 });
-        assert!(folds(&[rle], Datatype::StringAscii));
-        assert!(folds(&[Filter::Noop, dictionary, ZSTD], Datatype::StringUtf8));
-        assert!(!folds(&[rle], Datatype::Char));
-        assert!(!folds(&[ZSTD, rle], Datatype::StringAscii));
+        assert!(encodes(&[rle], Datatype::StringAscii));
+        assert!(encodes(&[Filter::Noop, dictionary, ZSTD], Datatype::StringUtf8));
+        assert!(!encodes(&[rle], Datatype::Char));
+        assert!(!encodes(&[ZSTD, rle], Datatype::StringAscii));
         let decoder = decoder(&[ZSTD], &context(Datatype::StringAscii, 22)).unwrap();
         assert!(decoder.decode_strings(&[], &[], &mut [], &mut [], &mut Scratch::new()).is_err());
     }
 
-    /// Whatever a chunk claims, nothing grows past a small multiple of what it must decode to.
+    /// Whatever sizes a chunk claims, memory stays within a small multiple of its decoded size.
     #[test]
-    fn claims_are_checked_before_memory_is_taken() {
+    fn claimed_sizes_are_checked_before_allocation() {
         let most = u32::MAX;
         let chain = [Filter::Byteshuffle, ZSTD];
         let encoders = [
@@ -457,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_must_be_used_up() {
+    fn leftover_metadata_is_an_error() {
         let plain = decoder(&[], &context(Datatype::Int32, 22)).unwrap();
         let mut out = [0; 4];
         plain.decode(&[], &[1, 2, 3, 4], &mut out, &mut Scratch::new()).unwrap();

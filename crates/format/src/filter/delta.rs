@@ -1,24 +1,25 @@
-//! DELTA: a count u64, the first value, and then differences of neighbours; all of one integer type.
+//! DELTA: a count u64, the first value, then the differences of neighbours, all of the same integer type.
 
 use super::encoded_parts::EncodedPart;
 use super::integer::{Integer, Width, with_integer};
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 
-/// With a type that values are to be taken for instead of their own.
+/// Binds the filter. Values are interpreted as the type `reinterpret`, if it is given.
 pub(super) fn bind(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Result<Stage> {
     let (width, output) = differenced(input, reinterpret)?;
     Ok(input.parts(Delta(width)).with_output(output))
 }
 
-/// Width and type of the values that DELTA and DOUBLE_DELTA take for integers: all text is bytes.
+/// Returns the width of the integers that DELTA and DOUBLE_DELTA subtract, and the type of the values. All text is
+/// subtracted byte by byte.
 pub(super) fn differenced(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Result<(Width, Datatype)> {
     let datatype = reinterpret.unwrap_or(input.datatype);
     match datatype {
-        Datatype::Float32 | Datatype::Float64 => Err(input.refusal_of_type(datatype)),
+        Datatype::Float32 | Datatype::Float64 => Err(input.unsupported_type(datatype)),
         _ if datatype.is_string() => Ok((Width::One, datatype)),
         _ => Ok((Width::of(datatype), datatype)),
     }
@@ -27,7 +28,7 @@ pub(super) fn differenced(input: &FilterInput<'_>, reinterpret: Option<Datatype>
 struct Delta(Width);
 
 impl DecodePart for Delta {
-    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
         with_integer!(self.0, decode(part.encoded, part.out))
     }
 }
@@ -39,14 +40,14 @@ fn decode<T: Integer>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
-    // TileDB 2.16 left bytes behind the last delta, which no reader looks at.
+    // TileDB 2.16 left extra bytes after the last delta, which readers ignore.
     let deltas = encoded.bytes(out.len(), "deltas")?;
     sum(T::truncate(0), deltas, out);
     Ok(())
 }
 
-/// Checks the count of values that DELTA and DOUBLE_DELTA store against the length of the output.
-/// (An empty part is followed by one value of rubbish.)
+/// Checks the count of values that DELTA and DOUBLE_DELTA store against the length of the output. (After a count of 0,
+/// writers leave one meaningless value.)
 pub(super) fn check_count<T: Integer>(count: u64, out: &[u8]) -> Result<()> {
     if count.checked_mul(T::BYTES as u64) == Some(out.len() as u64) {
         return Ok(());
@@ -54,7 +55,7 @@ pub(super) fn check_count<T: Integer>(count: u64, out: &[u8]) -> Result<()> {
     Err(Error::damaged(format!("{count} values of {} bytes claimed in {} bytes", T::BYTES, out.len())))
 }
 
-/// Running sums that start from `base`. Both slices have one length, a multiple of the value's width.
+/// Computes running sums that start from `base`. Both slices have the same length, a multiple of the value's width.
 pub(super) fn sum<T: Integer>(base: T, deltas: &[u8], out: &mut [u8]) {
     let mut value = base;
     for (delta, out) in deltas.chunks_exact(T::BYTES).zip(out.chunks_exact_mut(T::BYTES)) {
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_behind_the_last_delta_do_not_matter() {
+    fn bytes_after_the_last_delta_are_ignored() {
         let mut out = [0; 12];
         decode::<u32>(&[&encode(&[1, 2, 3])[..], &[9; 5]].concat(), &mut out).unwrap();
         assert_eq!(out, [1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);

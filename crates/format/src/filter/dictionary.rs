@@ -1,8 +1,8 @@
-//! DICTIONARY of var-length strings: the distinct strings in the metadata, `length, string` each, and
-//! in the data one id per cell. All numbers are big-endian and as wide as the metadata says.
+//! DICTIONARY of variable-length strings: the metadata has the distinct strings, `length, string` each, and the data
+//! has one id per cell. All numbers are big-endian; the metadata gives their widths.
 
 use super::encoded_parts::EncodedPart;
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use super::string_metadata::{StringMetadata, is_text, take_number};
 use crate::cursor::Cursor;
@@ -10,26 +10,26 @@ use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     if !is_text(input.datatype) {
-        return Err(input.refusal_of_type(input.datatype));
+        return Err(input.unsupported_type(input.datatype));
     }
     Ok(input.parts(WithoutOffsets).with_strings(decode))
 }
 
-/// There is no dictionary of anything else but strings with their offsets.
+/// Refuses data that is not strings with their offsets: no writer makes a dictionary of anything else.
 struct WithoutOffsets;
 
 impl DecodePart for WithoutOffsets {
-    fn decode(&self, _: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+    fn decode(&self, _: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
         Err(Error::damaged("strings whose offsets tile does not say that they hold their offsets"))
     }
 }
 
-/// Where the strings of a dictionary lie in its bytes; kept to reuse its memory.
+/// The starts and lengths of the strings in a dictionary; kept between parts to reuse its memory.
 #[derive(Default)]
 pub(super) struct Index(Vec<(u32, u32)>);
 
 impl Index {
-    /// Gives the memory back if it is more than `kept_bytes`.
+    /// Frees the memory if it is more than `kept_bytes`.
     pub fn trim(&mut self, kept_bytes: usize) {
         if self.0.capacity() * size_of::<(u32, u32)>() > kept_bytes {
             self.0 = Vec::new();
@@ -53,13 +53,13 @@ impl Index {
     }
 }
 
-/// Decodes the strings into exactly `out.len()` bytes and the start of each into `offsets`.
+/// Decodes the strings into exactly `out.len()` bytes, and the start of each into `offsets`.
 fn decode(
     metadata: &mut Cursor<'_>,
     mut encoded: &[u8],
     mut out: &mut [u8],
     offsets: &mut [u64],
-    states: &mut States,
+    states: &mut CodecStates,
 ) -> Result<()> {
     let index = &mut states.dictionary;
     let widths = StringMetadata::parse(metadata, encoded, out, offsets)?;
@@ -103,7 +103,7 @@ mod tests {
         metadata
     }
 
-    /// The encoder, from the description of the format.
+    /// Encodes as the format describes.
     fn encode(cells: &[Vec<u8>], [id_bytes, length_bytes]: [usize; 2]) -> (Vec<u8>, Vec<u8>) {
         let (mut dictionary, mut encoded, mut seen) = (Vec::new(), Vec::new(), Vec::<&Vec<u8>>::new());
         for cell in cells {
@@ -122,7 +122,7 @@ mod tests {
 
     fn decoded(metadata: &[u8], encoded: &[u8], bytes: usize, cells: usize) -> Result<(Vec<u8>, Vec<u64>)> {
         let (mut out, mut offsets) = (vec![0; bytes], vec![0; cells]);
-        decode(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets, &mut States::default())?;
+        decode(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets, &mut CodecStates::default())?;
         Ok((out, offsets))
     }
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_do_not_hold_are_errors() {
+    fn wrong_lengths_are_errors() {
         let cells = [b"ab".to_vec(), b"c".to_vec(), b"ab".to_vec()];
         let (good, encoded) = encode(&cells, [1, 1]);
         decoded(&good, &encoded, 5, 3).unwrap();

@@ -1,8 +1,8 @@
-//! DOUBLE_DELTA: differences of differences in as many bits as the largest one needs.
+//! DOUBLE_DELTA: differences of differences, in as many bits as the largest one needs.
 //!
 //! ```text
 //! bits u8, number of values u64
-//! bits >= width of a value in bits - 1: the values as they are
+//! bits >= width of a value in bits - 1: the values, unchanged
 //! else: first value, second value, then per value a sign bit and a magnitude of `bits` bits, in u64
 //!       words that are filled from the highest bit down
 //! ```
@@ -10,13 +10,13 @@
 use super::delta::{check_count, differenced};
 use super::encoded_parts::EncodedPart;
 use super::integer::{Integer, Width, with_integer};
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::Result;
 
-/// With a type that values are to be taken for instead of their own.
+/// Binds the filter. Values are interpreted as the type `reinterpret`, if it is given.
 pub(super) fn bind(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Result<Stage> {
     let (width, output) = differenced(input, reinterpret)?;
     Ok(input.parts(DoubleDelta(width)).with_output(output))
@@ -25,7 +25,7 @@ pub(super) fn bind(input: &FilterInput<'_>, reinterpret: Option<Datatype>) -> Re
 struct DoubleDelta(Width);
 
 impl DecodePart for DoubleDelta {
-    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
         with_integer!(self.0, decode(part.encoded, part.out))
     }
 }
@@ -44,7 +44,7 @@ fn decode<T: Integer>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
     let (first, rest) = out.split_at_mut(whole);
     first.copy_from_slice(encoded.bytes(whole, "values")?);
     let differences = (rest.len() / T::BYTES) as u64;
-    // The count is at most 2^61 and the width 63, but their product is of no slice that exists.
+    // With a count of at most 2^61 and a width of 63, the product may exceed 64 bits.
     let words = u128::from(differences) * u128::from(bits + 1);
     let words = u64::try_from(words.div_ceil(64)).unwrap_or(u64::MAX);
     let words = encoded.bytes_u64(words.saturating_mul(8), "double deltas")?;
@@ -58,7 +58,7 @@ fn decode<T: Integer>(encoded: &[u8], out: &mut [u8]) -> Result<()> {
     Ok(())
 }
 
-/// Continues after the values `before` and `last`. Compiled for itself, the loop keeps its state in registers.
+/// Decodes the values after `before` and `last`. As a function of its own, the loop keeps its state in registers.
 #[inline(never)]
 fn sum_twice<T: Integer>(before: T, last: T, mut words: Words<'_>, out: &mut [u8]) {
     let mut value = last;
@@ -79,7 +79,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// `bits`, the width of a magnitude, is 62 at most.
+    /// `bits`, the width of a magnitude, is at most 62.
     fn new(bytes: &'a [u8], bits: u32) -> Self {
         Words { words: bytes.as_chunks().0, position: 0, bits }
     }
@@ -89,7 +89,7 @@ impl<'a> Words<'a> {
         self.words.get(index as usize).map_or(0, |&word| u64::from_le_bytes(word))
     }
 
-    /// The next difference, as a wrapping 64-bit integer.
+    /// Returns the next difference, as a wrapping 64-bit integer.
     #[inline(always)]
     fn next_difference(&mut self) -> u64 {
         let (index, shift) = (self.position / 64, (self.position % 64) as u32);
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// The encoder, from the description of the format, one bit at a time.
+    /// Encodes as the format describes, one bit at a time.
     fn encode(values: &[i64], bytes_each: usize) -> Vec<u8> {
         let double_deltas: Vec<i128> = values
             .windows(3)
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(out, bytes);
     }
 
-    /// Values whose second differences fit `bits` bits.
+    /// Generates values whose second differences fit `bits` bits.
     fn smooth(bits: u32) -> impl Strategy<Value = Vec<i64>> {
         let largest = (1i64 << bits) - 1;
         prop::collection::vec(-largest..=largest, 0..200).prop_map(|steps| {

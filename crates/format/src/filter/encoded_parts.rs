@@ -1,5 +1,5 @@
-//! What compressors and the encryption share: they encode the metadata of the filters before them along
-//! with the data, part by part, and list the lengths.
+//! The layout that compressors and the encryption share: they encode the data and the metadata of earlier filters, part
+//! by part, and list the lengths of the parts.
 //!
 //! ```text
 //! metadata: number of metadata parts u32, number of data parts u32,
@@ -22,7 +22,7 @@ pub(super) struct EncodedParts<'a> {
     metadata_parts: usize,
 }
 
-/// One part: where to read it, where to write it, and what else its entry says.
+/// One part: its input, its output, and the rest of its entry.
 pub(super) struct EncodedPart<'a, 'o> {
     /// The entry after the two lengths.
     pub extra: &'a [u8],
@@ -31,7 +31,7 @@ pub(super) struct EncodedPart<'a, 'o> {
 }
 
 impl<'a> EncodedParts<'a> {
-    /// Reads a list of parts that fills the whole metadata. Each entry has `extra_bytes` behind its lengths.
+    /// Reads a list of parts that fills the whole metadata. Each entry has `extra_bytes` after its lengths.
     pub fn parse(metadata: &'a [u8], extra_bytes: usize) -> Result<Self> {
         let entry_bytes = LENGTHS_BYTES + extra_bytes;
         let mut cursor = Cursor::new(metadata);
@@ -43,19 +43,19 @@ impl<'a> EncodedParts<'a> {
         if !cursor.is_at_end() {
             return Err(cursor.error("parts", "metadata follows the last part"));
         }
-        // Not more than `count`, which is a usize.
+        // At most `count`, which is a usize.
         Ok(EncodedParts { entries, entry_bytes, metadata_parts: metadata_parts as usize })
     }
 
-    /// Bytes that all metadata parts decode to, and all data parts.
+    /// Returns the bytes that all metadata parts decode to, and that all data parts decode to.
     pub fn decoded_bytes(&self) -> (u64, u64) {
         let sum = |entries: &[u8]| entries.chunks_exact(self.entry_bytes).map(|entry| u64::from(length(entry))).sum();
         let (metadata, data) = self.entries.split_at(self.metadata_parts * self.entry_bytes);
         (sum(metadata), sum(data))
     }
 
-    /// Decodes every part with `decode` into `metadata` and `out`, which have the lengths that
-    /// [`EncodedParts::decoded_bytes`] says.
+    /// Decodes every part with `decode`, into `metadata` and `out`, whose lengths are those of
+    /// [`EncodedParts::decoded_bytes`].
     pub fn decode_all<'o>(
         &self,
         mut data: &[u8],
@@ -98,7 +98,7 @@ pub(super) fn check_read(read: u64, encoded: &[u8]) -> Result<()> {
     Err(Error::damaged(format!("the stream ends after {read} of {} bytes", encoded.len())))
 }
 
-/// The `u32` at the start of an entry.
+/// Returns the `u32` at the start of an entry.
 fn length(entry: &[u8]) -> u32 {
     u32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]])
 }

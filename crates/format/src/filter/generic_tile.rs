@@ -1,5 +1,5 @@
-//! The payload of generic tiles, which hold schemas, fragment metadata and all other structures:
-//! chunks like those of any tile, with a pipeline that only ever compresses with GZIP and encrypts.
+//! The payload of generic tiles, which store schemas, fragment metadata and all other structures: chunks as in any
+//! tile, with a pipeline of at most GZIP and encryption.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 use crate::pipeline::{Filter, Pipeline};
 
-/// A zlib stream expands to less than this many times its length.
+/// The upper bound of a zlib stream's expansion factor.
 const MAX_EXPANSION: u64 = 1032;
 
-/// Decodes what follows the header of a generic tile.
+/// Decodes the bytes after the header of a generic tile.
 ///
-/// `decoder` is its [`generic_tile_decoder`], `tile_size` the length the header claims. Memory is bounded by what a zlib
-/// stream of the length of `persisted` can hold.
+/// `decoder` is its [`generic_tile_decoder`], `tile_size` the length that the header claims. Memory is bounded by the
+/// largest expansion of a zlib stream as long as `persisted`.
 ///
 /// # Errors
-/// As [`Decoder::decode`]; [`Error::Damaged`] if the payload does not decode to exactly `tile_size` bytes.
+/// Those of [`Decoder::decode`]; [`Error::Damaged`] if the payload does not decode to exactly `tile_size` bytes.
 pub fn decode_generic_tile(
     decoder: &Decoder,
     tile_size: u64,
@@ -45,11 +45,11 @@ pub fn decode_generic_tile(
     Err(Error::damaged(format!("a generic tile has {} of {tile_size} bytes", tile.len())))
 }
 
-/// What undoes the filters of a generic tile; `encrypted` is whether its header names an encryption.
+/// Returns the decoder of a generic tile. `encrypted` is whether its header says that it is encrypted.
 ///
 /// # Errors
-/// [`Error::Key`] if the key is missing, or there is one and the tile is not encrypted, which libtiledb refuses too;
-/// [`Error::Unsupported`] for a filter that no generic tile has.
+/// [`Error::Key`] if the key is missing, or if a key is given and the tile is not encrypted, which libtiledb refuses
+/// too; [`Error::Unsupported`] for a filter that generic tiles do not use.
 pub fn generic_tile_decoder(pipeline: &Pipeline, encrypted: bool, key: Option<&Key>) -> Result<Decoder> {
     for filter in &pipeline.filters {
         if !matches!(filter, Filter::Noop | Filter::Gzip { .. } | Filter::Aes256Gcm) {
@@ -60,7 +60,7 @@ pub fn generic_tile_decoder(pipeline: &Pipeline, encrypted: bool, key: Option<&K
     let key = match (encrypted, key) {
         (true, None) => return Err(Error::key("the array is encrypted and no key was given")),
         (true, Some(key)) => Some(Arc::new(key.clone())),
-        // Anyone can write such a file beside those that only the owner of the key can write.
+        // Somebody without the key may have added this file to the array.
         (false, Some(_)) => return Err(Error::key("a key was given, but this is not encrypted")),
         (false, None) => None,
     };
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_put_together() {
+    fn chunks_are_concatenated() {
         let stored = tile(&[b"first ", b"second"]);
         assert_eq!(decode(&gzip(), false, 12, &stored, None).unwrap(), b"first second");
         let plain = [&[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0][..], b"ab"].concat();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_wanted_and_other_filters_refused() {
+    fn wrong_use_of_keys_and_other_filters_are_refused() {
         let stored = tile(&[b"x"]);
         assert!(matches!(decode(&gzip(), true, 1, &stored, None), Err(Error::Key { .. })));
         let key = Key::parse(&[1; 32]).unwrap();

@@ -2,7 +2,7 @@
 
 use super::encoded_parts::{EncodedPart, check_read};
 use super::libdeflate::Problem;
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::error::{Error, Result};
 
@@ -13,7 +13,7 @@ pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
 pub(super) struct Gzip;
 
 impl DecodePart for Gzip {
-    fn decode(&self, part: EncodedPart<'_, '_>, states: &mut States) -> Result<()> {
+    fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()> {
         let read = states.zlib.decompress_zlib(part.encoded, part.out).map_err(|problem| match problem {
             Problem::OutOfMemory => Error::io(std::io::ErrorKind::OutOfMemory.into()),
             Problem::Damaged => Error::damaged("the zlib stream is damaged or cut off"),

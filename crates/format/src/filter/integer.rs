@@ -1,9 +1,9 @@
-//! The integers that the arithmetic filters work on. Their sums wrap, so a signed and an unsigned
-//! integer of one width are the same thing here.
+//! The integers of the arithmetic filters. Arithmetic wraps, so signed and unsigned integers of the same width need no
+//! distinction.
 
 use crate::datatype::Datatype;
 
-/// Width of one value.
+/// The width of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Width {
     One,
@@ -22,7 +22,7 @@ impl Width {
         }
     }
 
-    /// The width of so many bytes.
+    /// Returns the width of this many bytes.
     pub fn of_bytes(bytes: u64) -> Option<Self> {
         match bytes {
             1 => Some(Width::One),
@@ -33,7 +33,7 @@ impl Width {
         }
     }
 
-    /// The type of signed integers of this width.
+    /// Returns the type of signed integers of this width.
     pub fn signed(self) -> Datatype {
         match self {
             Width::One => Datatype::Int8,
@@ -70,14 +70,14 @@ pub(super) use with_integer;
 pub(super) trait Integer: Copy {
     const BYTES: usize;
 
-    /// The value in the first `BYTES` bytes of a slice that is at least that long.
+    /// Reads the value from the first `BYTES` bytes of a slice that is at least that long.
     fn load(bytes: &[u8]) -> Self;
     /// Writes the value to the first `BYTES` bytes of a slice that is at least that long.
     fn store(self, bytes: &mut [u8]);
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn xor(self, other: Self) -> Self;
-    /// The low bits of an integer.
+    /// Returns the low bits of an integer.
     fn truncate(value: u64) -> Self;
 }
 

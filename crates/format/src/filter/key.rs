@@ -14,10 +14,10 @@ impl Key {
     /// Length of a key in bytes.
     pub const BYTES: usize = 32;
 
-    /// A key as a user gives it: 32 raw bytes, or 64 hexadecimal digits. One line break may follow.
+    /// Parses the content of a key file: 32 raw bytes, or 64 hexadecimal digits. One line break may follow.
     ///
     /// # Errors
-    /// [`Error::Key`] for anything else; the message says nothing of the contents.
+    /// [`Error::Key`] for anything else. The message does not quote the content.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         if let Ok(key) = bytes.try_into() {
             return Ok(Key(key));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lengths_and_digits_are_refused_without_being_shown() {
+    fn malformed_keys_are_refused_and_not_quoted() {
         for bad in ["", "secret", &"g".repeat(64), &"a".repeat(63), &"a".repeat(66)] {
             let error = Key::parse(bad.as_bytes()).unwrap_err();
             assert!(matches!(error, Error::Key { .. }));

@@ -1,16 +1,17 @@
-//! The zlib decoder of libdeflate, behind a safe interface. What a stream decodes to has to be known beforehand, as
-//! here it is; then it takes about half of the time of a decoder that can stop anywhere.
+//! The zlib decoder of libdeflate, behind a safe interface. It requires that the decoded length is known beforehand, as
+//! it is here, and takes about half the time of a streaming decoder.
 //!
-//! It takes what zlib takes, and two things more that no encoder makes: the codes that DEFLATE reserves (length 287,
-//! which fixed codes have too, is as long as 285), and the half of a code of one codeword that has no meaning. What
-//! they decode to still has to fit the checksum: a bit that changed may be overlooked, bytes that changed are not.
+//! It accepts all streams that zlib accepts, and two forms that no encoder writes: reserved DEFLATE codes (length code
+//! 287, which also exists among the fixed codes, is decoded as 285), and the unused half of a code with a single
+//! codeword. The decoded bytes must still match the checksum: a flipped bit may go unnoticed only if no decoded byte
+//! changes.
 //!
-//! The safe bindings (libdeflater) do not say how many bytes of the input were read, hence these.
+//! The safe bindings (libdeflater) do not return the number of input bytes read, so this module calls the C functions.
 //!
-//! Invariant of the `unsafe` blocks: a pointer to bytes comes from a slice that lives through the call and goes with
-//! that slice's own length, and libdeflate keeps none of them. It reads no byte beyond the one length and writes none
-//! beyond the other, whatever the stream claims. The pointer to a decompressor came from libdeflate, is used by one
-//! call at a time, as every call borrows its owner alone, and is given back once.
+//! Invariant of the `unsafe` blocks: every pointer to bytes comes from a slice that outlives the call and is passed
+//! with that slice's own length; libdeflate keeps none of them. It never reads beyond the input length or writes beyond
+//! the output length, whatever the stream claims. The pointer to a decompressor comes from libdeflate, is used by one
+//! call at a time, as every call borrows its owner exclusively, and is freed once.
 #![allow(unsafe_code)]
 
 use std::ptr::{self, NonNull};
@@ -22,20 +23,20 @@ use libdeflate_sys::{
     libdeflate_zlib_decompress_ex,
 };
 
-/// Tables of the decoder, some 11 KiB, made when they are first needed.
+/// The tables of the decoder, about 11 KiB, allocated on first use.
 #[derive(Default)]
 pub(super) struct Decompressor(Option<NonNull<libdeflate_decompressor>>);
 
-/// Why a stream was not decoded.
+/// The reason why a stream was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// No memory for the decoder.
+    /// The tables of the decoder could not be allocated.
     OutOfMemory,
-    /// It is no zlib stream, or its checksum is wrong.
+    /// The input is not a zlib stream, or its checksum is wrong.
     Damaged,
-    /// It ends before the output is full.
+    /// The stream ends before the output is full.
     TooShort,
-    /// It does not end where the output is full.
+    /// The stream continues after the output is full.
     TooLong,
 }
 
@@ -43,13 +44,13 @@ pub(super) enum Problem {
 unsafe impl Send for Decompressor {}
 
 impl Decompressor {
-    /// Fills `out` with what the zlib stream at the start of `stream` holds, and gives the length of that stream. `out`
-    /// holds nothing of use after a [`Problem`].
+    /// Decodes the zlib stream at the start of `stream` into `out`, which it must fill exactly, and returns the length
+    /// of that stream. After a [`Problem`], the content of `out` is unspecified.
     pub fn decompress_zlib(&mut self, stream: &[u8], out: &mut [u8]) -> Result<usize, Problem> {
         let decompressor = self.get()?;
         let mut read = 0;
-        // SAFETY: the decompressor is borrowed alone; `stream` is readable and `out` writable for its length, and
-        // `read` is writable. Without a place for the length of the output, it has to fill `out`.
+        // SAFETY: the decompressor is borrowed exclusively; `stream` is readable and `out` writable for its length, and
+        // `read` is writable. The null pointer for the output length makes libdeflate fail unless it fills `out`.
         let result = unsafe {
             libdeflate_zlib_decompress_ex(
                 decompressor.as_ptr(),
@@ -71,7 +72,7 @@ impl Decompressor {
 
     fn get(&mut self) -> Result<NonNull<libdeflate_decompressor>, Problem> {
         if self.0.is_none() {
-            // SAFETY: the call wants nothing. It gives null or a decompressor that is ours.
+            // SAFETY: the call has no preconditions. It returns null or a decompressor that we own.
             self.0 = NonNull::new(unsafe { libdeflate_alloc_decompressor() });
         }
         self.0.ok_or(Problem::OutOfMemory)
@@ -81,7 +82,7 @@ impl Decompressor {
 impl Drop for Decompressor {
     fn drop(&mut self) {
         if let Some(decompressor) = self.0.take() {
-            // SAFETY: it came from libdeflate, and no one uses it any more.
+            // SAFETY: the pointer came from libdeflate, and is not used any more.
             unsafe { libdeflate_free_decompressor(decompressor.as_ptr()) }
         }
     }

@@ -1,16 +1,17 @@
-//! The decoder of libwebp, behind a safe interface. It is the C library because TileDB's lossy images
-//! are defined by its bytes: the way it scales up chroma is its own.
+//! The decoder of libwebp, behind a safe interface. Decoding lossy images to the same bytes as TileDB requires the same
+//! C library, because its chroma upsampling is specific to it.
 //!
-//! Invariant of the `unsafe` blocks: every pointer comes from a slice that lives through the call and
-//! goes with that slice's own length, and libwebp keeps none of them. It reads no byte beyond the one
-//! length and writes none beyond the other, whatever the image claims.
+//! Invariant of the `unsafe` blocks: every pointer comes from a slice that outlives the call and is passed with that
+//! slice's own length; libwebp keeps none of them. It never reads beyond the input length or writes beyond the output
+//! length, whatever the image claims.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
 
 use crate::pipeline::WebpFormat;
 
-/// Width and height of an image in pixels, each 1 to 16383, by its header; `None` if it has no valid one.
+/// Returns the width and height of an image in pixels, each 1 to 16383, from its header; `None` if the header is
+/// invalid.
 pub(super) fn dimensions(image: &[u8]) -> Option<(u32, u32)> {
     let (mut width, mut height): (c_int, c_int) = (0, 0);
     // SAFETY: `image` is readable for its length, and the two integers are writable.
@@ -20,8 +21,7 @@ pub(super) fn dimensions(image: &[u8]) -> Option<(u32, u32)> {
     (valid != 0 && within(dimensions.0) && within(dimensions.1)).then_some(dimensions)
 }
 
-/// Decodes an image into rows of `stride` bytes. Fails, without saying why, if the image is damaged or
-/// `out` has no room for it.
+/// Decodes an image into rows of `stride` bytes. Returns `None` if the image is damaged or `out` is too short for it.
 pub(super) fn decode(format: WebpFormat, image: &[u8], out: &mut [u8], stride: usize) -> Option<()> {
     let decode = match format {
         WebpFormat::Unspecified => return None,
@@ -31,8 +31,8 @@ pub(super) fn decode(format: WebpFormat, image: &[u8], out: &mut [u8], stride: u
         WebpFormat::Bgra => libwebp_sys::WebPDecodeBGRAInto,
     };
     let stride = c_int::try_from(stride).ok()?;
-    // SAFETY: `image` is readable for its length and `out` writable for its own; the stride is only a
-    // number that libwebp checks against that length and the size of the image.
+    // SAFETY: `image` is readable and `out` writable for its length; libwebp checks the stride against that length and
+    // the size of the image.
     let written = unsafe { decode(image.as_ptr(), image.len(), out.as_mut_ptr(), out.len(), stride) };
     (!written.is_null()).then_some(())
 }
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn blue_and_red_change_places() {
+    fn blue_and_red_are_swapped() {
         let (encoded, pixels) = image(7, 5, 4);
         let mut out = vec![0; pixels.len()];
         decode(WebpFormat::Bgra, &encoded, &mut out, 28).unwrap();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_lack_of_room_fail() {
+    fn damaged_images_and_short_buffers_fail() {
         let (encoded, pixels) = image(33, 17, 3);
         let mut out = vec![0; pixels.len()];
         assert!(decode(WebpFormat::Rgb, &encoded, &mut out[1..], 99).is_none());

@@ -1,9 +1,9 @@
-//! Undoing the filters that tiles went through when they were written. Pure: bytes in, bytes out.
+//! Undoes the filters that tiles went through when they were written: bytes in, bytes out, no I/O.
 //!
-//! A tile is stored as chunks ([`Chunks`]), each filtered on its own by the pipeline that the schema
-//! gives for its kind. A [`Decoder`] is one pipeline bound to one kind of tile, a stage for each filter; it
-//! decodes chunk after chunk with the buffers of a [`Scratch`]. What one filter does is in the file of its
-//! name; `stage` has the table of all.
+//! A tile is stored as chunks ([`Chunks`]). Each chunk is filtered on its own, by the pipeline that the schema gives
+//! for this kind of tile. A [`Decoder`] is a pipeline bound to one kind of tile, with a stage for each filter; it
+//! decodes one chunk after the other with the buffers of a [`Scratch`]. Each filter is in the file of its name; `stage`
+//! has the table of all filters.
 
 mod aes;
 mod bit_width_reduction;

@@ -1,5 +1,5 @@
-//! The metadata that BYTESHUFFLE, BITSHUFFLE, XOR, SCALE_FLOAT and WEBP share: how many parts, and how many
-//! bytes each part has in the filtered data.
+//! The metadata that BYTESHUFFLE, BITSHUFFLE, BITSORT, XOR, SCALE_FLOAT and WEBP share: the number of parts, and the
+//! bytes of each part in the filtered data.
 //!
 //! ```text
 //! number of parts u32, bytes of each part u32, then the metadata of earlier filters
@@ -8,7 +8,7 @@
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 
-/// The lengths of the parts, which together are the data.
+/// The lengths of the parts. Their sum is the length of the data.
 #[derive(Debug)]
 pub(super) struct PartLengths<'a> {
     lengths: &'a [[u8; 4]],
@@ -31,7 +31,7 @@ impl<'a> PartLengths<'a> {
         self.lengths.len()
     }
 
-    /// Calls `undo` with each part of `data` and the bytes of `out` at the same place.
+    /// Calls `undo` with each part of `data` and the bytes of `out` at the same offset.
     pub fn for_each(
         &self,
         mut data: &[u8],

@@ -1,4 +1,4 @@
-//! POSITIVE_DELTA: windows of values as differences of neighbours, none of them negative.
+//! POSITIVE_DELTA: windows of values, stored as differences of neighbours, none of which is negative.
 //!
 //! ```text
 //! metadata: number of windows u32, per window: base T, bytes u32; then the metadata of earlier filters
@@ -13,7 +13,7 @@ use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 
-/// Values that are no integers pass through; bytes of any kind are integers.
+/// Binds the filter. It leaves values that are not integers unchanged; bytes of any kind count as integers.
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     let is_integer = match input.datatype {
         Datatype::Int8 | Datatype::UInt8 | Datatype::Blob | Datatype::Bool => true,
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// The encoder, from the description of the format, for windows of `window` values.
+    /// Encodes as the format describes, in windows of `window` values.
     fn encode(values: &[i16], window: usize) -> (Vec<u8>, Vec<u8>) {
         let mut metadata = (values.len().div_ceil(window) as u32).to_le_bytes().to_vec();
         let mut data = Vec::new();

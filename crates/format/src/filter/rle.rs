@@ -1,8 +1,8 @@
-//! RLE of cells of one size: `value[cell], run u16 BE`, repeated. (Var-length strings have a form of
-//! their own, see [`super::string_rle`].)
+//! RLE of fixed-size cells: `value[cell], run u16 BE`, repeated. Variable-length strings have another form, see
+//! [`super::string_rle`].
 
 use super::encoded_parts::EncodedPart;
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use super::string_metadata::is_text;
 use super::string_rle;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     if input.cell_size == 0 {
-        return Err(input.refusal("on cells of no bytes"));
+        return Err(input.unsupported("on cells of no bytes"));
     }
     let stage = input.parts(Rle { cell: input.cell_size });
     Ok(if is_text(input.datatype) { stage.with_strings(string_rle::decode) } else { stage })
@@ -22,15 +22,15 @@ struct Rle {
 }
 
 impl DecodePart for Rle {
-    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut States) -> Result<()> {
+    fn decode(&self, part: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
         decode(self.cell, part.encoded, part.out)
     }
 }
 
-/// Bytes of a run length; unlike everything else it is stored big-endian.
+/// Bytes of a run length, which is stored big-endian, unlike nearly everything else in the format.
 const RUN_BYTES: usize = 2;
 
-/// Expands `encoded` into exactly `out.len()` bytes. `cell` is the tile's cell size and not 0.
+/// Expands `encoded` into exactly `out.len()` bytes. `cell` is the tile's cell size, not 0.
 fn decode(cell: usize, encoded: &[u8], out: &mut [u8]) -> Result<()> {
     match cell {
         1 => decode_cells::<1>(encoded, out),
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// The encoder, from the description of the format.
+    /// Encodes as the format describes.
     fn encode(cell: usize, bytes: &[u8]) -> Vec<u8> {
         let mut encoded = Vec::new();
         let mut cells = bytes.chunks_exact(cell).peekable();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_nothing_are_skipped() {
+    fn runs_of_length_zero_are_skipped() {
         let mut out = [9; 2];
         decode(1, &[5, 0, 0, 6, 0, 2], &mut out).unwrap();
         assert_eq!(out, [6, 6]);

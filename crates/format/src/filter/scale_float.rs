@@ -1,4 +1,4 @@
-//! SCALE_FLOAT: floats as integers, `scale * integer + offset`.
+//! SCALE_FLOAT: floats stored as integers; a float is `scale * integer + offset`.
 
 use super::integer::Width;
 use super::part_lengths::PartLengths;
@@ -6,14 +6,14 @@ use super::stage::{FilterInput, Stage, Transform};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 
-/// With the options of the filter; `byte_width` is that of the stored integers.
+/// Binds the filter with its options; `byte_width` is the width of the stored integers.
 pub(super) fn bind(input: &FilterInput<'_>, scale: f64, offset: f64, byte_width: u64) -> Result<Stage> {
     let Some(stored) = Width::of_bytes(byte_width) else {
-        return Err(input.refusal(&format!("with integers of {byte_width} bytes")));
+        return Err(input.unsupported(&format!("with integers of {byte_width} bytes")));
     };
     let float = input.width();
     if !matches!(float, Width::Four | Width::Eight) {
-        return Err(input.refusal_of_type(input.datatype));
+        return Err(input.unsupported_type(input.datatype));
     }
     Ok(input.transform(ScaleFloat { scale, offset, stored, float }).with_output(stored.signed()))
 }
@@ -44,9 +44,8 @@ impl ScaleFloat {
         if !data.len().is_multiple_of(self.stored.bytes()) {
             return Err(Error::damaged(format!("{} bytes are no whole number of integers", data.len())));
         }
-        // The integer is rounded to the float's own type first; product and sum are then rounded as
-        // doubles, one after the other, and the result once more. No fused multiply-add: it would
-        // differ in the last bit.
+        // As in TileDB, the integer is first rounded to the float's own type; then the product and the sum are each
+        // rounded as doubles, and the result to the float's type. A fused multiply-add would differ in the last bit.
         let double = |value: f64| (self.scale * value + self.offset).to_le_bytes();
         let single = |value: f32| ((self.scale * f64::from(value) + self.offset) as f32).to_le_bytes();
         match (self.stored, self.float) {
@@ -78,7 +77,7 @@ mod tests {
     fn integers_are_rounded_to_the_floats_type_first() {
         let filter = ScaleFloat { scale: 1.0, offset: 0.0, stored: Width::Eight, float: Width::Four };
         let mut out = [0; 4];
-        // 2^24 + 1 and 1 - 2^24 are no f32 values; through f64 the sum with the offset would differ.
+        // 2^24 + 1 is not an f32 value. Converted through f64, the sum with the offset would differ.
         filter.scale(&16_777_217i64.to_le_bytes(), &mut out).unwrap();
         assert_eq!(f32::from_le_bytes(out), 16_777_216.0);
         let shifted = ScaleFloat { offset: -16_777_216.0, ..filter };

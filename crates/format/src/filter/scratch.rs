@@ -1,29 +1,30 @@
-//! What decoding keeps from chunk to chunk so that it allocates nothing: buffers for what passes from filter to filter,
-//! and the states of the codecs.
+//! Memory that decoding reuses for every chunk, so that it does not allocate: buffers between filters, and the states
+//! of the codecs.
 
 use super::dictionary::Index;
 use super::libdeflate;
 use super::zstd;
 
-/// Buffers above this many bytes are given back after the chunk that needed them.
+/// Buffers of more bytes are freed after the chunk that needed them.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// Buffers are made a multiple of this long, so that chunks of slightly different lengths share one.
+/// Buffer lengths are a multiple of this many bytes, so that chunks of slightly different lengths can use the same
+/// buffer.
 const STEP_BYTES: usize = 64 << 10;
 
-/// Reusable buffers and codec states, of which there are as many as chunks are decoded at once, for any
-/// [`Decoder`](super::Decoder). One holds 20 MiB at most between chunks, and a few hundred KiB where chunks have the
-/// usual 64 KiB.
+/// Reusable buffers and codec states for any [`Decoder`](super::Decoder); each concurrent decode needs its own.
+///
+/// Memory between chunks: at most 20 MiB, and a few hundred KiB with the usual chunks of 64 KiB.
 #[derive(Default)]
 pub struct Scratch {
     pub(super) data: [Vec<u8>; 2],
     pub(super) metadata: [Vec<u8>; 2],
-    pub(super) states: States,
+    pub(super) states: CodecStates,
 }
 
-/// What single filters keep from part to part.
+/// The states that codecs keep from part to part.
 #[derive(Default)]
-pub(super) struct States {
+pub(super) struct CodecStates {
     pub zlib: libdeflate::Decompressor,
     pub zstd: zstd::Decompressor,
     pub dictionary: Index,
@@ -34,7 +35,7 @@ impl Scratch {
         Self::default()
     }
 
-    /// Gives back buffers that an unusually large chunk made.
+    /// Frees the buffers that an unusually large chunk needed.
     pub(super) fn trim(&mut self) {
         for buffer in self.data.iter_mut().chain(&mut self.metadata) {
             if buffer.capacity() > KEPT_BYTES {
@@ -45,9 +46,9 @@ impl Scratch {
     }
 }
 
-/// The first `length` bytes of a buffer, which is replaced if it is shorter and otherwise left as it
-/// is, so that nothing is cleared again for the next chunk.
-pub(super) fn room(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
+/// Returns the first `length` bytes of a buffer. A shorter buffer is replaced by a zeroed one; otherwise the old bytes
+/// stay, so that no time is spent on clearing.
+pub(super) fn reserve(buffer: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if buffer.len() < length {
         *buffer = Vec::new();
         *buffer = vec![0; length.next_multiple_of(STEP_BYTES)];
@@ -65,11 +66,11 @@ mod tests {
         for (length, kept) in
             [(10, STEP_BYTES), (STEP_BYTES, STEP_BYTES), (0, STEP_BYTES), (STEP_BYTES + 1, 2 * STEP_BYTES)]
         {
-            assert_eq!(room(&mut scratch.data[0], length).len(), length);
+            assert_eq!(reserve(&mut scratch.data[0], length).len(), length);
             scratch.trim();
             assert_eq!(scratch.data[0].capacity(), kept);
         }
-        room(&mut scratch.data[0], KEPT_BYTES + 1);
+        reserve(&mut scratch.data[0], KEPT_BYTES + 1);
         scratch.trim();
         assert_eq!(scratch.data[0].capacity(), 0);
     }

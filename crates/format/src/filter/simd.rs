@@ -1,14 +1,13 @@
-//! The two shuffles in vectors of 32 bytes, where the processor has AVX2: most of a part. What is left
-//! over at the end of it, and all of it elsewhere, is for the loops of `byteshuffle` and `bitshuffle`.
+//! The two shuffles in AVX2 vectors of 32 bytes, on processors that have AVX2. They decode most of a part; the loops of
+//! `byteshuffle` and `bitshuffle` decode the rest of it, and everything on other processors.
 //!
-//! Interleaving N streams of bytes takes log2 N rounds; each interleaves the bytes of the vectors `i`
-//! and `i + N / 2` to the vectors `2 i` and `2 i + 1`. AVX2 does so in the lower and in the upper 16
-//! bytes of a vector apart, hence the lower halves hold the first half of the result and the upper
-//! halves the second.
+//! Interleaving N streams of bytes takes log2 N rounds; each round interleaves the bytes of the vectors `i` and `i + N
+//! / 2` into the vectors `2 i` and `2 i + 1`. AVX2 interleaves the lower and the upper 16 bytes of a vector separately,
+//! so the lower halves have the first half of the result and the upper halves the second.
 //!
-//! Invariant of the `unsafe` blocks: a function that is compiled for AVX2 is entered only where
-//! [`std::is_x86_feature_detected`] has found it, and memory is touched only through slices
-//! and arrays of the vector's own length.
+//! Invariant of the `unsafe` blocks: a function that is compiled for AVX2 is called only after
+//! [`std::is_x86_feature_detected`] has found AVX2, and memory is accessed only through slices and arrays of the
+//! vector's own length.
 #![allow(unsafe_code)]
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -22,9 +21,9 @@ mod x86 {
 
     use crate::filter::integer::Width;
 
-    /// Makes values of their bytes: `planes` holds all first bytes, then all second bytes, and so on.
-    /// Both slices have one length, a multiple of the width. Gives how many values it has made; the
-    /// rest of `out` is as it was.
+    /// Rebuilds values from planes of bytes: `planes` has all first bytes, then all second bytes, and so on. Both
+    /// slices have the same length, a multiple of the width. Returns the number of values written; the rest of `out` is
+    /// unchanged.
     pub fn interleave(width: Width, planes: &[u8], out: &mut [u8]) -> usize {
         if !is_x86_feature_detected!("avx2") {
             return 0;
@@ -40,9 +39,9 @@ mod x86 {
         }
     }
 
-    /// Makes values of their bits: `rows` holds the lowest bit of all values, then the next, and so on.
-    /// Both slices have one length, a multiple of eight times the width. Gives how many values it has
-    /// made, a multiple of eight; the rest of `out` is as it was.
+    /// Rebuilds values from rows of bits: `rows` has the lowest bit of all values, then the next, and so on. Both
+    /// slices have the same length, a multiple of eight times the width. Returns the number of values written, a
+    /// multiple of eight; the rest of `out` is unchanged.
     pub fn interleave_bits(width: Width, rows: &[u8], out: &mut [u8]) -> usize {
         if !is_x86_feature_detected!("avx2") {
             return 0;
@@ -102,7 +101,7 @@ mod x86 {
         8 * done
     }
 
-    /// Interleaves the bytes of N vectors, a power of two, as the head of this file says.
+    /// Interleaves the bytes of N vectors, a power of two; see the head of this file.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn rounds<const N: usize>(mut vectors: [__m256i; N]) -> [__m256i; N] {
@@ -133,7 +132,7 @@ mod x86 {
         rows
     }
 
-    /// Lets the bits of `b` that are in `mask`, a byte, change places with those of `a` that are BITS higher.
+    /// Swaps the bits of every byte of `b` that are set in `mask` with the bits of `a` that are BITS higher.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn swap<const BITS: i32>(a: __m256i, b: __m256i, mask: i8) -> (__m256i, __m256i) {
@@ -141,7 +140,7 @@ mod x86 {
         (_mm256_xor_si256(a, _mm256_slli_epi64::<BITS>(moved)), _mm256_xor_si256(b, moved))
     }
 
-    /// The 32 bytes that start at `from`.
+    /// Loads the 32 bytes that start at `from`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn load(bytes: &[u8], from: usize) -> __m256i {
@@ -150,7 +149,7 @@ mod x86 {
         unsafe { _mm256_loadu_si256(vector.as_ptr().cast()) }
     }
 
-    /// Writes the lower halves of vectors one after the other, and so the upper halves.
+    /// Writes the lower halves of the vectors to `lower`, one after the other, and the upper halves to `upper`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn store<const N: usize>(vectors: [__m256i; N], lower: &mut [u8], upper: &mut [u8]) {
@@ -190,7 +189,8 @@ mod tests {
 
     const WIDTHS: [Width; 4] = [Width::One, Width::Two, Width::Four, Width::Eight];
 
-    /// Both functions must make the values that the loops make, leave the rest alone, and say so.
+    /// Checks that both functions write the same values as the loops, return their number, and leave the rest
+    /// unchanged.
     fn check(bytes: &[u8]) {
         for width in WIDTHS {
             let eights = bytes.len() / (8 * width.bytes());
@@ -230,10 +230,10 @@ mod tests {
         }
     }
 
-    /// Otherwise the tests above would compare nothing.
+    /// Ensures that the tests above compare something.
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn vectors_make_all_values_but_some_at_the_end() {
+    fn vectors_write_all_values_but_some_at_the_end() {
         if !is_x86_feature_detected!("avx2") {
             return;
         }

@@ -1,5 +1,5 @@
-//! The stages of a pipeline: filters bound to the values they were given when the tile was written, ready
-//! to be undone. [`bind`] is the table of all filters; what each does is in the file of its name.
+//! The stages of a pipeline: filters bound to the type of their values, ready to be undone. [`bind`] is the table of
+//! all filters; each filter is in the file of its name.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::checksum::Checksum;
 use super::encoded_parts::EncodedPart;
 use super::integer::Width;
 use super::key::Key;
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::{aes, bit_width_reduction, bitshuffle, bitsort, byteshuffle, bzip2, checksum, delta, dictionary};
 use super::{double_delta, gzip, lz4, positive_delta, rle, scale_float, webp, xor, zstd};
 use crate::cursor::Cursor;
@@ -17,11 +17,11 @@ use crate::datatype::Datatype;
 use crate::error::{Error, Locate, Result};
 use crate::pipeline::Filter;
 
-/// Makes a filter ready to be undone.
+/// Binds a filter to its input.
 ///
 /// # Errors
-/// [`Error::Unsupported`] naming a filter that cannot be undone, or not on these values; [`Error::Key`] when
-/// it encrypts and there is no key.
+/// [`Error::Unsupported`], which names the filter, if it cannot be undone, or not on these values; [`Error::Key`] if it
+/// encrypts and there is no key.
 pub(super) fn bind(filter: &Filter, input: &FilterInput<'_>) -> Result<Stage> {
     match *filter {
         Filter::Noop => Ok(input.pass_through()),
@@ -44,24 +44,24 @@ pub(super) fn bind(filter: &Filter, input: &FilterInput<'_>) -> Result<Stage> {
         Filter::Bitsort => bitsort::bind(input),
         Filter::Webp { format, .. } => webp::bind(input, format),
         Filter::Delta { reinterpret_datatype, .. } => delta::bind(input, reinterpret_datatype),
-        Filter::Unknown { .. } => Err(input.refusal("is not known, or has an option that is not")),
+        Filter::Unknown { .. } => Err(input.unsupported("is unknown, or has an unknown option")),
     }
 }
 
-/// What a filter was given when a tile was written, and what undoing it may need beside the chunk.
+/// The input that a filter got when the tile was written, and everything besides the chunk that undoing it may need.
 pub(super) struct FilterInput<'a> {
-    /// Of the filter.
+    /// The name of the filter.
     pub name: Cow<'static, str>,
-    /// Type of the values.
+    /// The type of the values.
     pub datatype: Datatype,
-    /// As in a [`TileContext`](super::TileContext).
+    /// See [`TileContext`](super::TileContext).
     pub cell_size: usize,
     pub format_version: u32,
     pub key: Option<&'a Key>,
     pub stored_order: Option<&'a Arc<StoredOrder>>,
 }
 
-/// From this format version on, filters of integers take dates and times for integers.
+/// The first format version in which filters for integers also apply to dates and times.
 const TIMES_ARE_INTEGERS: u32 = 20;
 
 impl FilterInput<'_> {
@@ -69,12 +69,12 @@ impl FilterInput<'_> {
         Width::of(self.datatype)
     }
 
-    /// Whether filters of integers take values of a date or time for integers.
+    /// Returns whether filters for integers apply to dates and times.
     pub fn times_are_integers(&self) -> bool {
         self.format_version >= TIMES_ARE_INTEGERS
     }
 
-    /// A stage that changes nothing, as the filter does to values of some types.
+    /// Returns a stage that changes nothing, for filters that leave values of this type unchanged.
     pub fn pass_through(&self) -> Stage {
         self.stage(Undo::Nothing)
     }
@@ -96,41 +96,42 @@ impl FilterInput<'_> {
         Stage { name: self.name.clone(), input, output, undo, strings: None }
     }
 
-    /// The error that the filter cannot be undone, and why.
-    pub fn refusal(&self, why: &str) -> Error {
+    /// Returns the error that the filter cannot be undone, with the reason.
+    pub fn unsupported(&self, why: &str) -> Error {
         Error::unsupported(format!("filter {} {why}", self.name))
     }
 
-    pub fn refusal_of_type(&self, datatype: Datatype) -> Error {
-        self.refusal(&format!("on values of type {}", datatype.name()))
+    pub fn unsupported_type(&self, datatype: Datatype) -> Error {
+        self.unsupported(&format!("on values of type {}", datatype.name()))
     }
 }
 
 /// A filter ready to be undone.
 pub(super) struct Stage {
     name: Cow<'static, str>,
-    /// Type of the values that the filter was given.
+    /// The type of the values before filtering.
     pub input: Datatype,
-    /// Type of the values that it made of them.
+    /// The type of the values after filtering.
     pub output: Datatype,
     pub undo: Undo,
-    /// How it is undone on strings that it stored along with their offsets, if it can do that.
+    /// The decoder of strings stored with their offsets, if the filter can store them so.
     pub strings: Option<DecodeStrings>,
 }
 
 impl Stage {
-    /// The same stage, of a filter that makes values of another type.
+    /// Sets the type of the values after filtering.
     pub fn with_output(self, output: Datatype) -> Self {
         Stage { output, ..self }
     }
 
-    /// The same stage, of a filter that can store strings along with their offsets.
+    /// Sets the decoder of strings stored with their offsets.
     pub fn with_strings(self, decode: DecodeStrings) -> Self {
         Stage { strings: Some(decode), ..self }
     }
 
-    /// Names the filter in what went wrong with it. Offsets within its metadata say nothing to anyone.
-    pub fn blame(&self, error: Error) -> Error {
+    /// Adds the name of the filter to an error, and drops the offset, which is within the filter's metadata and of no
+    /// use to users.
+    pub fn locate_error(&self, error: Error) -> Error {
         error.locate(|place| {
             place.offset = None;
             let field = place.field.take().unwrap_or_default();
@@ -139,7 +140,7 @@ impl Stage {
     }
 }
 
-/// The kinds of filters, by what undoing them takes and gives.
+/// The kinds of filters, by the signature of undoing them.
 pub(super) enum Undo {
     Nothing,
     Check(Checksum),
@@ -147,30 +148,30 @@ pub(super) enum Undo {
     Data(Box<dyn Transform>),
 }
 
-/// Undoes a filter that encodes the metadata of earlier filters and the data part by part: compression or
+/// Undoes a filter that encodes the metadata of earlier filters and the data part by part: a compressor or the
 /// encryption.
 pub(super) trait DecodePart: Send + Sync {
-    /// Bytes that the entry of a part has behind its two lengths.
+    /// Returns the bytes in the entry of a part after its two lengths.
     fn extra_bytes(&self) -> usize {
         0
     }
 
-    /// Decodes a part, which must fill its output.
-    fn decode(&self, part: EncodedPart<'_, '_>, states: &mut States) -> Result<()>;
+    /// Decodes a part. It must fill its output exactly.
+    fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()>;
 }
 
-/// Undoes a filter that changes the data and puts metadata of its own in front of that of earlier filters.
+/// Undoes a filter that changes the data and prepends its own metadata to the metadata of earlier filters.
 pub(super) trait Transform: Send + Sync {
-    /// Bytes that the data decodes to; not bounded by anything but their integers.
+    /// Returns the bytes that the data decodes to. The result is untrusted; the caller bounds it.
     fn decoded_bytes(&self, _metadata: Cursor<'_>, data: &[u8]) -> Result<u64> {
         Ok(data.len() as u64)
     }
 
-    /// Fills `out`, which has the length that [`Transform::decoded_bytes`] says, and leaves the cursor at the
-    /// metadata of earlier filters.
+    /// Fills `out`, whose length is [`Transform::decoded_bytes`], and leaves the cursor at the metadata of earlier
+    /// filters.
     fn undo(&self, metadata: &mut Cursor<'_>, data: &[u8], out: &mut [u8]) -> Result<()>;
 }
 
-/// Decodes strings, `(metadata, data, out, offsets, ..)`: exactly `out` and the start of each string in it. The
-/// cursor is left as by [`Transform::undo`].
-pub(super) type DecodeStrings = fn(&mut Cursor<'_>, &[u8], &mut [u8], &mut [u64], &mut States) -> Result<()>;
+/// Decodes strings, `(metadata, data, out, offsets, ..)`: fills `out` exactly, and `offsets` with the start of each
+/// string in it. Leaves the cursor at the metadata of earlier filters.
+pub(super) type DecodeStrings = fn(&mut Cursor<'_>, &[u8], &mut [u8], &mut [u64], &mut CodecStates) -> Result<()>;

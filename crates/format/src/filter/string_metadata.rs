@@ -1,5 +1,4 @@
-//! The metadata of RLE and DICTIONARY on var-length strings, where they store the offsets of the
-//! strings along with the strings.
+//! The metadata of RLE and DICTIONARY on variable-length strings, which these filters store with their offsets.
 //!
 //! ```text
 //! number of metadata parts u32 (0), number of data parts u32 (1),
@@ -11,12 +10,12 @@ use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 
-/// Whether strings of a type may be stored so.
+/// Returns whether the filters store strings of this type with their offsets.
 pub(super) fn is_text(datatype: Datatype) -> bool {
     matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8)
 }
 
-/// What both filters need of it.
+/// The metadata that both filters need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct StringMetadata {
     /// Width of run lengths (RLE) or of ids (DICTIONARY): 1, 2, 4 or 8 bytes.
@@ -26,7 +25,7 @@ pub(super) struct StringMetadata {
 }
 
 impl StringMetadata {
-    /// Reads the metadata and checks its lengths against those of what is at hand.
+    /// Reads the metadata, and checks its lengths against the encoded data and the outputs.
     pub fn parse(metadata: &mut Cursor<'_>, encoded: &[u8], out: &[u8], offsets: &[u64]) -> Result<Self> {
         let parts = (metadata.u32("number of metadata parts")?, metadata.u32("number of data parts")?);
         if parts != (0, 1) {
@@ -47,7 +46,7 @@ impl StringMetadata {
     }
 }
 
-/// The writer stores 1, 2, 4 or 8; its reader rounds others up.
+/// Returns a width in bytes. TileDB writes 1, 2, 4 or 8; its reader rounds other values up.
 fn width(stored: u8) -> usize {
     match stored {
         0 | 1 => 1,
@@ -57,7 +56,7 @@ fn width(stored: u8) -> usize {
     }
 }
 
-/// Takes a big-endian integer of `width` bytes from the front.
+/// Splits off a big-endian integer of `width` bytes.
 #[inline(always)]
 pub(super) fn take_number(bytes: &mut &[u8], width: usize) -> Option<u64> {
     let taken = bytes.split_off(..width)?;

@@ -1,22 +1,22 @@
-//! RLE of var-length strings: `run length, string length, string`, repeated; the numbers are
-//! big-endian and as wide as the metadata says.
+//! RLE of variable-length strings: `run length, string length, string`, repeated. The numbers are big-endian; the
+//! metadata gives their widths.
 //!
-//! A known fault of writers: the width of string lengths is chosen without regard to the string of the
-//! last run. If that is the longest, its stored length has lost its high bytes, while the string
-//! itself is complete. As it must end where the data ends, its length is known all the same.
+//! Writers have a bug: they choose the width of string lengths without looking at the string of the last run. If that
+//! string is the longest, its stored length may have lost its high bytes; the string itself is complete. The decoder
+//! takes its length from the end of the data, where it must end.
 
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::string_metadata::{StringMetadata, take_number};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 
-/// Decodes the strings into exactly `out.len()` bytes and the start of each into `offsets`.
+/// Decodes the strings into exactly `out.len()` bytes, and the start of each into `offsets`.
 pub(super) fn decode(
     metadata: &mut Cursor<'_>,
     mut encoded: &[u8],
     out: &mut [u8],
     offsets: &mut [u64],
-    _: &mut States,
+    _: &mut CodecStates,
 ) -> Result<()> {
     let widths = StringMetadata::parse(metadata, encoded, out, offsets)?;
     let mut strings = Strings { out, written: 0, offsets };
@@ -38,7 +38,7 @@ pub(super) fn decode(
     strings.finish()
 }
 
-/// The length of the string of the last run, which ends with the data.
+/// Returns the length of the string of the last run, which ends with the data.
 fn last_length(stored: u64, length_bytes: usize, left: usize) -> Result<u64> {
     let left = left as u64;
     let kept = if length_bytes == 8 { u64::MAX } else { (1 << (8 * length_bytes)) - 1 };
@@ -48,7 +48,7 @@ fn last_length(stored: u64, length_bytes: usize, left: usize) -> Result<u64> {
     Err(Error::damaged(format!("the last string has {stored} bytes, {left} are left")))
 }
 
-/// What is still to be filled.
+/// The outputs that are still to be filled.
 struct Strings<'a> {
     out: &'a mut [u8],
     written: u64,
@@ -106,7 +106,7 @@ mod tests {
         metadata
     }
 
-    /// The encoder, from the description of the format, with the writers' fault.
+    /// Encodes as the format describes, with the bug of the writers.
     fn encode(cells: &[Vec<u8>]) -> (Vec<u8>, Vec<u8>) {
         let runs: Vec<&[Vec<u8>]> = cells.chunk_by(|a, b| a == b).collect();
         let run_bytes = width(runs.iter().map(|run| run.len()).max().unwrap_or(0));
@@ -124,7 +124,7 @@ mod tests {
 
     fn decoded(metadata: &[u8], encoded: &[u8], bytes: usize, cells: usize) -> Result<(Vec<u8>, Vec<u64>)> {
         let (mut out, mut offsets) = (vec![0; bytes], vec![0; cells]);
-        decode(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets, &mut States::default())?;
+        decode(&mut Cursor::new(metadata), encoded, &mut out, &mut offsets, &mut CodecStates::default())?;
         Ok((out, offsets))
     }
 
@@ -169,14 +169,14 @@ mod tests {
         assert_eq!(encoded[3..5], [1, 44], "300 is stored as 44");
         check(&cells);
         check(&[b"a".to_vec(), vec![0; 65536 + 7], vec![0; 65536 + 7]]);
-        // What is left after the last length must agree with what is stored of it.
+        // The remaining bytes must agree with the stored low bytes of the length.
         let (metadata, mut encoded) = encode(&cells);
         encoded[4] = 45;
         assert!(decoded(&metadata, &encoded, 301, 2).is_err());
     }
 
     #[test]
-    fn claims_that_do_not_hold_are_errors() {
+    fn wrong_lengths_are_errors() {
         let cells = [b"ab".to_vec(), b"ab".to_vec(), b"c".to_vec()];
         let (good, encoded) = encode(&cells);
         decoded(&good, &encoded, 5, 3).unwrap();

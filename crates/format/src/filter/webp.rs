@@ -1,5 +1,4 @@
-//! WEBP: the tile of a two-dimensional array of bytes as one WebP image, a row of the tile being a row
-//! of pixels.
+//! WEBP: the tile of a two-dimensional array of bytes as one WebP image. A row of the tile is a row of pixels.
 //!
 //! ```text
 //! metadata: number of parts u32 (1), bytes of the image u32; then the metadata of earlier filters
@@ -16,13 +15,13 @@ use crate::pipeline::WebpFormat;
 
 pub(super) fn bind(input: &FilterInput<'_>, format: WebpFormat) -> Result<Stage> {
     if input.datatype != Datatype::UInt8 {
-        return Err(input.refusal_of_type(input.datatype));
+        return Err(input.unsupported_type(input.datatype));
     }
-    let Some(depth) = depth(format) else { return Err(input.refusal("without a pixel format")) };
+    let Some(depth) = depth(format) else { return Err(input.unsupported("without a pixel format")) };
     Ok(input.transform(Webp { format, depth }))
 }
 
-/// Bytes per pixel, `None` where the pipeline does not say the format.
+/// Returns the bytes per pixel; `None` if the pipeline does not specify the format.
 fn depth(format: WebpFormat) -> Option<usize> {
     match format {
         WebpFormat::Unspecified => None,
@@ -38,7 +37,7 @@ struct Webp {
 }
 
 impl Transform for Webp {
-    /// Under 2^30, by the image's own header.
+    /// Below 2^30, by the bounds of [`libwebp::dimensions`].
     fn decoded_bytes(&self, _: Cursor<'_>, image: &[u8]) -> Result<u64> {
         let (stride, height) = self.shape(image)?;
         Ok(stride as u64 * u64::from(height))
@@ -55,7 +54,7 @@ impl Transform for Webp {
 }
 
 impl Webp {
-    /// Bytes of a row, and the number of rows.
+    /// Returns the bytes of a row, and the number of rows.
     fn shape(&self, image: &[u8]) -> Result<(usize, u32)> {
         let (width, height) = libwebp::dimensions(image).ok_or_else(|| Error::damaged("no WebP image"))?;
         Ok((width as usize * self.depth, height))

@@ -1,4 +1,4 @@
-//! XOR: every value of a part but the first is stored as its exclusive or with the one before.
+//! XOR: every value of a part except the first is stored XORed with the value before it.
 
 use super::integer::{Integer, Width, with_integer};
 use super::part_lengths::PartLengths;
@@ -20,7 +20,7 @@ impl Transform for Xor {
     }
 }
 
-/// Undoes one part. `part` and `out` have the same length.
+/// Undoes the filter on one part. `part` and `out` have the same length.
 fn undo_part<T: Integer>(part: &[u8], out: &mut [u8]) -> Result<()> {
     if !part.len().is_multiple_of(T::BYTES) {
         return Err(Error::damaged(format!("a part of {} bytes is no whole number of values", part.len())));

@@ -1,11 +1,11 @@
 //! ZSTD: each part is a zstd frame.
 
 use super::encoded_parts::{EncodedPart, check_filled};
-use super::scratch::States;
+use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::error::{Error, Result};
 
-/// The state of the library, once it was needed.
+/// The state of the library, created on first use.
 #[derive(Default)]
 pub(super) struct Decompressor(Option<::zstd::bulk::Decompressor<'static>>);
 
@@ -16,8 +16,9 @@ pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
 pub(super) struct Zstd;
 
 impl DecodePart for Zstd {
-    /// Decoding stops at the end of the output, whatever size or window the frame claims.
-    fn decode(&self, part: EncodedPart<'_, '_>, states: &mut States) -> Result<()> {
+    /// Decodes a frame. Memory is bounded: decoding stops at the end of the output, whatever size or window the frame
+    /// claims.
+    fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()> {
         let zstd = match &mut states.zstd.0 {
             Some(zstd) => zstd,
             none => none.insert(::zstd::bulk::Decompressor::new().map_err(Error::io)?),
