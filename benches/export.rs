@@ -1,6 +1,6 @@
-//! How fast the formats make their bytes, from values that are in memory already: `cargo bench --bench export`.
+//! The throughput of the export formats, with values that are already in memory: `cargo bench --bench export`.
 //!
-//! Each reads a whole file in requests of 128 KiB, as a mount does.
+//! Each benchmark reads a whole file in requests of 128 KiB, as a mount does.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tilefs_export::{Column, Columns, Content, Field};
 use tilefs_format::datatype::Datatype;
 
 fn main() {
-    // A file takes a tenth of a second, which a few samples measure well enough.
+    // A file takes about a tenth of a second, so a few samples are enough.
     divan::Divan::from_args().sample_count(12).run_benches();
 }
 
@@ -21,7 +21,7 @@ fn main() {
 const SIDE: u64 = 2048;
 const REQUEST: usize = 128 << 10;
 
-/// Reads all of a content in turn.
+/// Reads a content from front to back.
 fn read(bencher: Bencher, content: impl Content) {
     let mut buf = vec![0; REQUEST];
     let length = content.len();
@@ -36,7 +36,7 @@ fn read(bencher: Bencher, content: impl Content) {
     });
 }
 
-/// Values that look like measurements.
+/// Returns a column of values that look like measurements.
 fn column(datatype: Datatype) -> Column {
     let cells = SIDE * SIDE;
     let values: Vec<u8> = match datatype {

@@ -1,7 +1,5 @@
-//! Decoded bytes per second of every filter, on chunks of 64 KiB, beside the codec library's own
-//! decoding of the same payload and beside a plain copy.
-//!
-//! cargo bench --bench filters
+//! Decoded bytes per second of every filter, on chunks of 64 KiB, compared with the codec library alone on the same
+//! payload and with a plain copy: `cargo bench --bench filters`.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -21,7 +19,7 @@ fn main() {
     divan::main();
 }
 
-/// A chunk that decodes to `original` bytes, the whole cells of [`CHUNK`] bytes.
+/// A chunk that decodes to `original` bytes: the whole cells in [`CHUNK`] bytes.
 struct Chunk {
     filters: Vec<Filter>,
     datatype: Datatype,
@@ -75,7 +73,7 @@ const FILTERS: [&str; 39] = [
     "bitshuffle u32 + lz4",
 ];
 
-/// Decoding as the program does it, with the scratch of a thread that has been at work.
+/// Decodes as the program does, with buffers that have been used before.
 #[divan::bench(args = FILTERS)]
 fn undo(bencher: Bencher, name: &str) {
     let chunk = chunk(name);
@@ -94,7 +92,7 @@ fn undo(bencher: Bencher, name: &str) {
         .bench_local(|| decoder.decode(divan::black_box(&chunk.metadata), &chunk.data, &mut out, &mut scratch));
 }
 
-/// GZIP as the program decodes it, by libdeflate, beside zlib-rs, which can also stop anywhere.
+/// GZIP as the program decodes it, with libdeflate, compared with zlib-rs, a streaming decoder.
 mod gzip {
     use super::*;
 
@@ -139,7 +137,7 @@ mod gzip {
     }
 }
 
-/// The libraries alone, with a state that is kept where the library can.
+/// The libraries alone, with a reused state if the library allows that.
 #[divan::bench(args = ["copy", "gzip", "zstd", "lz4", "bzip2", "md5", "sha256", "aes", "shuffled zstd", "shuffled lz4"])]
 fn library(bencher: Bencher, name: &str) {
     let (data, mut out) = match name {
@@ -189,7 +187,7 @@ fn le(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// Measurements with some noise: what compressors usually meet.
+/// Returns measurements with some noise, as typical input of compressors.
 fn samples(bytes: usize) -> Vec<u8> {
     let mut state = 1u32;
     let mut value = 20_000u32;
@@ -201,7 +199,7 @@ fn samples(bytes: usize) -> Vec<u8> {
     (0..bytes / 4).flat_map(|_| step()).collect()
 }
 
-/// Lines of words and numbers.
+/// Returns lines of words and numbers.
 fn text(bytes: usize) -> Vec<u8> {
     let words = ["station", "north", "south", "temperature", "ok", "missing", "sensor", "ice", "wind", "depth"];
     let noise = noise();
@@ -243,7 +241,7 @@ fn unshuffled(bytes: &[u8], width: usize) -> Vec<u8> {
     (0..width).flat_map(|byte| bytes.iter().skip(byte).step_by(width).copied()).collect()
 }
 
-/// As BITSHUFFLE stores whole blocks of 8192 bytes.
+/// Shuffles bits as BITSHUFFLE does, for whole blocks of 8192 bytes.
 fn bits_apart(bytes: &[u8], width: usize) -> Vec<u8> {
     let row = |block: &[u8], bit: usize| -> Vec<u8> {
         let eights = block.chunks_exact(8 * width);
@@ -275,7 +273,8 @@ fn unsigned(name: &str) -> (Datatype, usize) {
     }
 }
 
-/// Most filters take any bytes for data, so that noise does; what they do not depends on its values.
+/// Returns a chunk for a filter. Most filters decode any bytes, and their speed does not depend on the values, so noise
+/// is good enough for them.
 fn chunk(name: &str) -> Chunk {
     let (datatype, width) = unsigned(name);
     let size = CHUNK as u32;

@@ -1,6 +1,6 @@
-//! How long it takes to understand a selection, by its length: `cargo bench --bench selections`.
+//! The time to parse a selection, by its number of ranges: `cargo bench --bench selections`.
 //!
-//! The time of one range must not grow with their number: ten times the ranges, ten times the time.
+//! The time per range must not grow with the number of ranges: ten times the ranges take ten times the time.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -14,7 +14,7 @@ fn main() {
 
 const RANGES: [usize; 3] = [1_000, 10_000, 100_000];
 
-/// So many ranges that overlap, in no order.
+/// Returns a selection of overlapping ranges, unsorted.
 fn text(ranges: usize) -> String {
     (0..ranges).map(|n| format!("{}..{}", n * 7 % 99_991, n + 99_991)).collect::<Vec<_>>().join("+")
 }

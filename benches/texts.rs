@@ -1,5 +1,5 @@
-//! README.txt and schema.json of arrays of many attributes: what one attribute costs should not depend on how many there
-//! are.
+//! README.txt, schema.json and schema.txt of arrays with many attributes. The cost per attribute should not depend on
+//! the number of attributes.
 
 #[path = "../tests/bombs/stored.rs"]
 #[allow(dead_code)]
@@ -16,8 +16,8 @@ fn main() {
 
 const COUNTS: [usize; 3] = [1250, 5000, 20_000];
 
-/// Opens an array of so many attributes and makes one of its texts.
-fn made(bencher: Bencher<'_, '_>, count: usize, name: &str) {
+/// Opens an array of `count` attributes and makes one of its texts.
+fn make_text(bencher: Bencher<'_, '_>, count: usize, name: &str) {
     let one = |number: usize| attribute(&format!("attribute_{number}"), UINT8, None);
     let stored = Stored::new(&schema(100, 100, (0..count).map(one)));
     bencher.counter(ItemsCount::new(count)).bench(|| {
@@ -29,15 +29,15 @@ fn made(bencher: Bencher<'_, '_>, count: usize, name: &str) {
 
 #[divan::bench(args = COUNTS, sample_count = 5)]
 fn readme(bencher: Bencher<'_, '_>, count: usize) {
-    made(bencher, count, "README.txt");
+    make_text(bencher, count, "README.txt");
 }
 
 #[divan::bench(args = COUNTS, sample_count = 5)]
 fn schema_json(bencher: Bencher<'_, '_>, count: usize) {
-    made(bencher, count, "schema.json");
+    make_text(bencher, count, "schema.json");
 }
 
 #[divan::bench(args = COUNTS, sample_count = 5)]
 fn schema_txt(bencher: Bencher<'_, '_>, count: usize) {
-    made(bencher, count, "schema.txt");
+    make_text(bencher, count, "schema.txt");
 }

@@ -1,6 +1,7 @@
-//! How long a small file takes to be read from a mount while others wait for slow ones: `cargo bench --bench waits`.
+//! The latency of reading a small file from a mount while other readers wait for slow files: `cargo bench --bench
+//! waits`.
 //!
-//! Beside no reader and beside two it must be about the same: who needs no work does not wait for who does.
+//! It must be about the same with and without slow readers: fast requests do not wait for slow ones.
 
 #[path = "../examples/toy/tree.rs"]
 #[allow(dead_code)]
@@ -19,7 +20,7 @@ fn main() {
     divan::main();
 }
 
-/// Reads of a file in a folder that is looked up anew each time, beside some readers of `slow.bin`.
+/// Reads a file in a folder that is looked up anew each time, beside `slow_readers` readers of `slow.bin`.
 #[divan::bench(args = [0, 1, 2], sample_count = 50, sample_size = 4)]
 fn beside_slow_readers(bencher: Bencher, slow_readers: u64) {
     let place = tempfile::tempdir().expect("a temporary folder");

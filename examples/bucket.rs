@@ -1,9 +1,11 @@
-//! A server of as much of S3 as readers need, for benchmarks: the folders in a folder are buckets, the files in them
-//! objects. Unlike those that simulate all of S3 it takes no time of its own: a range is read from the file and sent.
+//! A minimal S3 server for benchmarks, with only the requests that readers need: the folders in FOLDER are buckets, the
+//! files in them objects. It adds hardly any latency, unlike simulators of all of S3: it reads a range of a file and
+//! sends it.
 //!
 //! usage: cargo run --release --example bucket -- FOLDER
 //!
-//! Prints the port that it listens at. Knows nobody, and takes nothing. Ends with its standard input.
+//! Prints the port that it listens on. It ignores credentials and accepts no writes. It exits at the end of its
+//! standard input.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
@@ -19,7 +21,7 @@ mod http;
 
 use http::Message;
 
-/// Objects in one answer of a listing.
+/// The most entries in one page of a listing.
 const LISTED_AT_ONCE: usize = 1000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -44,7 +46,7 @@ fn serve(mut client: &TcpStream, root: &Path) -> io::Result<()> {
     client.set_nodelay(true)?;
     let mut requests = BufReader::new(client.try_clone()?);
     while let Some(request) = Message::read(&mut requests, true)? {
-        let answer = answer(root, &request).unwrap_or_else(|| refusal("404 Not Found", "NoSuchKey"));
+        let answer = answer(root, &request).unwrap_or_else(|| error_response("404 Not Found", "NoSuchKey"));
         client.write_all(&answer.head())?;
         if request.method() != "HEAD" {
             client.write_all(&answer.body)?;
@@ -53,7 +55,7 @@ fn serve(mut client: &TcpStream, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The answer to a request; `None` where there is no such bucket or object.
+/// Returns the answer to a request; `None` if there is no such bucket or object.
 fn answer(root: &Path, request: &Message) -> Option<Message> {
     let (path, query) = request.second().split_once('?').unwrap_or((request.second(), ""));
     let path = unescaped(path.trim_start_matches('/'));
@@ -84,7 +86,7 @@ fn object(path: &Path, request: &Message) -> Option<Message> {
         Some((first, last)) => (first.parse().ok()?, last.parse::<u64>().ok()?.saturating_add(1).min(length)),
     };
     if first > end || range.is_some() && first == length {
-        return Some(refusal("416 Range Not Satisfiable", "InvalidRange"));
+        return Some(error_response("416 Range Not Satisfiable", "InvalidRange"));
     }
     let mut body = vec![0; if request.method() == "HEAD" { 0 } else { usize::try_from(end - first).ok()? }];
     file.read_exact_at(&mut body, first).ok()?;
@@ -101,10 +103,10 @@ fn etag(metadata: &fs::Metadata) -> String {
     format!("\"{:x}-{:x}\"", metadata.ino(), metadata.mtime_nsec())
 }
 
-/// One answer of a listing of the keys that begin with `prefix`, after `after`.
+/// Returns a page of the listing of the keys that begin with `prefix`: those after `after`.
 fn listing(bucket: &Path, prefix: &str, delimiter: &str, after: &str, most: usize) -> Option<Message> {
     let mut keys = Vec::new();
-    // Only what may begin so is looked at.
+    // Visit only the folder that may have such keys.
     let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
     collect(&bucket.join(folder), bucket, &mut keys);
     let mut entries: Vec<(String, Option<PathBuf>)> = Vec::new();
@@ -140,7 +142,7 @@ fn listing(bucket: &Path, prefix: &str, delimiter: &str, after: &str, most: usiz
     Some(answer)
 }
 
-/// All files below a folder, by their keys.
+/// Collects all files below a folder, with their keys.
 fn collect(folder: &Path, bucket: &Path, keys: &mut Vec<(String, PathBuf)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -152,14 +154,14 @@ fn collect(folder: &Path, bucket: &Path, keys: &mut Vec<(String, PathBuf)>) {
     }
 }
 
-fn refusal(status: &str, code: &str) -> Message {
+fn error_response(status: &str, code: &str) -> Message {
     let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code></Error>");
     let mut answer = Message::new(&format!("HTTP/1.1 {status}"), body.as_bytes());
     answer.set("Content-Type", "application/xml");
     answer
 }
 
-/// A text as it was before it stood in a URL.
+/// Decodes the percent encoding of a URL.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,9 +1,9 @@
-//! What reading a file from front to back would cost if the array were far away.
+//! Measures the cost of reading a file from front to back if the array were in a remote storage.
 //!
 //! usage: cargo run --release --example far -- ARRAY FILE MILLISECONDS [MIB]
 //!
-//! Loads the array into memory, answers each request after so many milliseconds, reads (the first MIB of) the file
-//! as `tilefs cat` does, and prints the requests made.
+//! Loads the array into memory, delays each request by MILLISECONDS, reads the file (or its first MIB mebibytes) as
+//! `tilefs cat` does, and prints the number of requests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tilefs::read_ahead::{MAX_WINDOW, ReadAhead};
 use tilefs::tree::{self, Node, OpenOptions};
 use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
-/// Bytes of one read.
+/// The bytes of one read.
 const BLOCK: usize = 1 << 20;
 
-/// Threads that read ahead: requests are waits, so more than there are cores.
+/// Prefetching threads. They mostly wait for requests, so there are more than cores.
 const WORKERS: usize = 32;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,12 +45,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         reader.content().read_at(offset, bytes)?;
     }
     let seconds = begin.elapsed().as_secs_f64();
-    let most = storage.most_in_flight();
+    let max_in_flight = storage.most_in_flight();
     let requests = storage.take_requests();
     let steps = requests.iter().map(|request| request.step).max().unwrap_or(0);
     println!("opening: {opening} requests");
     println!(
-        "{} MiB in {seconds:.2} s, {:.0} MiB/s: {} requests in {steps} dependent steps, at most {most} under way",
+        "{} MiB in {seconds:.2} s, {:.0} MiB/s: {} requests in {steps} dependent steps, at most {max_in_flight} in flight",
         length >> 20,
         length as f64 / (1 << 20) as f64 / seconds,
         requests.len()

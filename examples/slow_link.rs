@@ -1,9 +1,9 @@
-//! A link to a server on this machine that is as slow as one far away, for benchmarks.
+//! A proxy that simulates a slow link to a server on this machine, for benchmarks.
 //!
 //! usage: cargo run --release --example slow_link -- SERVER_PORT MILLISECONDS MEGABYTES_A_SECOND
 //!
-//! Prints the port that it listens at. What a client sends arrives after so many milliseconds; what the server sends comes
-//! back through one link for all connections, which carries so many megabytes a second. Ends with its standard input.
+//! Prints the port that it listens on. Data from clients arrives after MILLISECONDS. Data from the server shares one
+//! link for all connections, with a bandwidth of MEGABYTES_A_SECOND. The proxy exits at the end of its standard input.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -11,20 +11,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes that are passed on at once.
+/// The most bytes that are forwarded at once.
 const PART: usize = 64 << 10;
 
-/// The link is ahead of its time by no more.
+/// The longest wait that is skipped: shorter sleeps are imprecise.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// A link that carries so many bytes a second for all who use it.
+/// A link with a bandwidth that all its users share.
 struct Link {
     bytes_a_second: f64,
     free_at: Mutex<Instant>,
 }
 
 impl Link {
-    /// Waits until so many bytes have gone through.
+    /// Waits until the link has carried `bytes` more bytes.
     fn carry(&self, bytes: usize) {
         let until = {
             let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,22 +59,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Passes on what both sides send; ends with the server's side.
+/// Forwards data in both directions until the server closes the connection.
 fn serve(client: &TcpStream, port: u16, delay: Duration, link: &Link) -> io::Result<()> {
     let server = TcpStream::connect(("127.0.0.1", port))?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (from_client, to_server) = (client.try_clone()?, server.try_clone()?);
     thread::spawn(move || {
-        pass(&from_client, &to_server, |_| thread::sleep(delay));
+        forward(&from_client, &to_server, |_| thread::sleep(delay));
         to_server.shutdown(Shutdown::Write)
     });
-    pass(&server, client, |bytes| link.carry(bytes));
+    forward(&server, client, |bytes| link.carry(bytes));
     client.shutdown(Shutdown::Both)
 }
 
-/// Passes bytes on until there are no more, or nobody takes them.
-fn pass(mut from: &TcpStream, mut to: &TcpStream, wait: impl Fn(usize)) {
+/// Forwards bytes until the sender or the receiver closes the connection.
+fn forward(mut from: &TcpStream, mut to: &TcpStream, wait: impl Fn(usize)) {
     let mut part = vec![0; PART];
     while let Ok(length @ 1..) = from.read(&mut part) {
         wait(length);

@@ -1,4 +1,4 @@
-//! A generated array: the objects that it consists of, in the order of their keys, and their bytes.
+//! A generated array: its objects, in the order of their keys, and their bytes.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -10,28 +10,28 @@ use crate::schema::{VERSION, generic_tile, schema};
 use crate::table::Table;
 use crate::tiles::{Part, TileFile};
 
-/// The time of the schema, and of the first fragment, in milliseconds; each further fragment is one later.
+/// The times of the schema and of the first fragment, in milliseconds. Each further fragment is one millisecond later.
 const CREATED: u64 = 1_500_000_000_000;
 const WRITTEN: u64 = 1_600_000_000_000;
 
-/// Fragments of a group of overlapping ones, if nothing else is said.
+/// The default number of fragments that overlap each other.
 const OVERLAPPING: u64 = 20;
 
 const METADATA_FILE: &str = "__fragment_metadata.tdb";
 
 pub struct Array {
     pub cells: Box<dyn Cells>,
-    /// Of each fragment.
+    /// Cells of each fragment.
     pub fragment_cells: u64,
     pub fragments: u64,
     /// Cells of a tile.
     pub capacity: u64,
-    /// Whether all commits are in one file, and copies of all footers in another.
+    /// Whether one file has all commits, and another copies of all footers.
     pub is_consolidated: bool,
     pub places: Places,
-    /// The files of each fragment but for the metadata, by name.
+    /// The files of each fragment except the metadata, with their names.
     files: Vec<(String, Part)>,
-    /// The names of a fragment and the bytes of all footers' copies, as they were made.
+    /// The file of consolidated fragment metadata, made on first use.
     copies: OnceLock<Vec<u8>>,
 }
 
@@ -47,9 +47,9 @@ pub enum Object {
 }
 
 impl Array {
-    /// The array of a name such as `appended-1e9` or `overlapping-1e8-f20-o20-t10000-consolidated`: its shape (`appended`,
-    /// `overlapping`, `table`), its cells, and in any order `f` fragments, `o` of them over the same rows, `t` cells of a
-    /// tile. An error says what is wrong with it.
+    /// Returns the array of a name such as `appended-1e9` or `overlapping-1e8-f20-o20-t10000-consolidated`: its shape
+    /// (`appended`, `overlapping`, `table`), its number of cells, and options in any order: `f` fragments, `o`
+    /// fragments over the same rows, `t` cells per tile. The error says what is wrong with the name.
     pub fn named(name: &str) -> Result<Self, String> {
         let mut parts = name.split('-');
         let shape = parts.next().unwrap_or_default();
@@ -65,11 +65,11 @@ impl Array {
                 Some(("f", text)) => fragments = number(text)?,
                 Some(("o", text)) if is_overlapping => overlapping = number(text)?,
                 Some(("t", text)) => capacity = number(text)?,
-                _ => return Err(format!("{part:?} says nothing of an array")),
+                _ => return Err(format!("{part:?} is not an option of an array")),
             }
         }
         if [fragments, capacity, overlapping].contains(&0) || count == 0 || !count.is_multiple_of(fragments) {
-            return Err(format!("{count} cells are not shared out among {fragments} fragments"));
+            return Err(format!("{count} cells cannot be divided among {fragments} fragments"));
         }
         let fragment_cells = count / fragments;
         let cells: Box<dyn Cells> = match shape {
@@ -95,12 +95,12 @@ impl Array {
         format!("{}_{VERSION}", stamped(time, time, fragment))
     }
 
-    /// What is made of all fragments.
+    /// Returns the name of files made of all fragments.
     fn consolidated_name(&self) -> String {
         format!("{}_{VERSION}", stamped(WRITTEN, WRITTEN + self.fragments - 1, self.fragments))
     }
 
-    /// The number of objects.
+    /// Returns the number of objects.
     pub fn objects(&self) -> u64 {
         let commits = if self.is_consolidated { 2 } else { self.fragments };
         commits + self.fragments * self.fragment_files() + 1
@@ -110,7 +110,7 @@ impl Array {
         1 + self.files.len() as u64
     }
 
-    /// The object of a number, in the order of keys.
+    /// Returns the object of a number, in the order of keys.
     pub fn object(&self, number: u64) -> Object {
         let commits = if self.is_consolidated { 2 } else { self.fragments };
         match number.checked_sub(commits) {
@@ -128,7 +128,7 @@ impl Array {
         }
     }
 
-    /// An object's key in the array.
+    /// Returns an object's key in the array.
     pub fn key(&self, object: Object) -> String {
         match object {
             Object::Commit(fragment) => format!("__commits/{}.wrt", Self::fragment_name(fragment)),
@@ -142,7 +142,7 @@ impl Array {
         }
     }
 
-    /// The number of the first object whose key is not before a text.
+    /// Returns the number of the first object whose key is at or after a text.
     pub fn first_from(&self, text: &str) -> u64 {
         let (mut low, mut high) = (0, self.objects());
         while low < high {
@@ -152,7 +152,7 @@ impl Array {
         low
     }
 
-    /// The object with a key.
+    /// Returns the object with a key.
     pub fn find(&self, key: &str) -> Option<Object> {
         let number = Some(self.first_from(key)).filter(|number| *number < self.objects())?;
         Some(self.object(number)).filter(|object| self.key(*object) == key)
@@ -167,7 +167,7 @@ impl Array {
         }
     }
 
-    /// The bytes of a range, which is in the object.
+    /// Returns the bytes of a range, which must lie in the object.
     pub fn read(&self, object: Object, range: Range<u64>) -> Vec<u8> {
         match object {
             Object::Metadata(fragment) => Metadata::new(self, fragment).read(range),
@@ -189,7 +189,7 @@ impl Array {
         }
     }
 
-    /// The file of consolidated fragment metadata: a name and an offset for each fragment, then all footers.
+    /// Returns the file of consolidated fragment metadata: a name and an offset for each fragment, then all footers.
     fn footer_copies(&self) -> &[u8] {
         self.copies.get_or_init(|| {
             let names: Vec<String> = (0..self.fragments).map(Self::fragment_name).collect();
@@ -208,7 +208,7 @@ impl Array {
     }
 }
 
-/// The files of a fragment, in the order of their names.
+/// Returns the files of a fragment, in the order of their names.
 fn files(cells: &dyn Cells) -> Vec<(String, Part)> {
     let mut files = Vec::new();
     for (number, field) in cells.attributes().iter().enumerate() {
@@ -229,10 +229,10 @@ fn stamped(from: u64, to: u64, number: u64) -> String {
     format!("__{from}_{to}_{number:032x}")
 }
 
-/// A number such as `1000` or `1e3`.
+/// Parses a number such as `1000` or `1e3`.
 fn number(text: &str) -> Result<u64, String> {
     let (digits, zeros) = text.split_once('e').unwrap_or((text, "0"));
     let number = digits.parse::<u64>().ok().zip(zeros.parse().ok());
     let number = number.and_then(|(digits, zeros)| digits.checked_mul(10u64.checked_pow(zeros)?));
-    number.ok_or_else(|| format!("{text:?} is no number of cells"))
+    number.ok_or_else(|| format!("{text:?} is not a number"))
 }

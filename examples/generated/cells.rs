@@ -1,5 +1,5 @@
-//! Which cells a generated fragment has: what both shapes of arrays tell the rest, so that all that is stored of a
-//! fragment follows from the numbers of its cells.
+//! The cells of generated fragments: the interface between the shapes of arrays and the code that writes files. All
+//! stored bytes of a fragment are computed from the numbers of its cells.
 
 use std::ops::Range;
 
@@ -8,20 +8,20 @@ use std::ops::Range;
 pub struct Field {
     pub name: &'static str,
     pub datatype: Datatype,
-    /// Values of a cell; `None` where cells have values of different lengths.
+    /// Values of a cell; `None` if they vary in number.
     pub values: Option<u32>,
-    /// After so many cells the values of an attribute come again; 0 for what has no least and greatest values.
+    /// The number of cells after which the values of an attribute repeat; 0 for fields without stored extremes.
     pub period: u64,
 }
 
 impl Field {
-    /// Bytes of a cell, where all have the same.
+    /// Returns the bytes of a cell, if all cells have the same size.
     pub fn cell_size(&self) -> Option<u64> {
         self.values.map(|values| u64::from(values) * self.datatype.size())
     }
 }
 
-/// The types that are there, by their numbers in the format.
+/// The datatypes in use, with their numbers in the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Datatype {
     Int32 = 0,
@@ -40,7 +40,7 @@ impl Datatype {
         }
     }
 
-    /// One value that says that there is none.
+    /// Returns the fill value.
     pub fn fill(self) -> &'static [u8] {
         match self {
             Datatype::Int32 => &[0, 0, 0, 0x80],
@@ -52,17 +52,18 @@ impl Datatype {
     }
 }
 
-/// A dimension's domain, from its low to its high end, and the extent of its space tiles.
+/// A dimension's domain, both ends included, and the extent of its space tiles.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
     pub domain: (i64, i64),
     pub extent: i64,
 }
 
-/// The least and the greatest coordinate of each dimension.
+/// The lowest and the highest coordinate of each dimension.
 pub type Bounds = Vec<(i64, i64)>;
 
-/// The cells of all fragments of an array. Fragments, and the cells of each in global order, are known by their numbers.
+/// The cells of all fragments of an array. Fragments are identified by number, and so are the cells of each, in global
+/// order.
 pub trait Cells: Send + Sync {
     fn axes(&self) -> &[Axis];
 
@@ -70,18 +71,18 @@ pub trait Cells: Send + Sync {
 
     fn attributes(&self) -> &[Field];
 
-    /// The smallest box with some cells of a fragment.
+    /// Returns the bounding box of a range of cells.
     fn bounds(&self, fragment: u64, cells: Range<u64>) -> Bounds;
 
-    /// The sum of the coordinates of some cells of a fragment along a dimension.
+    /// Returns the sum of the coordinates of a range of cells along a dimension.
     fn sum_of_coordinates(&self, dimension: usize, fragment: u64, cells: Range<u64>) -> i64;
 
-    /// Appends the coordinates of some cells of a fragment along a dimension.
+    /// Appends the coordinates of a range of cells along a dimension.
     fn write_dimension(&self, dimension: usize, fragment: u64, cells: Range<u64>, to: &mut Vec<u8>);
 
-    /// Appends the values of some cells of a fragment.
+    /// Appends the values of a range of cells.
     fn write_attribute(&self, attribute: usize, fragment: u64, cells: Range<u64>, to: &mut Vec<u8>);
 
-    /// The bytes of the values before a cell of a fragment, of an attribute whose values have different lengths.
+    /// Returns the bytes of all values before a cell, for an attribute of variable-size values.
     fn bytes_before(&self, attribute: usize, fragment: u64, cell: u64) -> u64;
 }

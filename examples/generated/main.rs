@@ -1,16 +1,16 @@
-//! A server of as much of S3 as readers need whose objects are arrays of any size: no byte of them is stored, each is
-//! computed from its key and its place when it is asked for. For benchmarks.
+//! A minimal S3 server of arrays of any size, for benchmarks. It stores no bytes: it computes them from the object's
+//! key and the requested range.
 //!
 //! usage: cargo run --release --example generated -- [--port PORT] [--latency MILLISECONDS]
 //!        cargo run --release --example generated -- --write FOLDER ARRAY...
 //!
-//! The first form prints the port that it listens at. Any name in any bucket is an array: `s3://any/appended-1e9`,
-//! `s3://any/overlapping-1e8-f20`, `s3://any/table-1e11-consolidated`; see [`Array::named`]. Each request is answered
-//! after so many milliseconds. It ends with its standard input, or if `--port` is given when it is killed.
-//! `GET /-/statistics` gives the requests, the bytes of their answers, and the most requests of which each began after the
-//! one before had been answered; the next such request counts anew.
+//! The first form prints the port that it listens on. Any name in any bucket is an array: `s3://any/appended-1e9`,
+//! `s3://any/overlapping-1e8-f20`, `s3://any/table-1e11-consolidated`; see [`Array::named`]. Each answer takes
+//! MILLISECONDS. The server exits at the end of its standard input; with `--port`, it runs until it is killed. `GET
+//! /-/statistics` returns the number of requests, the bytes of the answers, and the number of steps: the length of the
+//! longest series of requests of which each began after the one before was answered. It also resets these counts.
 //!
-//! The second form writes the objects of arrays as files, so that they can be read without a server.
+//! The second form writes the objects of arrays to files, to read them without a server.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -37,9 +37,9 @@ mod http;
 
 use array::Array;
 use http::Message;
-use requests::{Statistics, answer, refusal};
+use requests::{Statistics, answer, error_response};
 
-/// What all connections share.
+/// The state that all connections share.
 struct Server {
     latency: Duration,
     arrays: Mutex<HashMap<String, Arc<Array>>>,
@@ -73,7 +73,7 @@ impl Server {
             }
             let start = Instant::now();
             let answer = answer(|name| self.array(name), &request)
-                .unwrap_or_else(|reason| refusal("404 Not Found", "NoSuchKey", &reason));
+                .unwrap_or_else(|reason| error_response("404 Not Found", "NoSuchKey", &reason));
             thread::sleep(self.latency.saturating_sub(start.elapsed()));
             let is_head = request.method() == "HEAD";
             statistics().count(start, if is_head { 0 } else { answer.body.len() });

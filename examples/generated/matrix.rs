@@ -1,12 +1,13 @@
-//! The cells of a sparse matrix, 60,000 columns wide, of which every row has 500 in each fragment that spans it.
+//! The cells of a sparse matrix with 60,000 columns. Every row has 500 cells in each fragment that covers it.
 //!
-//! Fragments come in groups. Those of a group span the same rows, groups follow each other: by one fragment in a group
-//! rows are appended, by more they are updated. Space tiles of 2048 rows are shared by the fragments of two groups where
-//! these meet, so that the cells of the fragments take turns in the global order though their boxes are apart.
+//! Fragments come in groups. The fragments of a group cover the same rows, and each group covers the rows after those
+//! of the group before: with one fragment per group, writes append rows; with several, they update rows. A space tile
+//! of 2048 rows may contain the end of one group and the start of the next; there, the cells of the two groups
+//! interleave in the global order although their boxes are disjoint.
 //!
-//! The cell number `slot` of a row is in column `120 * slot + (37 * row + 11 * slot + shift) % 120`. `shift` is 7 times
-//! the number of the fragment in its group; in every tenth row fragments of odd numbers have that of the one before, and
-//! so the same coordinates.
+//! Cell `slot` of a row is in column `120 * slot + (37 * row + 11 * slot + shift) % 120`. `shift` is 7 times the number
+//! of the fragment in its group. In every tenth row, fragments with odd numbers use the shift of the fragment before,
+//! and so have the same coordinates.
 
 use std::ops::Range;
 
@@ -14,11 +15,11 @@ use crate::cells::{Axis, Bounds, Cells, Datatype, Field};
 
 const ROW: u64 = 500;
 const STEP: u64 = 120;
-/// Rows of a space tile.
+/// The rows of a space tile.
 const BAND: u64 = 2048;
-/// Cells that a row has in a space tile.
+/// The cells of a row in a space tile.
 const BLOCK: u64 = 20;
-/// Values are eighths from 0 to this.
+/// The number of distinct values, which are the first eighths from 0 on.
 const VALUES: u64 = 1021;
 
 pub struct Matrix {
@@ -28,23 +29,23 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// With so many cells in each fragment, and so many fragments in a group.
+    /// Makes a matrix with `cells` cells in each fragment and `overlapping` fragments in each group.
     pub fn new(cells: u64, overlapping: u64) -> Result<Self, String> {
         if cells == 0 || !cells.is_multiple_of(ROW) {
-            return Err(format!("{cells} cells of a fragment are not rows of {ROW}"));
+            return Err(format!("{cells} cells of a fragment are not a multiple of {ROW}, the cells of a row"));
         }
-        // With more, shifts come again.
+        // With more, shifts would repeat.
         if !(1..=STEP).contains(&overlapping) {
-            return Err(format!("{overlapping} fragments over the same rows: 1 to {STEP} can be"));
+            return Err(format!("{overlapping} fragments over the same rows, not 1 to {STEP}"));
         }
         Ok(Matrix { rows: cells / ROW, overlapping, sums: Sums::new(overlapping) })
     }
 
-    /// The cells of a fragment in the space tiles that it spans, in their order: those from a number on.
+    /// Returns the runs of a fragment, one per space tile, in global order, from the one that contains cell `from`.
     fn runs(&self, fragment: u64, from: u64) -> impl Iterator<Item = Run> {
         let first = fragment / self.overlapping * self.rows;
         let end = first + self.rows;
-        // A row lies before all rows of later bands.
+        // All rows of a band come before those of later bands, so this finds the band of cell `from`.
         let row = first + from / ROW;
         let mut band = (row / BAND * BAND).max(first);
         let mut block = {
@@ -67,7 +68,7 @@ impl Matrix {
         })
     }
 
-    /// The parts of runs that hold some cells.
+    /// Returns the parts of runs that contain a range of cells.
     fn parts(&self, fragment: u64, cells: Range<u64>) -> impl Iterator<Item = (Run, Range<u64>)> {
         let runs = self.runs(fragment, cells.start).take_while(move |run| run.start < cells.end);
         runs.map(move |run| {
@@ -78,14 +79,14 @@ impl Matrix {
     }
 }
 
-/// The cells that a fragment has in a space tile.
+/// The cells of a fragment in one space tile.
 struct Run {
     /// The number of the fragment in its group.
     member: u64,
     row: u64,
     rows: u64,
     block: u64,
-    /// The number of the first in the fragment.
+    /// The number of the first cell in the fragment.
     start: u64,
 }
 
@@ -99,7 +100,7 @@ impl Run {
         7 * (if row.is_multiple_of(10) { self.member - self.member % 2 } else { self.member })
     }
 
-    /// Calls for the row and the column of each of some cells.
+    /// Calls `call` with the row and the column of each cell in a range.
     fn each(&self, cells: Range<u64>, mut call: impl FnMut(u64, u64)) {
         let mut cell = cells.start;
         while cell < cells.end {
@@ -115,8 +116,8 @@ impl Run {
         }
     }
 
-    /// The cells among which the least and the greatest column of some are: the first and the last of each row, and
-    /// rows come again after [`STEP`].
+    /// Returns candidates for the cells with the lowest and the highest column of a range: the first and the last cell
+    /// of each row. Rows repeat after [`STEP`] rows.
     fn outer(cells: Range<u64>) -> impl Iterator<Item = u64> {
         let (first, last) = (cells.start / BLOCK, (cells.end - 1) / BLOCK);
         let rows = (first..=last.min(first + STEP)).chain([last]);
@@ -124,11 +125,11 @@ impl Run {
     }
 }
 
-/// Sums over rows of the space tiles of a fragment, of how far the cells are from the first columns of their slots.
+/// Prefix sums over the rows of a space tile: the sums of the cells' distances from the first columns of their slots.
 struct Sums(Vec<u64>);
 
 impl Sums {
-    /// After so many blocks columns are as far from those of their slots again.
+    /// The number of blocks after which these distances repeat.
     const BLOCKS: u64 = 6;
 
     fn new(overlapping: u64) -> Self {
@@ -144,14 +145,14 @@ impl Sums {
         Sums(sums)
     }
 
-    /// The sum over all rows before one.
+    /// Returns the sum over all rows before `row`.
     fn before(&self, run: &Run, row: u64) -> u64 {
         let place = (run.member * Self::BLOCKS + run.block % Self::BLOCKS) * (STEP + 1);
         let sum = |rows: u64| self.0[(place + rows) as usize];
         row / STEP * sum(STEP) + sum(row % STEP)
     }
 
-    /// The sum of the columns of some cells.
+    /// Returns the sum of the columns of a range of cells.
     fn columns(&self, run: &Run, cells: Range<u64>) -> u64 {
         let (first, last) = (cells.start.div_ceil(BLOCK), cells.end / BLOCK);
         if first >= last {
@@ -193,7 +194,7 @@ impl Cells for Matrix {
         for (run, part) in self.parts(fragment, cells) {
             rows.0 = rows.0.min(run.row + part.start / BLOCK);
             rows.1 = rows.1.max(run.row + (part.end - 1) / BLOCK);
-            // Columns of a block come before those of the next.
+            // All columns of a block are lower than those of the next block.
             if run.block > blocks.0 && run.block < blocks.1 {
                 continue;
             }
@@ -206,7 +207,7 @@ impl Cells for Matrix {
     }
 
     fn sum_of_coordinates(&self, dimension: usize, fragment: u64, cells: Range<u64>) -> i64 {
-        // Of the rows of all cells of a run before one, from its first.
+        // The sum of the row numbers, counted from the first row of the run, of all cells before `cell`.
         let before = |cell: u64| {
             let (whole, rest) = (cell / BLOCK, cell % BLOCK);
             BLOCK * whole * whole.saturating_sub(1) / 2 + whole * rest
@@ -228,7 +229,7 @@ impl Cells for Matrix {
         }
     }
 
-    /// The values of a fragment count up.
+    /// Appends values that count up.
     fn write_attribute(&self, _: usize, fragment: u64, cells: Range<u64>, to: &mut Vec<u8>) {
         to.reserve(4 * (cells.end - cells.start) as usize);
         let mut value = (cells.start + 13 * fragment) % VALUES;

@@ -1,5 +1,5 @@
-//! The metadata of a fragment: R-tree, tile offsets, least and greatest values, sums and the footer, as TileDB's own
-//! library writes them, but without filters. Each section is made when it is asked for.
+//! The metadata of a fragment: R-tree, tile offsets, minima and maxima, sums and the footer, as TileDB's own library
+//! writes them, but without filters. Each section is computed on request.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -12,8 +12,7 @@ use crate::tiles::{Part, TileFile};
 /// Children of an inner node of an R-tree.
 const FANOUT: usize = 10;
 
-/// A section of a fragment's metadata, in the order in which they are stored. Slots are the attributes, one that is not
-/// used, and the dimensions.
+/// The sections of a fragment's metadata, in stored order. Slots are the attributes, an unused one, and the dimensions.
 #[derive(Debug, Clone, Copy)]
 enum Section {
     Rtree,
@@ -45,11 +44,11 @@ const LISTS: [List; 8] = [
     List::NullCounts,
 ];
 
-/// Where the sections of each fragment of an array are: all fragments have as many cells.
+/// The byte ranges of the sections. They are the same for all fragments of an array, which have equally many cells.
 #[derive(Default)]
 pub struct Places(OnceLock<Vec<Range<u64>>>);
 
-/// What a slot holds.
+/// The field of a slot.
 enum Slot {
     Attribute(usize),
     Unused,
@@ -99,7 +98,7 @@ impl<'a> Metadata<'a> {
         })
     }
 
-    /// The bytes of the file.
+    /// Returns the length of the file.
     pub fn len(&self) -> u64 {
         self.footer_offset() + self.footer().len() as u64 + 8
     }
@@ -108,7 +107,7 @@ impl<'a> Metadata<'a> {
         self.places().last().map_or(0, |place| place.end)
     }
 
-    /// The bytes of a range, which is in the file.
+    /// Returns the bytes of a range, which must lie in the file.
     pub fn read(&self, range: Range<u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut start = range.start;
@@ -149,7 +148,7 @@ impl<'a> Metadata<'a> {
         tile * self.array.capacity..((tile + 1) * self.array.capacity).min(self.array.fragment_cells)
     }
 
-    /// The root first, the boxes of the tiles last.
+    /// Returns the R-tree: the root first, the boxes of the tiles last.
     fn rtree(&self) -> Vec<u8> {
         let leaves = (0..self.tiles()).map(|tile| self.array.cells.bounds(self.fragment, self.tile_cells(tile)));
         let mut levels: Vec<Vec<Bounds>> = vec![leaves.collect()];
@@ -169,7 +168,7 @@ impl<'a> Metadata<'a> {
         self.array.file(self.fragment, part)
     }
 
-    /// The files of a slot: of values of one size, or of offsets, and of values of different sizes.
+    /// Returns the files of a slot: the one of fixed-size values or of offsets, and the one of variable-size values.
     fn files(&self, slot: usize) -> [Option<TileFile<'a>>; 2] {
         match self.slot(slot) {
             Slot::Attribute(attribute) if self.array.cells.attributes()[attribute].values.is_none() => {
@@ -203,7 +202,7 @@ impl<'a> Metadata<'a> {
         bytes
     }
 
-    /// The least, or the greatest, value of each tile.
+    /// Returns the minimum, or the maximum, of each tile.
     fn extremes(&self, slot: usize, which: impl Fn((Vec<u8>, Vec<u8>)) -> Vec<u8>) -> Vec<u8> {
         let values: Vec<u8> = match self.slot(slot) {
             Slot::Attribute(attribute) => {
@@ -211,14 +210,14 @@ impl<'a> Metadata<'a> {
                     (0..self.tiles()).filter_map(|tile| self.least_and_greatest(attribute, self.tile_cells(tile)));
                 tiles.flat_map(which).collect()
             }
-            // As many zeros as coordinates would take.
+            // As many zeros as zipped coordinates would take.
             Slot::Unused => vec![0; 8 * self.array.cells.dimensions().len() * self.tiles() as usize],
             Slot::Dimension(_) => Vec::new(),
         };
         [&(values.len() as u64).to_le_bytes()[..], &0u64.to_le_bytes(), &values].concat()
     }
 
-    /// The values of some cells of an attribute, without those that come again, and of what length each is.
+    /// Returns the values of a range of cells, at most one period of them, and the bytes of a value.
     fn values(&self, attribute: usize, cells: Range<u64>) -> Option<(Vec<u8>, usize)> {
         let field = &self.array.cells.attributes()[attribute];
         let size = field.cell_size().filter(|_| field.period > 0)?;
@@ -231,7 +230,7 @@ impl<'a> Metadata<'a> {
     fn least_and_greatest(&self, attribute: usize, cells: Range<u64>) -> Option<(Vec<u8>, Vec<u8>)> {
         let (bytes, size) = self.values(attribute, cells)?;
         let values = bytes.chunks_exact(size);
-        // None of the numbers is negative, so that the bits of floats are in their order too.
+        // No number is negative, so that floats sort by their bits.
         let in_order = |value: &&[u8]| match self.array.cells.attributes()[attribute].datatype {
             Datatype::Char | Datatype::Utf8 => value.to_vec(),
             _ => value.iter().rev().copied().collect(),
@@ -239,7 +238,7 @@ impl<'a> Metadata<'a> {
         Some((values.clone().min_by_key(in_order)?.to_vec(), values.max_by_key(in_order)?.to_vec()))
     }
 
-    /// The sum of some cells as it is stored; `None` for slots that have none.
+    /// Returns the sum of a range of cells as it is stored; `None` for slots without sums.
     fn sum(&self, slot: usize, cells: Range<u64>) -> Option<u64> {
         let attribute = match self.slot(slot) {
             Slot::Attribute(attribute) => attribute,
@@ -254,7 +253,7 @@ impl<'a> Metadata<'a> {
             Datatype::Float32 => |bytes| f64::from(f32::from_le_bytes(bytes)),
             _ => return None,
         };
-        // All sums are of eighths, and exact.
+        // All values are multiples of an eighth, so the sums are exact.
         let sum = |cells: Range<u64>| -> f64 {
             let (bytes, _) = self.values(attribute, cells).unwrap_or_default();
             bytes.as_chunks().0.iter().map(|bytes| number(*bytes)).sum()
@@ -265,7 +264,7 @@ impl<'a> Metadata<'a> {
         Some(if field.datatype == Datatype::Int32 { total as i64 as u64 } else { total.to_bits() })
     }
 
-    /// What all cells of the fragment together have as least and greatest values, sum and number of nulls.
+    /// Returns the statistics of the whole fragment: minimum, maximum, sum and number of nulls of each slot.
     fn statistics(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for slot in 0..self.slots() {
@@ -286,7 +285,7 @@ impl<'a> Metadata<'a> {
         bytes
     }
 
-    /// The footer, without its length.
+    /// Returns the footer, without the length after it.
     pub fn footer(&self) -> Vec<u8> {
         let schema = self.array.schema_name();
         let mut bytes = VERSION.to_le_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! Requests of S3 for generated objects, and their answers.
+//! Answers S3 requests for generated objects.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,29 +6,30 @@ use std::time::Instant;
 use crate::array::Array;
 use crate::http::Message;
 
-/// Objects in one answer of a listing.
+/// The most entries in one page of a listing.
 const LISTED_AT_ONCE: usize = 1000;
 
 const MODIFIED: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
 
-/// The requests that were answered.
+/// Counts of answered requests.
 #[derive(Default)]
 pub struct Statistics {
     pub requests: usize,
     pub bytes: usize,
-    /// When each began and was answered.
+    /// The start and the end of each request.
     times: Vec<(Instant, Instant)>,
 }
 
 impl Statistics {
-    /// Counts a request that is answered now with so many bytes.
+    /// Counts a request that ends now and whose answer has `bytes` bytes.
     pub fn count(&mut self, start: Instant, bytes: usize) {
         self.requests += 1;
         self.bytes += bytes;
         self.times.push((start, Instant::now()));
     }
 
-    /// The most requests of which none began before another was answered: no more can have waited for each other.
+    /// Returns the length of the longest series of requests of which each began after the one before was answered: an
+    /// upper bound of the number of dependent round trips.
     pub fn steps(&mut self) -> usize {
         self.times.sort_unstable_by_key(|(_, end)| *end);
         let mut last: Option<Instant> = None;
@@ -43,7 +44,7 @@ impl Statistics {
     }
 }
 
-/// The answer to a request. An error says why there is no such object.
+/// Returns the answer to a request. The error says why there is no such object.
 pub fn answer(array: impl Fn(&str) -> Result<Arc<Array>, String>, request: &Message) -> Result<Message, String> {
     let (path, query) = request.second().split_once('?').unwrap_or((request.second(), ""));
     let path = unescaped(path);
@@ -57,7 +58,7 @@ pub fn answer(array: impl Fn(&str) -> Result<Arc<Array>, String>, request: &Mess
         let most = parameter("max-keys").and_then(|most| most.parse().ok()).unwrap_or(LISTED_AT_ONCE);
         let after = text("continuation-token").max(text("start-after"));
         let prefix = text("prefix");
-        // Where no array is meant, there is none.
+        // A prefix that names no array lists nothing.
         let found = prefix.split_once('/').and_then(|(name, inner)| Some((name, inner, array(name).ok()?)));
         let listing = match found {
             Some((name, inner, array)) => {
@@ -90,7 +91,7 @@ fn object(array: &Array, key: &str, request: &Message) -> Result<Message, String
         }
     };
     if range.start > range.end || is_part && range.start == length {
-        return Ok(refusal("416 Range Not Satisfiable", "InvalidRange", text_of(length).as_str()));
+        return Ok(error_response("416 Range Not Satisfiable", "InvalidRange", text_of(length).as_str()));
     }
     let body = if request.method() == "HEAD" { Vec::new() } else { array.read(object, range.clone()) };
     let start = if is_part { "HTTP/1.1 206 Partial Content" } else { "HTTP/1.1 200 OK" };
@@ -108,14 +109,14 @@ fn text_of(length: u64) -> String {
     format!("the object has {length} bytes")
 }
 
-/// One answer of a listing of the keys in an array that begin with `prefix`, after `after`.
+/// Returns a page of the listing of the keys in an array that begin with `prefix`: those after `after`.
 fn listing(array: &Array, name: &str, prefix: &str, delimiter: &str, after: &str, most: usize) -> String {
     let mut text = String::new();
     let mut last: Option<String> = None;
     let mut listed = 0;
     let mut number = array.first_from(prefix);
     if after >= prefix {
-        // Of keys that were listed as one, none is listed again.
+        // Skip the keys below a common prefix that was already listed.
         let behind = if !delimiter.is_empty() && after.ends_with(delimiter) { '\u{10ffff}' } else { '\0' };
         number = number.max(array.first_from(&format!("{after}{behind}")));
     }
@@ -147,7 +148,7 @@ fn listing(array: &Array, name: &str, prefix: &str, delimiter: &str, after: &str
     frame(listed, None, &text)
 }
 
-/// A listing of so many names, which goes on after one of an array or ends.
+/// Returns a listing of `listed` names, with a continuation token if there are more.
 fn frame(listed: usize, next: Option<(&str, &str)>, names: &str) -> String {
     let more = next.map_or(String::new(), |(array, last)| {
         format!("<NextContinuationToken>{array}/{last}</NextContinuationToken>")
@@ -158,14 +159,14 @@ fn frame(listed: usize, next: Option<(&str, &str)>, names: &str) -> String {
     )
 }
 
-pub fn refusal(status: &str, code: &str, reason: &str) -> Message {
+pub fn error_response(status: &str, code: &str, reason: &str) -> Message {
     let body = format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>{reason}</Message></Error>");
     let mut answer = Message::new(&format!("HTTP/1.1 {status}"), body.as_bytes());
     answer.set("Content-Type", "application/xml");
     answer
 }
 
-/// A text as it was before it stood in a URL.
+/// Decodes the percent encoding of a URL.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,25 +1,25 @@
-//! The bytes of an array schema, and the frame of a generic tile, in which metadata are stored.
+//! Writes array schemas, and generic tiles, in which metadata are stored.
 
 use crate::cells::{Axis, Cells, Field};
 
-/// The format version of all that is generated.
+/// The format version of all generated arrays.
 pub const VERSION: u32 = 22;
 
-/// Bytes of a chunk's data.
+/// The bytes of a chunk's data.
 const CHUNK: usize = 65536;
 
-/// A pipeline without filters: the most bytes of a chunk, and their number.
+/// A pipeline without filters: the maximum chunk size, and the number of filters.
 const NO_FILTERS: [u8; 8] = [0, 0, 1, 0, 0, 0, 0, 0];
 
-/// Bytes that go before the chunks: the header, the pipeline, and the number of chunks.
+/// The bytes before the chunks: the header, the pipeline, and the number of chunks.
 const HEAD: usize = 34 + NO_FILTERS.len() + 8;
 
-/// The bytes that a payload takes as a generic tile.
+/// Returns the length of a generic tile with a payload of this length.
 pub fn generic_tile_len(payload: usize) -> usize {
     HEAD + payload + 12 * payload.div_ceil(CHUNK)
 }
 
-/// A payload as a generic tile without filters.
+/// Writes a payload as a generic tile without filters.
 pub fn generic_tile(payload: &[u8]) -> Vec<u8> {
     const CHAR: u8 = 4;
     let length = generic_tile_len(payload.len());
@@ -40,14 +40,14 @@ pub fn generic_tile(payload: &[u8]) -> Vec<u8> {
     tile
 }
 
-/// The payload of the schema of a sparse array without filters.
+/// Returns the payload of the schema of a sparse array without filters.
 pub fn schema(cells: &dyn Cells, capacity: u64) -> Vec<u8> {
     const SPARSE: u8 = 1;
     const ROW_MAJOR: u8 = 0;
     let mut bytes = VERSION.to_le_bytes().to_vec();
     bytes.extend([0, SPARSE, ROW_MAJOR, ROW_MAJOR]); // no duplicates
     bytes.extend(capacity.to_le_bytes());
-    // Of coordinates, offsets and validity.
+    // The pipelines of coordinates, offsets and validity.
     bytes.extend(NO_FILTERS.repeat(3));
     bytes.extend((cells.dimensions().len() as u32).to_le_bytes());
     for (field, axis) in cells.dimensions().iter().zip(cells.axes()) {
@@ -60,10 +60,10 @@ pub fn schema(cells: &dyn Cells, capacity: u64) -> Vec<u8> {
         let fill = field.datatype.fill().repeat(field.values.unwrap_or(1) as usize);
         bytes.extend((fill.len() as u64).to_le_bytes());
         bytes.extend(fill);
-        bytes.extend([0; 3]); // not nullable, which null is filled in, no order
+        bytes.extend([0; 3]); // not nullable, validity of the fill value, no order
         bytes.extend(0u32.to_le_bytes()); // no enumeration
     }
-    // No labels, no enumerations, a current domain of version 0, which is none.
+    // No labels, no enumerations, an empty current domain of version 0.
     bytes.extend([0; 12]);
     bytes.push(1);
     bytes

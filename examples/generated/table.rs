@@ -9,7 +9,7 @@ use crate::cells::{Axis, Bounds, Cells, Datatype, Field};
 const STEP: u64 = 3;
 const COUNTS: u64 = 1009;
 const KINDS: [&[u8; 4]; 5] = [b"bold", b"calm", b"dark", b"even", b"fair"];
-/// Names have 4 letters and up to so many less one.
+/// The number of distinct lengths of names, from 4 letters on.
 const LENGTHS: u64 = 8;
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz_.-+=~";
 
@@ -22,7 +22,7 @@ const ATTRIBUTES: [Field; 3] = [
 ];
 
 pub struct Table {
-    /// Of each fragment.
+    /// The rows of each fragment.
     rows: u64,
 }
 
@@ -37,13 +37,13 @@ impl Table {
     }
 }
 
-/// Bytes of the names of all rows before one.
+/// Returns the bytes of the names of all rows before `row`.
 fn bytes_before(row: u64) -> u64 {
     let (whole, rest) = (row / LENGTHS, row % LENGTHS);
     4 * row + whole * (LENGTHS * (LENGTHS - 1) / 2) + rest * rest.saturating_sub(1) / 2
 }
 
-/// The letters of a row's name, those behind its end among them.
+/// Returns the letters of a row's name, and further letters after its end.
 fn letters(row: u64) -> [u8; 12] {
     let mut bits = (row + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,22 +1,22 @@
-//! The files of a fragment's tiles without filters, of which any bytes can be told without those before them.
+//! The tile files of a fragment, without filters. Any range of their bytes can be computed without the bytes before it.
 
 use std::ops::Range;
 
 use crate::cells::Cells;
 
-/// Bytes before the data of a tile, and of a chunk in it.
+/// The bytes before the chunks of a tile, and before the data of a chunk.
 const TILE_HEAD: u64 = 8;
 const CHUNK_HEAD: u64 = 12;
 const CHUNK: u64 = 65536;
 
-/// What a file has of its field.
+/// The part of a field that a file stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     Dimension(usize),
     Attribute(usize),
-    /// Where the values of cells begin in a tile of the file of values.
+    /// The starts of variable-size values within their tile.
     Offsets(usize),
-    /// Values of different lengths.
+    /// Variable-size values.
     Values(usize),
 }
 
@@ -25,14 +25,14 @@ pub struct TileFile<'a> {
     pub cells: &'a dyn Cells,
     pub part: Part,
     pub fragment: u64,
-    /// Of the fragment.
+    /// Cells of the fragment.
     pub count: u64,
-    /// Of a tile.
+    /// Cells of a tile.
     pub capacity: u64,
 }
 
 impl TileFile<'_> {
-    /// Bytes of a cell, where all have the same.
+    /// Returns the bytes of a cell, if all cells have the same size.
     fn cell_size(&self) -> Option<u64> {
         match self.part {
             Part::Dimension(dimension) => self.cells.dimensions()[dimension].cell_size(),
@@ -42,12 +42,12 @@ impl TileFile<'_> {
         }
     }
 
-    /// Cells whose values are a chunk. Of values of different lengths these are as long as the longest allow.
+    /// Returns the number of cells in a chunk. For variable-size values, it allows for the longest ones.
     fn chunk_cells(&self) -> u64 {
         self.cell_size().map_or(CHUNK / 16, |size| CHUNK / size)
     }
 
-    /// Bytes of all values before a cell.
+    /// Returns the bytes of all values before a cell.
     fn values_before(&self, cell: u64) -> u64 {
         match (self.cell_size(), self.part) {
             (Some(size), _) => size * cell,
@@ -64,7 +64,7 @@ impl TileFile<'_> {
         tile * self.capacity..((tile + 1) * self.capacity).min(self.count)
     }
 
-    /// Where a tile begins; behind the last where the file ends.
+    /// Returns the offset of a tile; for the index after the last tile, the length of the file.
     pub fn tile_offset(&self, tile: u64) -> u64 {
         let heads = |cells: u64| TILE_HEAD + CHUNK_HEAD * cells.div_ceil(self.chunk_cells());
         let cells = (tile * self.capacity).min(self.count);
@@ -72,7 +72,7 @@ impl TileFile<'_> {
         whole * heads(self.capacity) + if rest > 0 { heads(rest) } else { 0 } + self.values_before(cells)
     }
 
-    /// Bytes of a tile's values.
+    /// Returns the bytes of a tile's values.
     pub fn tile_size(&self, tile: u64) -> u64 {
         let cells = self.tile_cells(tile);
         self.values_before(cells.end) - self.values_before(cells.start)
@@ -82,7 +82,7 @@ impl TileFile<'_> {
         self.tile_offset(self.tiles())
     }
 
-    /// The bytes of a range, which is in the file.
+    /// Returns the bytes of a range, which must lie in the file.
     pub fn read(&self, range: Range<u64>) -> Vec<u8> {
         let mut window = Window { range: range.clone(), bytes: Vec::with_capacity((range.end - range.start) as usize) };
         let mut tile = last_at_most(self.tiles(), |tile| self.tile_offset(tile), range.start);
@@ -116,7 +116,7 @@ impl TileFile<'_> {
             if wanted.is_empty() {
                 continue;
             }
-            // Only what is asked for is made, where cells of the same size allow it.
+            // Fixed-size cells are computed only within the requested range.
             let (from, cells) = match self.cell_size() {
                 Some(size) => {
                     let (from, to) = ((wanted.start - at) / size, (wanted.end - at).div_ceil(size));
@@ -145,14 +145,14 @@ impl TileFile<'_> {
     }
 }
 
-/// The bytes of a range as they are put there, in their order.
+/// The bytes of a range, collected in order.
 struct Window {
     range: Range<u64>,
     bytes: Vec<u8>,
 }
 
 impl Window {
-    /// Takes what the range has of some bytes at an offset.
+    /// Appends the part of `bytes`, located at offset `at`, that lies in the range.
     fn put(&mut self, at: u64, bytes: &[u8]) {
         let end = at + bytes.len() as u64;
         let wanted = self.range.start.max(at)..self.range.end.min(end);
@@ -162,7 +162,7 @@ impl Window {
     }
 }
 
-/// The last of so many places that is not behind an offset, or the first.
+/// Returns the index of the last of `count` ascending places that is at most `offset`, or 0.
 fn last_at_most(count: u64, place: impl Fn(u64) -> u64, offset: u64) -> u64 {
     let (mut low, mut high) = (0, count);
     while high > low + 1 {

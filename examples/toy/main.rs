@@ -1,5 +1,5 @@
-//! Mounts a tree of one's own, in the foreground or (`--background`) in the background: what the library needs is a
-//! [`tilefs::tree::Folder`]. Also the program with which the tests try the life of a mount.
+//! Mounts a custom tree, in the foreground or (`--background`) in the background: the library needs only a
+//! [`tilefs::tree::Folder`]. The tests also use this program to exercise the life cycle of a mount.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! A tree without any array behind it: files that are computed, slow, damaged or huge, and folders with many names.
+//! A tree without an array: files that are computed, slow, damaged or huge, and folders with many names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex};
@@ -10,25 +10,25 @@ use tilefs_export::Content;
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_reader::read::Output;
 
-/// When everything in the tree was written.
+/// The modification time of everything in the tree, in milliseconds since the Unix epoch.
 pub const MODIFIED_MS: u64 = 1_706_696_100_500;
 
-/// The length of `big.u64`: far more than any memory.
+/// The length of `big.u64`: much more than memory.
 pub const BIG: u64 = 100 << 30;
 
 /// The length of `memory.bin`, for measurements.
 pub const MEMORY: u64 = 1 << 30;
 
-/// How long each read of `slow.bin` takes.
+/// The duration of each read of `slow.bin`.
 pub const SLOW: Duration = Duration::from_millis(200);
 
-/// From this offset on `damaged.bin` cannot be read.
+/// The offset from which `damaged.bin` cannot be read.
 pub const DAMAGED_FROM: u64 = 1 << 20;
 
-/// How many names `many/` has.
+/// The number of names in `many/`.
 pub const MANY: u64 = 100_000;
 
-/// What was asked of the tree, to be looked at by tests.
+/// Counts of calls to the tree, for tests.
 #[derive(Default)]
 pub struct Counters {
     pub lengths: AtomicU64,
@@ -37,15 +37,15 @@ pub struct Counters {
     pub gate: Gate,
 }
 
-/// What the reads of `gated.bin` wait for.
+/// A gate: reads of `gated.bin` wait until it is open.
 #[derive(Default)]
 pub struct Gate {
-    /// Whether it is open, and how many wait.
+    /// Whether the gate is open, and the number of waiting reads.
     state: Mutex<(bool, usize)>,
     opened: Condvar,
 }
 
-#[allow(dead_code)] // by tests, which include this file
+#[allow(dead_code)] // used by tests, which include this file
 impl Gate {
     pub fn open(&self) {
         self.state.lock().expect("no thread panics").0 = true;
@@ -64,7 +64,7 @@ impl Gate {
     }
 }
 
-/// The root.
+/// Returns the root folder.
 pub fn root(counters: &Arc<Counters>) -> Arc<dyn Folder> {
     Arc::new(Root(Arc::clone(counters)))
 }
@@ -92,7 +92,7 @@ enum Kind {
     Slow,
     /// Reads wait until the gate is open.
     Gated,
-    /// Each MiB takes 2 ms unless it was prepared, as where chunks must be decoded.
+    /// The first read of each MiB takes 2 ms, as if it had to be decoded; prefetching it counts as a read.
     Decoded,
     Damaged,
     Panics,
@@ -111,7 +111,7 @@ impl Folder for Root {
             return Err(Error::unsupported("format version 99").in_array("/data/toy"));
         }
         let listed = FILES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
-        // Who reads all that is listed must come to an end.
+        // `gated.bin` is not listed, so that a reader of all listed files does not block.
         let kind = listed.or_else(|| (name == "gated.bin").then_some(Kind::Gated));
         Ok(kind.map(|kind| Node::File(Arc::new(Computed { kind, counters: Arc::clone(&self.0) }))))
     }
@@ -119,7 +119,7 @@ impl Folder for Root {
     fn list(&self) -> Result<Vec<Entry>> {
         let files = FILES.iter().map(|(name, _)| entry(name, EntryKind::File));
         let folders = ["many", "slice"].map(|name| entry(name, EntryKind::Folder));
-        // The last cannot be a name: it must not spoil the listing.
+        // The last entry is not a valid name. It must not break the listing.
         Ok(files.chain(folders).chain([entry("not/a/name", EntryKind::File)]).collect())
     }
 
@@ -178,7 +178,7 @@ impl File for Computed {
 struct Opened {
     kind: Kind,
     length: u64,
-    /// Which MiBs of `decoded.bin` are decoded.
+    /// For each MiB of `decoded.bin`, 1 if it is decoded.
     decoded: Vec<AtomicU64>,
     counters: Arc<Counters>,
 }
@@ -231,11 +231,12 @@ impl Content for Opened {
     }
 }
 
-/// 1 MiB and a page, whose bytes depend only on the place within a page.
+/// A pattern of 1 MiB and a page. Its bytes depend only on the offset within a page.
 static MEMORY_PATTERN: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0..(1 << 20) + 4096).map(|place| (place % 4096 % 251) as u8).collect());
 
-/// The bytes of every computed file but `hello.txt` and `memory.bin`: little-endian u64, each the square of its index.
+/// Fills `buf` with the bytes at `offset` of every computed file but `hello.txt` and `memory.bin`: little-endian u64,
+/// each the square of its index.
 pub fn fill(offset: u64, buf: &mut [u8]) {
     let mut rest = buf;
     let mut place = offset;
@@ -269,7 +270,7 @@ impl Folder for Many {
     }
 }
 
-/// A folder that lists nothing and has every number as a name, as slices do.
+/// A folder that lists nothing and in which every number is a name, as in folders of slices.
 struct Slices(Arc<Counters>);
 
 impl Folder for Slices {
@@ -289,7 +290,7 @@ impl Folder for Slices {
     }
 }
 
-/// A folder that counts how many of its kind are alive.
+/// A folder that counts its live instances.
 struct Slice(Arc<Counters>);
 
 impl Slice {

@@ -1,5 +1,5 @@
 #![no_main]
-//! Whole pipelines: the filters are part of the input, as they are stored in a schema.
+//! Whole pipelines: the input contains the filters, in the form in which schemas store them.
 
 use tilefs_format::cursor::Cursor;
 use tilefs_format::pipeline::Pipeline;

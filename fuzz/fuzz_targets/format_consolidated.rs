@@ -1,9 +1,9 @@
-//! Consolidated fragment metadata: what is taken for a footer lies in the input.
+//! Consolidated fragment metadata: all footers lie in the input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tilefs_format::fragment::parse_consolidated_footers;
-use tilefs_fuzz as _; // its bounded memory
+use tilefs_fuzz as _; // for its bounded allocator
 
 fuzz_target!(|data: &[u8]| {
     let Ok(copies) = parse_consolidated_footers(data) else { return };

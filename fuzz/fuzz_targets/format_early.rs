@@ -1,4 +1,4 @@
-//! Fragment metadata of format versions 1 and 2. The version says whether the fragment has coordinates.
+//! Fragment metadata of format versions 1 and 2. The version in the input decides whether the fragment has coordinates.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tilefs_format::generic_tile::GenericTileHeader;
-use tilefs_fuzz as _; // its bounded memory
+use tilefs_fuzz as _; // for its bounded allocator
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(header) = GenericTileHeader::parse(data) {

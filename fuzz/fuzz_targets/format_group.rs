@@ -1,10 +1,11 @@
-//! Group details, taken as several files: all but the first byte twice.
+//! Group details: the bytes after the first are used as two details files; the first selects the version in their
+//! names.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tilefs_format::group::{members_in_force, parse_group_details};
 use tilefs_format::name::TimestampedName;
-use tilefs_fuzz as _; // its bounded memory
+use tilefs_fuzz as _; // for its bounded allocator
 
 fuzz_target!(|data: &[u8]| {
     let Some((version, data)) = data.split_first() else { return };

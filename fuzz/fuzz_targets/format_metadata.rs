@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tilefs_format::metadata::parse_metadata;
-use tilefs_fuzz as _; // its bounded memory
+use tilefs_fuzz as _; // for its bounded allocator
 
 fuzz_target!(|data: &[u8]| {
     for value in parse_metadata(data).into_iter().flatten().filter_map(|entry| entry.value) {

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use tilefs_format::folder::{commit_file, root_fragment, timestamped_file};
 use tilefs_format::name::TimestampedName;
-use tilefs_fuzz as _; // its bounded memory
+use tilefs_fuzz as _; // for its bounded allocator
 
 fuzz_target!(|name: &str| {
     if let Ok(Some(parsed)) = TimestampedName::parse(name) {

@@ -1,4 +1,4 @@
-//! R-trees: every rectangle that is counted can be had.
+//! R-trees: every rectangle can be read, and a descent finds all tiles.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

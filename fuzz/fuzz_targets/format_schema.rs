@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::ArraySchema;
-use tilefs_fuzz as _; // its bounded memory
+use tilefs_fuzz as _; // for its bounded allocator
 
 fuzz_target!(|data: &[u8]| {
     let Ok(schema) = ArraySchema::parse(data) else { return };

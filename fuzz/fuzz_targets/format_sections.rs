@@ -1,9 +1,9 @@
-//! Lists of fragment metadata.
+//! List sections of fragment metadata.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use tilefs_format::fragment::sections;
-use tilefs_fuzz as _; // its bounded memory
+use tilefs_fuzz as _; // for its bounded allocator
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(list) = sections::parse_u64_list(data) {

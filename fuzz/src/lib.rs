@@ -1,5 +1,5 @@
-//! What the fuzz targets of filters share: how an input is read as one chunk of a tile, and back, so that
-//! seeds can be made of real chunks.
+//! Shared code of the fuzz targets for filters: parses an input as one chunk of a tile, and writes chunks as inputs, to
+//! make seeds of real chunks.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use tilefs_format::pipeline::{Filter, Pipeline};
 pub mod bounded_allocator;
 pub mod schema_and_rest;
 
-/// Whatever a target decodes takes no more than 256 MiB.
+/// Limits the memory of every target to 256 MiB.
 #[global_allocator]
 static MEMORY: bounded_allocator::Bounded = bounded_allocator::Bounded::new();
 
-/// The key of encrypted inputs, that of the vectors in tests/fixtures/filters.
+/// The key of encrypted inputs: the key of the vectors in tests/fixtures/filters.
 pub const KEY: &[u8; 32] = b"0123456789abcdef0123456789ABCDEF";
 
-/// No chunk of an input claims to be longer, to keep runs fast.
-pub const MOST_ORIGINAL: usize = 1 << 20;
+/// The longest original length of a chunk, to keep runs fast.
+pub const MAX_ORIGINAL: usize = 1 << 20;
 
-/// One chunk and what it is a chunk of.
+/// A chunk, and the properties of its tile.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// For targets that try several filters.
+    /// Selects the filter, in targets with several filters.
     pub choice: u8,
     pub datatype: Datatype,
     pub cell_size: usize,
@@ -34,7 +34,7 @@ pub struct Input {
     pub encrypted: bool,
     pub original: usize,
     pub cells: usize,
-    /// As in a schema; only used by the target of whole pipelines.
+    /// A pipeline as stored in a schema; only used by the target for whole pipelines.
     pub pipeline: Vec<u8>,
     pub metadata: Vec<u8>,
     pub data: Vec<u8>,
@@ -47,7 +47,7 @@ impl Input {
         let datatype = Datatype::from_number(cursor.u8("datatype")? % 44)?;
         let cell_size = usize::from(cursor.u8("cell size")?).max(1);
         let flags = cursor.u8("flags")?;
-        let original = cursor.u32("original")? as usize % (MOST_ORIGINAL + 1);
+        let original = cursor.u32("original")? as usize % (MAX_ORIGINAL + 1);
         let cells = usize::from(cursor.u16("cells")?);
         let pipeline = usize::from(cursor.u16("pipeline length")?).min(cursor.remaining());
         let pipeline = cursor.bytes(pipeline, "pipeline")?.to_vec();
@@ -72,7 +72,7 @@ impl Input {
         bytes
     }
 
-    /// Decodes the chunk, and where the filters can store offsets along with strings, that way too.
+    /// Decodes the chunk; also as strings with offsets, if the filters can store those.
     pub fn decode(&self, filters: Vec<Filter>) {
         let context = TileContext {
             datatype: self.datatype,
@@ -87,7 +87,7 @@ impl Input {
         let mut scratch = Scratch::new();
         let mut out = vec![0; self.original];
         if sorts && self.cells <= self.data.len() {
-            // Coordinates of which some are equal.
+            // Some coordinates are equal.
             let order = StoredOrder::new(self.cells, |a, b| (a * 7 % 1000).cmp(&(b * 7 % 1000))).expect("few cells");
             if let Ok(sorted) = Decoder::of_sorted_tile(&pipeline, &context, &Arc::new(order)) {
                 let _ = sorted.decode(&self.metadata, &self.data, &mut out, &mut Scratch::new());
@@ -101,7 +101,7 @@ impl Input {
     }
 }
 
-/// The filters with a frame of their own, and which targets try them.
+/// Returns the filters that a target tries.
 pub fn choices(target: &str) -> Vec<Filter> {
     use tilefs_format::pipeline::WebpFormat::{Bgr, Bgra, Rgb, Rgba};
     let webp = |format| Filter::Webp { quality: 60.0, format, lossless: false };
@@ -130,7 +130,7 @@ pub fn choices(target: &str) -> Vec<Filter> {
     }
 }
 
-/// Runs the input through the one filter of the target that it chooses.
+/// Decodes the input with the filter of the target that it selects.
 pub fn one_filter(target: &str, bytes: &[u8]) {
     let choices = choices(target);
     let Ok(mut input) = Input::parse(bytes) else { return };

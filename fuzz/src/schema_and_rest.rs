@@ -1,5 +1,5 @@
-//! Inputs of parsers that need a schema: a format version (`u8`), the length of a schema (`u16`), the schema, and what
-//! is to be parsed.
+//! Inputs for parsers that need a schema: a format version (`u8`), the length of the schema (`u16`), the schema, and
+//! the bytes to parse.
 
 use tilefs_format::schema::ArraySchema;
 

@@ -1,5 +1,5 @@
-//! Makes seeds of the vectors in tests/fixtures/filters: every chunk that libtiledb wrote, as an input of
-//! the target for its filter and of the target for whole pipelines.
+//! Makes seeds of the vectors in tests/fixtures/filters: every chunk that libtiledb wrote, as an input for the target
+//! of its filter and for the target of whole pipelines.
 //!
 //! usage: cargo run --release --bin seeds   (in the folder fuzz)
 
@@ -11,7 +11,7 @@ use tilefs_format::filter::Chunks;
 use tilefs_format::cursor::Cursor;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::pipeline::Pipeline;
-use tilefs_fuzz::{Input, MOST_ORIGINAL, choices};
+use tilefs_fuzz::{Input, MAX_ORIGINAL, choices};
 
 const TARGETS: [&str; 11] = [
     "filter_compressors",
@@ -27,8 +27,8 @@ const TARGETS: [&str; 11] = [
     "filter_aes",
 ];
 
-/// Longer chunks make slow seeds that show nothing more.
-const MOST_SEED_BYTES: usize = 4096;
+/// The longest chunk that becomes a seed. Longer ones are slow and cover no more code.
+const MAX_SEED_BYTES: usize = 4096;
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -54,7 +54,7 @@ fn main() {
         let filters = Pipeline::parse(&mut Cursor::new(&pipeline)).expect("a pipeline").filters;
         for (chunk_number, chunk) in Chunks::new(blob(fields[6])).expect("a tile").enumerate() {
             let chunk = chunk.expect("a chunk");
-            if chunk.metadata.len() + chunk.data.len() > MOST_SEED_BYTES {
+            if chunk.metadata.len() + chunk.data.len() > MAX_SEED_BYTES {
                 continue;
             }
             let mut input = Input {
@@ -63,7 +63,7 @@ fn main() {
                 cell_size: number(fields[2]),
                 format_version: 22,
                 encrypted: fields[4] != "-",
-                original: (chunk.original_bytes as usize).min(MOST_ORIGINAL),
+                original: (chunk.original_bytes as usize).min(MAX_ORIGINAL),
                 cells: if fields[8] == "-" { 0 } else { blob(fields[8]).len() / 8 },
                 pipeline: pipeline.clone(),
                 metadata: chunk.metadata.to_vec(),
