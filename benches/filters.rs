@@ -137,7 +137,7 @@ mod gzip {
     }
 }
 
-/// The libraries alone, with a reused state if the library allows that.
+/// Decodes with the libraries alone, with a reused state if the library allows that.
 #[divan::bench(args = ["copy", "gzip", "zstd", "lz4", "bzip2", "md5", "sha256", "aes", "shuffled zstd", "shuffled lz4"])]
 fn library(bencher: Bencher, name: &str) {
     let (data, mut out) = match name {

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_bounded_by_what_is_left() {
+    fn counts_are_bounded_by_the_remaining_bytes() {
         let cursor = Cursor::new(&[0; 64]);
         assert_eq!(cursor.checked_count(8, 8, "n").unwrap(), 8);
         assert!(cursor.checked_count(9, 8, "n").is_err());

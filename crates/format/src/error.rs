@@ -293,7 +293,7 @@ impl Error {
 
 /// Adds parts to the place of an error; parts that are already set stay.
 pub trait Locate: Sized {
-    /// Applies `add` to the place of the error, if there is an error and it has a place.
+    /// Changes the place of the error with `add`, if there is an error and it has a place.
     fn locate(self, add: impl FnOnce(&mut Place)) -> Self;
 
     /// Adds the folder of the array or group.

@@ -126,7 +126,7 @@ fn is_older_than_1_4(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A plain header of version 22 for a payload of 100 bytes in 50.
+    /// Returns an unencrypted header of version 22, for a payload of 100 bytes stored in 50 bytes.
     fn plain() -> Vec<u8> {
         let mut bytes = vec![22, 0, 0, 0, 50, 0, 0, 0, 0, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 4];
         bytes.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 18, 0, 0, 0]);

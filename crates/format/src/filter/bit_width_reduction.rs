@@ -21,7 +21,7 @@ pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
     Ok(reduction.map_or_else(|| input.pass_through(), |reduction| input.transform(reduction)))
 }
 
-/// Returns whether integers of two bytes or more are signed; `None` if the values are no such integers.
+/// Returns whether the values are signed, if they are integers of two bytes or more; `None` for all other values.
 pub(super) fn is_signed(input: &FilterInput<'_>) -> Option<bool> {
     match input.datatype {
         Datatype::Int16 | Datatype::Int32 | Datatype::Int64 => Some(true),

@@ -59,8 +59,8 @@ impl StoredOrder {
         };
         if let Some(tie) = self.ties.iter().find(|&&tie| value(tie - 1) != value(tie)) {
             return Err(Error::unsupported(format!(
-                "filter BITSORT where cells have equal coordinates, as cell {tie} and the one before: \
-                 TileDB did not store which value is whose"
+                "filter BITSORT on cells with equal coordinates, such as cell {tie} and the one before: \
+                 TileDB did not store which of them has which value"
             )));
         }
         for (cell, out) in (0..).zip(out.chunks_exact_mut(value_bytes)) {
@@ -95,7 +95,7 @@ impl Transform for Bitsort {
         if !data.chunks_exact(self.width.bytes()).is_sorted_by_key(number) {
             return Err(Error::damaged("the values do not ascend"));
         }
-        let missing = || Error::unsupported("filter BITSORT where no coordinates tell the order");
+        let missing = || Error::unsupported("filter BITSORT without coordinates to restore the order from");
         self.order.as_ref().ok_or_else(missing)?.restore(self.width.bytes(), data, out)
     }
 }

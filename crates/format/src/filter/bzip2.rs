@@ -23,7 +23,7 @@ impl DecodePart for Bzip2 {
             match status.map_err(|error| Error::refused("bad bzip2 stream", error))? {
                 ::bzip2::Status::StreamEnd => break,
                 _ if (read, written) == (bzip2.total_in(), bzip2.total_out()) => {
-                    let end = if read == encoded.len() as u64 { "is cut off" } else { "holds more than it claims" };
+                    let end = if read == encoded.len() as u64 { "is cut off" } else { "decodes to more than claimed" };
                     return Err(Error::damaged(format!("the bzip2 stream {end}")));
                 }
                 _ => {}

@@ -57,7 +57,7 @@ fn check_slices<D: Digest>(what: &str, entries: &[u8], bytes: &[u8]) -> Result<(
         let length = entry.u64("digest length")?;
         let stored = entry.bytes(entry.remaining(), "digest")?;
         let Some(slice) = usize::try_from(length).ok().and_then(|length| rest.split_off(..length)) else {
-            return Err(Error::damaged(format!("a digest is of {length} bytes of {what}, {} left", rest.len())));
+            return Err(Error::damaged(format!("a digest covers {length} bytes of {what}, {} left", rest.len())));
         };
         let computed = D::digest(slice);
         if *computed != *stored {

@@ -165,6 +165,8 @@ fn target<'o>(out: Option<&'o mut [u8]>, buffer: &'o mut Vec<u8>, bytes: u64, ma
         (Some(out), _) if out.len() as u64 == bytes => Ok(out),
         (Some(out), _) => Err(Error::damaged(format!("decodes to {bytes} bytes instead of {}", out.len()))),
         (None, Ok(length)) if bytes <= max_bytes => Ok(reserve(buffer, length)),
-        _ => Err(Error::damaged(format!("decodes to {bytes} bytes, more than any filter makes of its chunk"))),
+        _ => {
+            Err(Error::damaged(format!("decodes to {bytes} bytes, more than any filter makes of a chunk of this size")))
+        }
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Chunks<'a> {
 
     fn read(&mut self) -> Result<Chunk<'a>> {
         let header = self.cursor.bytes(ChunkHeader::SIZE, "chunk header")?;
-        let header = header.try_into().map_err(|_| self.cursor.error("chunk header", "of another length"))?;
+        let header = header.try_into().map_err(|_| self.cursor.error("chunk header", "of the wrong length"))?;
         let header = ChunkHeader::parse(header);
         let metadata = self.cursor.bytes_u64(header.metadata.into(), "chunk metadata")?;
         let data = self.cursor.bytes_u64(header.filtered.into(), "chunk data")?;

@@ -20,7 +20,7 @@ struct WithoutOffsets;
 
 impl DecodePart for WithoutOffsets {
     fn decode(&self, _: EncodedPart<'_, '_>, _: &mut CodecStates) -> Result<()> {
-        Err(Error::damaged("strings whose offsets tile does not say that they hold their offsets"))
+        Err(Error::damaged("the strings are not stored with their offsets"))
     }
 }
 
@@ -77,7 +77,7 @@ fn decode(
         };
         let string = &dictionary[start as usize..][..length as usize];
         let Some(slot) = out.split_off_mut(..string.len()) else {
-            return Err(Error::damaged("the ids stand for more bytes than they claim"));
+            return Err(Error::damaged("the ids decode to more bytes than claimed"));
         };
         slot.copy_from_slice(string);
         written += u64::from(length);
@@ -85,7 +85,7 @@ fn decode(
     if out.is_empty() {
         return Ok(());
     }
-    Err(Error::damaged("the ids stand for fewer bytes than they claim"))
+    Err(Error::damaged("the ids decode to fewer bytes than claimed"))
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// `bits`, the width of a magnitude, is at most 62.
+    /// Starts at the first word. `bits`, the width of a magnitude, is at most 62.
     fn new(bytes: &'a [u8], bits: u32) -> Self {
         Words { words: bytes.as_chunks().0, position: 0, bits }
     }

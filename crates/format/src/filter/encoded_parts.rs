@@ -71,7 +71,7 @@ impl<'a> EncodedParts<'a> {
             data = rest;
             let side = if index < self.metadata_parts { &mut metadata } else { &mut out };
             let Some(part) = side.split_off_mut(..length(entry) as usize) else {
-                return Err(Error::damaged(format!("part {index} is longer than the room for it")));
+                return Err(Error::damaged(format!("part {index} is longer than its output")));
             };
             decode(EncodedPart { extra: &entry[LENGTHS_BYTES..], encoded, out: part })?;
         }

@@ -1,7 +1,7 @@
 //! GZIP: each part is a zlib stream (and not a gzip file).
 
 use super::encoded_parts::{EncodedPart, check_read};
-use super::libdeflate::Problem;
+use super::libdeflate::DecompressError;
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
 use crate::error::{Error, Result};
@@ -14,11 +14,11 @@ pub(super) struct Gzip;
 
 impl DecodePart for Gzip {
     fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()> {
-        let read = states.zlib.decompress_zlib(part.encoded, part.out).map_err(|problem| match problem {
-            Problem::OutOfMemory => Error::io(std::io::ErrorKind::OutOfMemory.into()),
-            Problem::Damaged => Error::damaged("the zlib stream is damaged or cut off"),
-            Problem::TooShort => Error::damaged("the zlib stream holds less than it claims"),
-            Problem::TooLong => Error::damaged("the zlib stream holds more than it claims"),
+        let read = states.zlib.decompress_zlib(part.encoded, part.out).map_err(|error| match error {
+            DecompressError::OutOfMemory => Error::io(std::io::ErrorKind::OutOfMemory.into()),
+            DecompressError::Damaged => Error::damaged("the zlib stream is damaged or cut off"),
+            DecompressError::TooShort => Error::damaged("the zlib stream decodes to less than claimed"),
+            DecompressError::TooLong => Error::damaged("the zlib stream decodes to more than claimed"),
         })?;
         check_read(read as u64, part.encoded)
     }

@@ -29,7 +29,7 @@ pub(super) struct Decompressor(Option<NonNull<libdeflate_decompressor>>);
 
 /// The reason why a stream was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Problem {
+pub(super) enum DecompressError {
     /// The tables of the decoder could not be allocated.
     OutOfMemory,
     /// The input is not a zlib stream, or its checksum is wrong.
@@ -45,8 +45,8 @@ unsafe impl Send for Decompressor {}
 
 impl Decompressor {
     /// Decodes the zlib stream at the start of `stream` into `out`, which it must fill exactly, and returns the length
-    /// of that stream. After a [`Problem`], the content of `out` is unspecified.
-    pub fn decompress_zlib(&mut self, stream: &[u8], out: &mut [u8]) -> Result<usize, Problem> {
+    /// of that stream. After a [`DecompressError`], the content of `out` is unspecified.
+    pub fn decompress_zlib(&mut self, stream: &[u8], out: &mut [u8]) -> Result<usize, DecompressError> {
         let decompressor = self.get()?;
         let mut read = 0;
         // SAFETY: the decompressor is borrowed exclusively; `stream` is readable and `out` writable for its length, and
@@ -64,18 +64,18 @@ impl Decompressor {
         };
         match result {
             SUCCESS => Ok(read),
-            SHORT_OUTPUT => Err(Problem::TooShort),
-            INSUFFICIENT_SPACE => Err(Problem::TooLong),
-            _ => Err(Problem::Damaged),
+            SHORT_OUTPUT => Err(DecompressError::TooShort),
+            INSUFFICIENT_SPACE => Err(DecompressError::TooLong),
+            _ => Err(DecompressError::Damaged),
         }
     }
 
-    fn get(&mut self) -> Result<NonNull<libdeflate_decompressor>, Problem> {
+    fn get(&mut self) -> Result<NonNull<libdeflate_decompressor>, DecompressError> {
         if self.0.is_none() {
             // SAFETY: the call has no preconditions. It returns null or a decompressor that we own.
             self.0 = NonNull::new(unsafe { libdeflate_alloc_decompressor() });
         }
-        self.0.ok_or(Problem::OutOfMemory)
+        self.0.ok_or(DecompressError::OutOfMemory)
     }
 }
 

@@ -49,7 +49,7 @@ mod tests {
         (encoded, pixels)
     }
 
-    /// A decoder in safe Rust must give the same pixels.
+    /// Compares with a decoder in safe Rust.
     #[test]
     fn agrees_with_a_safe_decoder_on_lossless_images() {
         for (width, height) in [(1, 1), (2, 3), (33, 17), (64, 64), (300, 5)] {

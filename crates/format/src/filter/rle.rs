@@ -77,18 +77,18 @@ fn check_shape(encoded_rest: &[u8], out_rest: &[u8]) -> Result<()> {
     if encoded_rest.is_empty() && out_rest.is_empty() {
         return Ok(());
     }
-    Err(Error::damaged("the lengths are no whole number of runs and cells"))
+    Err(Error::damaged("the lengths are not whole numbers of runs and cells"))
 }
 
 fn overshoot() -> Error {
-    Error::damaged("the runs hold more cells than they claim")
+    Error::damaged("the runs decode to more cells than claimed")
 }
 
 fn check_end(left: usize) -> Result<()> {
     if left == 0 {
         return Ok(());
     }
-    Err(Error::damaged("the runs hold fewer cells than they claim"))
+    Err(Error::damaged("the runs decode to fewer cells than claimed"))
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ impl Transform for ScaleFloat {
 impl ScaleFloat {
     fn scale(&self, data: &[u8], out: &mut [u8]) -> Result<()> {
         if !data.len().is_multiple_of(self.stored.bytes()) {
-            return Err(Error::damaged(format!("{} bytes are no whole number of integers", data.len())));
+            return Err(Error::damaged(format!("{} bytes are not a whole number of integers", data.len())));
         }
         // As in TileDB, the integer is first rounded to the float's own type; then the product and the sum are each
         // rounded as doubles, and the result to the float's type. A fused multiply-add would differ in the last bit.

@@ -61,7 +61,7 @@ impl Strings<'_> {
         let out = bytes.and_then(|bytes| self.out.split_off_mut(..bytes));
         let offsets = usize::try_from(run).ok().and_then(|run| self.offsets.split_off_mut(..run));
         let (Some(out), Some(offsets)) = (out, offsets) else {
-            return Err(Error::damaged("the runs hold more than they claim"));
+            return Err(Error::damaged("the runs decode to more than claimed"));
         };
         for offset in offsets.iter_mut() {
             *offset = self.written;
@@ -81,7 +81,7 @@ impl Strings<'_> {
         if self.out.is_empty() && self.offsets.is_empty() {
             return Ok(());
         }
-        Err(Error::damaged("the runs hold less than they claim"))
+        Err(Error::damaged("the runs decode to less than claimed"))
     }
 }
 

@@ -37,7 +37,7 @@ struct Webp {
 }
 
 impl Transform for Webp {
-    /// Below 2^30, by the bounds of [`libwebp::dimensions`].
+    /// Returns less than 2^30, by the bounds of [`libwebp::dimensions`].
     fn decoded_bytes(&self, _: Cursor<'_>, image: &[u8]) -> Result<u64> {
         let (stride, height) = self.shape(image)?;
         Ok(stride as u64 * u64::from(height))

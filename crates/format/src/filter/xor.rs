@@ -23,7 +23,7 @@ impl Transform for Xor {
 /// Undoes the filter on one part. `part` and `out` have the same length.
 fn undo_part<T: Integer>(part: &[u8], out: &mut [u8]) -> Result<()> {
     if !part.len().is_multiple_of(T::BYTES) {
-        return Err(Error::damaged(format!("a part of {} bytes is no whole number of values", part.len())));
+        return Err(Error::damaged(format!("a part of {} bytes is not a whole number of values", part.len())));
     }
     let mut value = T::truncate(0);
     for (stored, out) in part.chunks_exact(T::BYTES).zip(out.chunks_exact_mut(T::BYTES)) {

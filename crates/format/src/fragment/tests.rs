@@ -227,7 +227,7 @@ fn contradictory_footers_are_refused() {
     let bytes = Footer::new(22).write(&schema);
     assert!(FragmentFooter::parse(&bytes, 21, &schema).unwrap_err().to_string().contains("name of version 21"));
     assert!(FragmentFooter::parse(&Footer::new(3).write(&schema), 4, &schema).is_ok());
-    // The last tile of a dense array may end behind the domain: rows go on to 12.
+    // The last tile of a dense array may end after the domain: here at row 12.
     outside.dense = true;
     assert!(parse(&outside, &fixture::dense()).is_ok());
     outside.domain[0].high = Scalar::Signed(13);
