@@ -51,7 +51,7 @@ impl IoThread {
             if cancellation::current().is_none() {
                 return future.await;
             }
-            let mut look = interval(cancellation::LOOK);
+            let mut look = interval(cancellation::POLL_INTERVAL);
             poll_fn(|context| {
                 if let Poll::Ready(outcome) = future.as_mut().poll(context) {
                     return Poll::Ready(outcome);
@@ -94,7 +94,7 @@ mod tests {
         let (io, token) = (IoThread::start().unwrap(), cancellation::Token::new());
         thread::scope(|scope| {
             let waiting = scope.spawn(|| token.cover(|| io.wait(std::future::pending::<Result<()>>())));
-            thread::sleep(3 * cancellation::LOOK);
+            thread::sleep(3 * cancellation::POLL_INTERVAL);
             assert!(!waiting.is_finished());
             let start = Instant::now();
             token.cancel();
