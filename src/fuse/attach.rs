@@ -151,7 +151,7 @@ fn attach_with_helper(helper: &Path, mountpoint: &Path, options: OsString) -> Re
 /// Receives one file descriptor sent with one byte of data; `None` if the peer closed the socket.
 ///
 /// # Errors
-/// Those of recvmsg(2), or `InvalidData` for a message without a descriptor.
+/// The errors of recvmsg(2), or `InvalidData` for a message without a descriptor.
 fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -74,9 +74,9 @@ fn wait_for(report: PipeReader, server: Pid) -> Result<(), (u8, String)> {
         (Some((status, error)), _) => (status.parse().unwrap_or(1), error.to_owned()),
         (None, Ok(end)) => {
             let how = how_ended(end.map(|(_, status)| status));
-            (1, format!("the process that should serve the mount ended without a word ({how})"))
+            (1, format!("the server process of the mount ended without a report ({how})"))
         }
-        (None, Err(error)) => (1, format!("the process that should serve the mount is lost: {error}")),
+        (None, Err(error)) => (1, format!("cannot wait for the server process of the mount: {error}")),
     })
 }
 
@@ -84,7 +84,7 @@ fn how_ended(status: Option<WaitStatus>) -> String {
     match status.map(|status| (status.exit_status(), status.terminating_signal())) {
         Some((Some(status), _)) => format!("exit status {status}"),
         Some((_, Some(signal))) => format!("signal {signal}"),
-        _ => "nobody knows how".to_owned(),
+        _ => "unknown status".to_owned(),
     }
 }
 

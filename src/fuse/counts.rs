@@ -81,8 +81,8 @@ impl Counts {
         let errors = Error::KINDS.iter().zip(&self.errors).map(|(kind, counter)| {
             Statistic::new("errors", "Requests that failed", Value::Total(counter.get())).of("kind", kind)
         });
-        let read = Statistic::new("read_bytes", "Bytes that the kernel was given", Value::Total(self.read.get()));
-        let help = "Times that changes of what is stored were shown";
+        let read = Statistic::new("read_bytes", "Bytes returned to the kernel", Value::Total(self.read.get()));
+        let help = "Refreshes that showed changes";
         let refreshes = Statistic::new("refreshes", help, Value::Total(self.refreshes.get()));
         requests.chain([read, refreshes]).chain(errors).collect()
     }

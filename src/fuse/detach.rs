@@ -66,7 +66,7 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
                 continue;
             }
             (Refusal::Busy, processes) => format!(
-                "in use by {}; let go of it, or take the mount away under it with `tilefs umount --lazy`",
+                "in use by {}; end its use, or detach the mount with `tilefs umount --lazy`",
                 in_words(&processes)
             ),
             (Refusal::Other(reason), _) => reason,
@@ -76,7 +76,7 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
     let start = Instant::now();
     while mount_table::holds(&path, &mounted.device) {
         if start.elapsed() > DETACH_TIMEOUT {
-            return Err(fail("it was unmounted but does not go away".into()));
+            return Err(fail("it was unmounted but does not disappear from the mount table".into()));
         }
         thread::sleep(Duration::from_millis(2));
     }

@@ -185,7 +185,7 @@ impl Server {
             now("open_files", "Files that are open", self.files.count()),
             now("open_folders", "Folders that are being listed", self.folders.count()),
             now("names", "Names that the kernel remembers", names),
-            now("names_bytes", "Memory that these take here, about", bytes),
+            now("names_bytes", "Approximate memory of these names in bytes", bytes),
         ]);
         statistics.extend(self.read_ahead.statistics());
         statistics.extend(self.tree.statistics());

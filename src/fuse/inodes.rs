@@ -209,7 +209,7 @@ struct InodeEntry {
     lookups: u64,
 }
 
-/// What to invalidate in the kernel after a refresh.
+/// Kernel state to invalidate after a refresh.
 #[derive(Debug, Default)]
 pub struct Outdated {
     /// Names that may lead to other files, with the numbers of their folders.

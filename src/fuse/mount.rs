@@ -42,7 +42,7 @@ const REFRESHING: usize = 1;
 /// One thread that takes requests and one that does the work.
 const LEAST_THREADS: usize = 2;
 
-/// How long dropping a mount waits for its threads.
+/// Time limit for a dropped mount to wait for its threads.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Options of a mount.

@@ -79,7 +79,7 @@ impl Refresher {
     pub fn now(&self) {
         self.trigger.trigger();
         if let Err(error) = self.start(None) {
-            log::error!("cannot refresh, as a thread cannot be started: {error}");
+            log::error!("cannot refresh, because a thread cannot be started: {error}");
         }
     }
 }
@@ -122,7 +122,7 @@ impl RefreshWorker {
             let _ = self.notifier.inval_inode(INodeNo(*folder), 0, 0);
         }
         log::info!(
-            "refreshed: what was committed shows, {} files and {} folders that were in use may be others",
+            "refreshed: new commits are visible; {} files and {} folders in use may have changed",
             outdated.files.len(),
             outdated.folders.len()
         );

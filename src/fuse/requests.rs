@@ -48,7 +48,7 @@ pub struct Requests {
 struct SchedulerState {
     /// Active requests by number.
     active: Vec<(u64, Origin)>,
-    /// How many of these run on extra threads.
+    /// Number of these that run on extra threads.
     active_on_queue_threads: usize,
     /// Number of extra threads, and how many of them are idle.
     queue_threads: usize,
@@ -165,7 +165,7 @@ impl Requests {
             state.queue_threads += 1;
             if let Err(error) = threads::start("tilefs-queue", move || this.serve()) {
                 state.queue_threads -= 1;
-                log::info!("requests wait for slow ones, as no further thread can be started: {error}");
+                log::info!("requests wait behind slow ones, because no further thread can be started: {error}");
                 return;
             }
         }

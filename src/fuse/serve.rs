@@ -123,14 +123,14 @@ pub fn serve(mount: Mount, signals: Signals) -> Result<()> {
             (Ok(Event::Refresh), _) => mount.refresh(),
             (Ok(Event::End), None) => leaving = Some((Instant::now(), unmount_or_detach(&mount)?)),
             (Ok(Event::End), Some(_)) => {
-                log::warn!("second signal: leaving at once");
+                log::warn!("second signal: exiting at once");
                 return abort(&mount);
             }
             (Ok(Event::Ended(result)), _) => return finish(&mount, result),
             (Err(RecvTimeoutError::Timeout), Some((since, is_unused))) => {
                 let is_late = is_unused && since.elapsed() >= STUCK_REQUEST_TIMEOUT;
                 if is_late || mount.oldest_request() >= STUCK_REQUEST_TIMEOUT {
-                    log::warn!("a thread does not come back from what it is waiting for: leaving without it");
+                    log::warn!("a thread is stuck in a request: exiting without it");
                     return abort(&mount);
                 }
             }
@@ -151,8 +151,7 @@ fn unmount_or_detach(mount: &Mount) -> Result<bool> {
     match mount.detach(Detach::WhenIdle) {
         Ok(()) => return Ok(true),
         Err(Refusal::Busy) => log::warn!(
-            "{} is in use by {}: its name is taken away now, and it ends when they let go; a second signal ends it at \
-             once",
+            "{} is in use by {}: detached now, and it ends when they are done; a second signal ends it at once",
             path.display(),
             detach::users(path)
         ),

@@ -167,7 +167,7 @@ impl ReadAhead {
 
     pub fn statistics(&self) -> Vec<Statistic> {
         let bytes = |kind, counter: &Counter| {
-            let help = "Bytes that were read ahead, and then read or not";
+            let help = "Bytes that were prefetched, and then read or not";
             Statistic::new("read_ahead_bytes", help, Value::Total(counter.get())).of("use", kind)
         };
         vec![bytes("used", &self.counts.used), bytes("wasted", &self.counts.wasted)]

@@ -90,8 +90,8 @@ impl Queue {
         self.lock().waiting.retain(|job| !Arc::ptr_eq(&job.reader, reader));
     }
 
-    /// Waits for the job with the least slack. The spare worker (`is_spare`) takes only urgent ones. Returns `None` when
-    /// the queue is closed.
+    /// Waits for the job with the least slack. The spare worker takes only urgent ones. Returns `None` when the queue
+    /// is closed.
     pub fn next(&self, is_spare: bool) -> Option<Job> {
         let mut state = self.lock();
         loop {

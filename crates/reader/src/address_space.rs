@@ -27,7 +27,7 @@ pub fn limit() -> Option<u64> {
 /// The space that arenas may still reserve is subtracted.
 pub fn left() -> Option<u64> {
     let limit = limit()?;
-    // If the use is unknown, report zero, so that the limit is an error with a name and not a guess.
+    // If the current use is unknown, report nothing left: a clear error at the start beats an abort later.
     let used = fs::read_to_string("/proc/self/status").ok().and_then(|text| parse_vm_size(&text)).unwrap_or(limit);
     Some(limit.saturating_sub(used).saturating_sub(arenas(limit).saturating_sub(1) * ARENA))
 }

@@ -19,7 +19,7 @@ const LARGE: usize = 1 << 20;
 /// The page size, or a divisor of it.
 const PAGE: usize = 4 << 10;
 
-/// How many unused buffers are examined for one that fits.
+/// Number of unused buffers examined for one that fits.
 const MOST_EXAMINED: usize = 16;
 
 /// The pool of unused buffers. Memory: at most 8 MiB.

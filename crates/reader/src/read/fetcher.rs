@@ -137,7 +137,7 @@ impl Fetcher {
     /// Passes a unit that is too large to be cached to `work`. One such unit is in memory at a time.
     ///
     /// # Errors
-    /// Those of the unit, and of `work`.
+    /// The errors of the unit, and of `work`.
     pub fn with_large<U: Unit, T>(&self, unit: &U, work: impl FnOnce(Decoded) -> Result<T>) -> Result<T> {
         let _alone = self.large.take()?;
         let stored = self.read_one(unit)?;

@@ -35,12 +35,12 @@ impl FolderIdentity {
 impl KnownFolder {
     /// Error for a folder that another one has replaced.
     pub fn replaced(&self) -> Error {
-        Error::missing("another folder has taken its place since it was looked at").in_file(&self.key)
+        Error::missing("another folder has replaced it since it was opened").in_file(&self.key)
     }
 
     /// Error for something that was listed in the folder and no longer exists.
     pub fn vanished(&self, path: &str) -> Error {
-        let reason = "it was there a moment ago: vacuumed, taken away or replaced meanwhile";
+        let reason = "it was listed a moment ago: vacuumed, removed or replaced meanwhile";
         Error::missing(reason).in_file(self.key.join(path))
     }
 }

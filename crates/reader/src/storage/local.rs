@@ -108,7 +108,7 @@ impl LocalStorage {
             }
             // A reader goes on with the array as of when it was opened.
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_folder_gone(key.as_path()) => {
-                let reason = "its folder is gone, too: vacuumed since the array was opened, or taken away";
+                let reason = "its folder is gone too: vacuumed since the array was opened, or removed";
                 return Err(Error::missing(reason).in_file(key));
             }
             Err(error) => return Err(Error::stored(error).in_file(key)),

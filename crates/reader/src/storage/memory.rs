@@ -35,7 +35,7 @@ impl MemoryStorage {
     /// Loads the files below a local folder, under the key `root`.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub fn load(folder: &Path, root: &StoreKey) -> io::Result<Self> {
         let storage = MemoryStorage::new();
         storage.load_folder(folder, root)?;

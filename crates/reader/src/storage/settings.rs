@@ -128,7 +128,7 @@ impl Settings {
     pub fn read(path: &Path) -> Result<Self> {
         let (bytes, mode) = read_private(path, MOST_FILE)?;
         let text = str::from_utf8(&bytes)
-            .map_err(|_| Error::usage(format!("{} is no file of settings: it is not text", path.display())))?;
+            .map_err(|_| Error::usage(format!("{} is not a settings file: it is not text", path.display())))?;
         let (settings, unknown) = Settings::parse(text).in_file(path.display())?;
         if !unknown.is_empty() {
             log::warn!("{}: tilefs does not have the settings {}", path.display(), unknown.join(", "));
@@ -195,7 +195,7 @@ impl Settings {
                 Kind::Number => "a number",
                 _ => "http or https",
             };
-            return Err(Error::usage(format!("the setting {name} is to be {due}, not {value:?}")));
+            return Err(Error::usage(format!("the setting {name} must be {due}, not {value:?}")));
         }
         self.0.insert(name, value.to_owned().into());
         Ok(())
@@ -231,7 +231,7 @@ pub struct CloudOptions {
     pub settings: Settings,
     /// Whether requests are unsigned: for public buckets.
     pub anonymous: bool,
-    /// How long one request may be retried before it is an error.
+    /// Time limit of one request including its retries.
     pub io_timeout: Duration,
     /// Folder of the disk cache of stored bytes, and its limit in bytes.
     pub disk_cache: Option<(PathBuf, u64)>,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use tilefs_format::error::{Error, Result};
 
-/// How often a waiting thread polls for the cancellation of its own request.
+/// Interval at which a waiting thread polls for the cancellation of its own request.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {

@@ -61,7 +61,7 @@ fn check_address_space() -> io::Result<()> {
 /// anything is read; until then each caller decodes alone. If the system allows fewer threads, only speed is lost.
 pub fn start_team(wanted: usize) {
     if let Err(error) = (1..wanted).try_for_each(|_| TEAM.grow()) {
-        log::info!("only {} of {wanted} threads that decode can be started: {error}", decoding());
+        log::info!("only {} of {wanted} decoding threads can be started: {error}", decoding());
     }
 }
 
@@ -140,7 +140,7 @@ pub fn map<T, R: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) -
 /// error, by number, or when the request is cancelled.
 ///
 /// # Errors
-/// Those of `work`; [`Error::Cancelled`].
+/// The errors of `work`; [`Error::Cancelled`].
 pub fn for_all<T: Send, E: Send + From<Error>>(
     count: usize,
     work: impl Fn(usize) -> Result<T, E> + Sync,

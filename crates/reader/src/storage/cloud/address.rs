@@ -21,7 +21,7 @@ pub fn request(address: &str) -> Option<HttpRequest> {
 pub fn check(address: &str, origin: &str) -> Result<()> {
     match request(address) {
         Some(_) => Ok(()),
-        None => Err(Error::usage(format!("{origin} makes no address of a server, such as https://HOST:PORT"))),
+        None => Err(Error::usage(format!("{origin} is not a valid server address, such as https://HOST:PORT"))),
     }
 }
 

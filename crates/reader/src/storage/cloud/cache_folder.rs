@@ -84,8 +84,8 @@ impl CacheFolder {
     /// Opens the folder. Creates it and its key, private to the owner, if they do not exist.
     ///
     /// # Errors
-    /// [`OpenError::Refused`] if it is a link, another user's or writable by others, or if its key is not a private file
-    /// of this user.
+    /// [`OpenError::Refused`] if it is a link, another user's or writable by others, or if its key is not a private
+    /// file of this user.
     pub fn enter(path: &Path) -> Result<Self, OpenError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         if fs::symlink_metadata(path)?.is_symlink() {
@@ -95,7 +95,7 @@ impl CacheFolder {
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
         let found = fstat(&folder)?;
         if found.st_uid != geteuid().as_raw() {
-            let reason = format!("it belongs to the user {}, who could put there what is read", found.st_uid);
+            let reason = format!("it belongs to the user {}, who could plant data in it", found.st_uid);
             return Err(OpenError::Refused(reason));
         }
         if found.st_mode & WRITABLE != 0 {
@@ -110,7 +110,7 @@ impl CacheFolder {
     /// Opens a regular file of this user for reading and writing.
     ///
     /// # Errors
-    /// Those of the system; `InvalidData` for anything else of that name.
+    /// The errors of the system; `InvalidData` for anything else of that name.
     pub fn open(&self, name: &str) -> io::Result<File> {
         open_own(&self.folder, name, OFlags::RDWR)
     }
@@ -195,7 +195,7 @@ fn open_own(folder: &OwnedFd, name: &str, flags: OFlags) -> io::Result<File> {
     let opened = openat(folder, name, flags, Mode::empty())?;
     let found = fstat(&opened)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_uid != geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{name} is no file of this user")));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{name} is not a file of this user")));
     }
     Ok(File::from(opened))
 }
@@ -227,7 +227,7 @@ fn read_key(folder: &OwnedFd) -> Result<Option<Option<Key>>, OpenError> {
     let file = match open_own(folder, KEY, OFlags::RDONLY) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(libc::ELOOP) => {
-            return Err(OpenError::Refused(format!("{KEY} in it is no file of this user")));
+            return Err(OpenError::Refused(format!("{KEY} in it is not a file of this user")));
         }
         opened => opened?,
     };

@@ -125,7 +125,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         transport = transport.with_certificates(Path::new(&file))?;
     }
     if settings.flag("vfs.s3.verify_ssl") == Some(false) {
-        log::warn!("vfs.s3.verify_ssl is false: anybody on the way can read and change what is read");
+        log::warn!("vfs.s3.verify_ssl is false: anybody on the network path can read and change the data");
         transport = transport.with_invalid_certificates();
     }
     transport = transport.through(proxy(settings));
@@ -292,7 +292,7 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
         .or_else(|| of_connection("BlobEndpoint"));
     let Some(account) = account else {
         return Err(Error::usage(format!(
-            "{bucket}: of which account? Name it with -o vfs.azure.storage_account_name=NAME or in \
+            "{bucket}: the account is not known; name it with -o vfs.azure.storage_account_name=NAME or in \
              AZURE_STORAGE_ACCOUNT"
         )));
     };

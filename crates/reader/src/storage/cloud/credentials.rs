@@ -111,7 +111,7 @@ impl Role<'_> {
         if let Some(id) = self.external_id {
             url.push_str(&format!("&ExternalId={}", escaped(id)));
         }
-        let no_address = || format!("{service} is no address of a token service");
+        let no_address = || format!("{service} is not a valid address of a token service");
         let mut request = address::request(&url).filter(|_| is_name(self.region)).ok_or_else(no_address)?;
         AwsAuthorizer::new(&taker.credential, "sts", self.region)
             .try_authorize(&mut request, None)

@@ -33,7 +33,7 @@ const CHECKSUMS: usize = 64;
 /// Minimum interval between updates of a file's last-use time.
 const TOUCH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long nothing is cached after the disk was full or the folder vanished.
+/// Pause in caching after the disk was full or the folder vanished.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// The cache's size is checked whenever this process has added its limit divided by [`SIZE_CHECKS`]. Eviction then
@@ -149,7 +149,7 @@ impl DiskCache {
         let mut state = self.lock();
         state.paused_until = Some(Instant::now() + PAUSE);
         if !std::mem::replace(&mut state.has_warned, true) {
-            log::warn!("the disk cache {} takes nothing for now: {error}", self.folder.display());
+            log::warn!("the disk cache {} is paused: {error}", self.folder.display());
         }
     }
 

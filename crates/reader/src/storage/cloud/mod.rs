@@ -165,7 +165,7 @@ impl ObjectStorage {
     fn place(&self, key: &StoreKey) -> Result<Place> {
         let canonical = uri::canonical(key);
         let (name, path) =
-            uri::split_uri(&canonical).ok_or_else(|| Error::missing("no bucket has such a name").in_file(key))?;
+            uri::split_uri(&canonical).ok_or_else(|| Error::missing("not a valid bucket name").in_file(key))?;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(name).or_insert_with_key(|name| {
             let window = Window::new(self.most_requests);
@@ -203,8 +203,10 @@ impl ObjectStorage {
         self.io.wait(async {
             match timeout(limit, place.bucket.waiters.unless_silent(operation)).await {
                 Ok(Ok(outcome)) => outcome,
-                Ok(Err(Silent)) => Err(late(format!("{} does not answer, and many wait for it", place.bucket.name))),
-                Err(_) => Err(late(format!("it took longer than {} s in all", limit.as_secs()))),
+                Ok(Err(Silent)) => {
+                    Err(late(format!("{} does not answer, and many requests wait for it", place.bucket.name)))
+                }
+                Err(_) => Err(late(format!("it took longer than {} s in total", limit.as_secs()))),
             }
         })
     }
@@ -339,7 +341,7 @@ impl ObjectStorage {
     ) -> std::result::Result<GetResult, AttemptError> {
         let pin = self.pins.get(&place.key);
         let path = Path::parse(&place.path).map_err(|error| {
-            AttemptError::Error(Error::unsupported(format!("a name that object stores have not: {error}")))
+            AttemptError::Error(Error::unsupported(format!("not a valid name in an object store: {error}")))
         })?;
         let mut extensions = Extensions::new();
         extensions.insert(answer);

@@ -192,7 +192,8 @@ impl Profile {
         let (account, role) = (need("sso_account_id")?, need("sso_role_name")?);
         let (region, start) = (need("sso_region")?, need("sso_start_url")?);
         let token = cached_token(&self.folder.join("sso/cache"), &start).ok_or(format!(
-            "single sign-on of the AWS profile {} is over, or has not begun; run `aws sso login --profile {}`",
+            "the single sign-on session of the AWS profile {} has expired or does not exist; run `aws sso \
+             login --profile {}`",
             self.name, self.name
         ))?;
         sso_credentials(&region, &account, &role, &token).await
@@ -238,7 +239,7 @@ async fn process_credentials(command: &str) -> std::result::Result<Credentials, 
         let line = said.lines().last().unwrap_or_default();
         return Err(format!("credential_process failed ({}): {line}", output.status));
     }
-    let value: Value = serde_json::from_slice(&output.stdout).map_err(|_| "credential_process printed no JSON")?;
+    let value: Value = serde_json::from_slice(&output.stdout).map_err(|_| "credential_process did not print JSON")?;
     let end = value.get("Expiration").and_then(Value::as_str);
     let end = end.and_then(|end| Some(DateTime::parse_from_rfc3339(end).ok()?.to_utc()));
     Credentials::of_json(&value, ["AccessKeyId", "SecretAccessKey", "SessionToken"], end)

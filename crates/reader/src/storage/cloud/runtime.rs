@@ -44,7 +44,7 @@ impl IoThread {
     /// cancelled, the future and its requests are dropped.
     ///
     /// # Errors
-    /// Those of the future; [`Error::Cancelled`].
+    /// The errors of the future; [`Error::Cancelled`].
     pub fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         self.handle.block_on(async {
             let mut future = pin!(future);

@@ -84,7 +84,7 @@ impl Transport {
         let text = fs::read(file).map_err(|error| failed(error.to_string()))?;
         let certificates = Certificate::from_pem_bundle(&text).map_err(|error| failed(error.to_string()))?;
         if certificates.is_empty() {
-            return Err(failed("there is none, in the form of PEM".to_owned()));
+            return Err(failed("there is none in PEM format".to_owned()));
         }
         self.certificates.extend(certificates);
         Ok(self)

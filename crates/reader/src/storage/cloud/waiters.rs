@@ -14,7 +14,7 @@ const MOST_WAITING: usize = 48;
 /// A bucket is silent after this long without any answer.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How often further waiting threads check for silence.
+/// Interval at which further waiting threads check for silence.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Counts the threads that wait for one bucket.
