@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tilefs::tree::{self, File, Folder, Node, OpenOptions};
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::storage::simulated::{Asked, Failing, Request};
+use tilefs_reader::storage::simulated::{FaultKind, Operation, Request};
 use tilefs_reader::storage::{MemoryStorage, SimulatedStorage, StoreKey};
 
 /// An array of the fixtures as an object store would have it.
@@ -74,7 +74,7 @@ fn the_first_value_of_an_array_is_few_requests_away() {
     println!("{} requests in {} steps: {requests:#?}", requests.len(), steps(&requests));
     assert!(requests.len() <= 6 && steps(&requests) <= 3, "{requests:#?}");
     // Sizes are known from the listing, or come along.
-    assert!(requests.iter().all(|request| request.asked != Asked::Length), "{requests:#?}");
+    assert!(requests.iter().all(|request| request.operation != Operation::Length), "{requests:#?}");
     // The second value in the same tile, and what else is in memory by then.
     read(&*root, "slice/46,121/temp.f32").unwrap();
     assert_eq!(far.storage.take_requests(), []);
@@ -113,7 +113,7 @@ fn other_arrays_cost_little_more() {
 }
 
 fn bytes_asked(requests: &[Request]) -> u64 {
-    requests.iter().map(|request| if let Asked::From { most, .. } = request.asked { most } else { 0 }).sum()
+    requests.iter().map(|request| if let Operation::From { most, .. } = request.operation { most } else { 0 }).sum()
 }
 
 /// Eight tiles of 256 KiB are read by turns. A cache that does not keep all of them keeps their chunks, four of each: what
@@ -233,7 +233,7 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
                 let spared = next;
                 next += 1 + spared / 2;
                 let root = far.open().unwrap();
-                far.storage.fail_some(Failing::Passing, spared, 1, |_| true);
+                far.storage.fail_some(FaultKind::Transient, spared, 1, |_| true);
                 let before = far.storage.take_requests().len();
                 assert!(before > 0);
                 let first = read(&*root, path);
@@ -284,7 +284,7 @@ fn an_array_opened_while_requests_fail_is_the_same_afterwards() {
         for spared in 0.. {
             far.storage.recover();
             far.storage.take_requests();
-            far.storage.fail_some(Failing::CutShort, spared, 1, |_| true);
+            far.storage.fail_some(FaultKind::CutShort, spared, 1, |_| true);
             let root = far.open();
             let was_reached = far.storage.take_requests().len() > spared;
             far.storage.recover();
@@ -312,17 +312,17 @@ fn an_array_opened_while_requests_fail_is_the_same_afterwards() {
 #[test]
 fn each_failure_is_of_its_kind() {
     let data = |request: &Request| request.key.name().is_some_and(|name| name.ends_with(b"a0.tdb"));
-    for failing in [Failing::Passing, Failing::Lasting, Failing::Missing, Failing::CutShort] {
+    for failing in [FaultKind::Transient, FaultKind::Permanent, FaultKind::Missing, FaultKind::CutShort] {
         let far = Far::new("demo", Duration::ZERO);
         let root = far.open().unwrap();
         far.storage.fail(failing, data);
         let error = read(&*root, "slice/45,120/temp.f32").unwrap_err();
         let is_right = match failing {
-            Failing::Missing => matches!(error, Error::Missing { .. }),
-            _ => matches!(error, Error::Io { passing, .. } if passing == (failing != Failing::Lasting)),
+            FaultKind::Missing => matches!(error, Error::Missing { .. }),
+            _ => matches!(error, Error::Io { passing, .. } if passing == (failing != FaultKind::Permanent)),
         };
         assert!(is_right, "{failing:?}: {error}");
-        assert!(error.errno() == libc::EIO || failing == Failing::Lasting, "{failing:?}: {error}");
+        assert!(error.errno() == libc::EIO || failing == FaultKind::Permanent, "{failing:?}: {error}");
         let text = error.to_string();
         assert!(text.contains("s3://bucket/array") && text.contains("a0.tdb"), "{text}");
         // Those who need another file get it.

@@ -1,4 +1,4 @@
-//! Attaching a FUSE device to a folder: by mount(2) where this process may, else by the helper `fusermount3`.
+//! Mounts a FUSE device on a folder: with mount(2) if this process may, otherwise with the helper `fusermount3`.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File};
@@ -19,24 +19,24 @@ use super::mount_table::KIND;
 
 const DEVICE: &str = "/dev/fuse";
 
-/// Is there where the kernel has SELinux; elsewhere it refuses labels.
+/// Exists if the kernel has SELinux; other kernels reject label options.
 const SELINUX: &str = "/sys/fs/selinux";
 
-/// Who may use a mount.
+/// Users who may access a mount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Access {
-    /// Whoever mounted it.
+    /// The user who mounted it.
     #[default]
     Owner,
-    /// Whoever mounted it, and root.
+    /// The user who mounted it, and root.
     OwnerAndRoot,
     /// Every user.
     Everyone,
 }
 
-/// Attaches a new FUSE device at `mountpoint` (absolute, without links), read-only; gives the device, on which the
-/// kernel is about to say hello. `source` is what the mount table will name. `labels` are options for SELinux, left
-/// out where the kernel has none, as mount(8) does.
+/// Mounts a new FUSE device read-only at `mountpoint` (absolute, without links). Returns the device, on which the
+/// kernel then sends FUSE_INIT. `source` appears in the mount table. `labels` are SELinux options, omitted without
+/// SELinux, as in mount(8).
 ///
 /// # Errors
 /// One line that says what is missing and how to get it.
@@ -79,7 +79,7 @@ pub fn attach(mountpoint: &Path, source: &OsStr, access: Access, labels: &[OsStr
     attach_with_helper(&helper, mountpoint, helper_options(source, access, labels))
 }
 
-/// Where the helper that mounts and unmounts for ordinary users is.
+/// Finds the helper that mounts and unmounts for ordinary users.
 pub fn fusermount() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Mount units run without a PATH.
@@ -92,7 +92,7 @@ pub fn fusermount() -> Option<PathBuf> {
         .find(|program| program.is_file())
 }
 
-/// The last line of what the helper printed, without its name.
+/// Returns the last line of the helper's error output, without the helper's name.
 pub fn complaint(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("fusermount3 failed without a reason");
@@ -124,7 +124,7 @@ fn attach_directly(
     Ok(mount(source, mountpoint, KIND, flags, &*data)?)
 }
 
-/// The helper mounts and sends the open device through a socket, whose number it takes from the environment.
+/// Runs the helper, which mounts and sends the open device through the socket whose descriptor is in the environment.
 fn attach_with_helper(helper: &Path, mountpoint: &Path, options: OsString) -> Result<OwnedFd, String> {
     let failed = |error: io::Error| format!("cannot run {}: {error}", helper.display());
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
@@ -148,10 +148,10 @@ fn attach_with_helper(helper: &Path, mountpoint: &Path, options: OsString) -> Re
     }
 }
 
-/// Receives one file descriptor that the other end sent with one byte of data; `None` where it closed instead.
+/// Receives one file descriptor sent with one byte of data; `None` if the peer closed the socket.
 ///
 /// # Errors
-/// What recvmsg(2) says, or `InvalidData` where a message came without a descriptor.
+/// The errors of recvmsg(2), or `InvalidData` for a message without a descriptor.
 fn receive_descriptor(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -180,7 +180,7 @@ fn helper_options(source: &OsStr, access: Access, labels: &[OsString]) -> OsStri
     }
     options.extend_from_slice(b"fsname=");
     for &byte in source.as_bytes() {
-        // Options are separated by commas, and a backslash takes the meaning from both.
+        // Options are separated by commas; a backslash escapes both.
         if byte == b',' || byte == b'\\' {
             options.push(b'\\');
         }
@@ -189,9 +189,9 @@ fn helper_options(source: &OsStr, access: Access, labels: &[OsString]) -> OsStri
     OsString::from_vec(options)
 }
 
-/// Whether /etc/fuse.conf lets users share their mounts.
+/// Returns whether /etc/fuse.conf lets users share their mounts.
 fn others_may_be_allowed() -> bool {
-    // Unreadable is for the helper to judge.
+    // If it is unreadable, leave the decision to the helper.
     fs::read_to_string("/etc/fuse.conf").map_or(true, |text| allows_others(&text))
 }
 
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commas_and_backslashes_of_the_source_are_no_options() {
+    fn commas_and_backslashes_of_the_source_are_escaped() {
         assert_eq!(
             helper_options(OsStr::new(r"/data/a,allow_other\"), Access::Owner, &[]),
             r"ro,nosuid,nodev,noatime,default_permissions,subtype=tilefs,fsname=/data/a\,allow_other\\"
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_lose_the_name_of_the_helper() {
+    fn errors_of_the_helper_lose_its_name() {
         assert_eq!(complaint(b"fusermount3: no access\n\n"), "no access");
         assert_eq!(complaint(b"more\n/usr/bin/fusermount3: failed to open: no\n"), "failed to open: no");
         assert_eq!(complaint(b""), "fusermount3 failed without a reason");

@@ -1,9 +1,9 @@
-//! How many requests there were, of which kind, and how many of them failed.
+//! Counts requests by kind, and errors.
 
 use tilefs_format::error::Error;
 use tilefs_reader::statistics::{Counter, Statistic, Value};
 
-/// What the kernel asks for.
+/// The kind of a kernel request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
     Lookup,
@@ -22,7 +22,7 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
-    /// All, in the order of their numbers, with the names that the protocol has for them.
+    /// All kinds in order of their discriminants, with their FUSE names.
     const ALL: [(RequestKind, &'static str); 13] = [
         (RequestKind::Lookup, "lookup"),
         (RequestKind::Forget, "forget"),
@@ -40,7 +40,7 @@ impl RequestKind {
     ];
 }
 
-/// The counts of one mount.
+/// The counters of one mount.
 #[derive(Debug, Default)]
 pub struct Counts {
     requests: [Counter; RequestKind::ALL.len()],
@@ -64,12 +64,12 @@ impl Counts {
         }
     }
 
-    /// Counts bytes that were given to who read them.
+    /// Counts bytes returned by reads.
     pub fn read(&self, bytes: usize) {
         self.read.add(bytes as u64);
     }
 
-    /// Counts that something else was shown from then on.
+    /// Counts a refresh that changed something.
     pub fn refresh(&self) {
         self.refreshes.add(1);
     }
@@ -81,8 +81,8 @@ impl Counts {
         let errors = Error::KINDS.iter().zip(&self.errors).map(|(kind, counter)| {
             Statistic::new("errors", "Requests that failed", Value::Total(counter.get())).of("kind", kind)
         });
-        let read = Statistic::new("read_bytes", "Bytes that the kernel was given", Value::Total(self.read.get()));
-        let help = "Times that changes of what is stored were shown";
+        let read = Statistic::new("read_bytes", "Bytes returned to the kernel", Value::Total(self.read.get()));
+        let help = "Refreshes that showed changes";
         let refreshes = Statistic::new("refreshes", help, Value::Total(self.refreshes.get()));
         requests.chain([read, refreshes]).chain(errors).collect()
     }

@@ -1,4 +1,5 @@
-//! Unmounting: by umount2(2) where this process may, else by the helper `fusermount3`; and who is in the way.
+//! Unmounts with umount2(2) if this process may, otherwise with the helper `fusermount3`, and finds the processes that
+//! use a mount.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,38 +13,38 @@ use tilefs_format::error::{Error, Result};
 
 use super::{attach, mount_table, mountpoint};
 
-/// How long to wait for an unmounted name to leave the mount table.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time to wait for a mount to disappear from the mount table.
+const DETACH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long nobody who can be seen may be in the way: who asks of what kind a mount is, and a program that just started
-/// another one while it had a file open, use it for so long that it is busy.
-const MOMENT: Duration = Duration::from_millis(500);
+/// Grace period for EBUSY when no process is visibly using the mount. Programs that query a mount's type, or a program
+/// that has just forked with a file open, keep it busy for a moment.
+const BUSY_GRACE: Duration = Duration::from_millis(500);
 
-/// How many processes in the way are named.
+/// Maximum number of processes named in a message.
 const MAX_NAMED: usize = 5;
 
-/// What to do with a mount that is in use.
+/// How to unmount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detach {
-    /// Fail.
+    /// Fail if the mount is in use.
     WhenIdle,
-    /// Take its name away at once, and the rest when the last user lets go.
+    /// Detach the name at once, and the rest when the last user is done.
     Lazily,
 }
 
-/// Why a file system could not be detached.
+/// Reasons why a mount could not be detached.
 #[derive(Debug)]
 pub enum Refusal {
-    /// Some process works in it.
+    /// A process is using it.
     Busy,
-    /// Anything else, in one line.
+    /// Any other reason, in one line.
     Other(String),
 }
 
-/// Unmounts what `tilefs` mounted here, perhaps long ago by a process that is dead, and waits until it is gone.
+/// Unmounts a tilefs mount, even one whose process died long ago, and waits until it is gone.
 ///
 /// # Errors
-/// [`Error::Mount`] where nothing of ours is mounted here, or it is in use, with the processes that use it.
+/// [`Error::Mount`] if no tilefs mount is here, or if it is in use, with the processes that use it.
 pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
     let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
     let path = mountpoint::absolute(mountpoint).map_err(|error| fail(error.to_string()))?;
@@ -60,12 +61,12 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
     let start = Instant::now();
     while let Err(refusal) = detach(&path, how) {
         let reason = match (refusal, processes_in(&path)) {
-            (Refusal::Busy, processes) if processes.is_empty() && start.elapsed() < MOMENT => {
+            (Refusal::Busy, processes) if processes.is_empty() && start.elapsed() < BUSY_GRACE => {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             }
             (Refusal::Busy, processes) => format!(
-                "in use by {}; let go of it, or take the mount away under it with `tilefs umount --lazy`",
+                "in use by {}; end its use, or detach the mount with `tilefs umount --lazy`",
                 in_words(&processes)
             ),
             (Refusal::Other(reason), _) => reason,
@@ -74,8 +75,8 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
     }
     let start = Instant::now();
     while mount_table::holds(&path, &mounted.device) {
-        if start.elapsed() > PATIENCE {
-            return Err(fail("it was unmounted but does not go away".into()));
+        if start.elapsed() > DETACH_TIMEOUT {
+            return Err(fail("it was unmounted but does not disappear from the mount table".into()));
         }
         thread::sleep(Duration::from_millis(2));
     }
@@ -87,7 +88,7 @@ pub fn unmount(mountpoint: &Path, how: Detach) -> Result<()> {
 /// # Errors
 /// [`Refusal`].
 pub fn detach(mountpoint: &Path, how: Detach) -> std::result::Result<(), Refusal> {
-    // A lazy one takes the name away at once and the file system when its last user lets go.
+    // A lazy unmount detaches the name at once, and the file system when its last user is done.
     let lazily = if how == Detach::Lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     match rustix::mount::unmount(mountpoint, UnmountFlags::NOFOLLOW | lazily) {
         Ok(()) => Ok(()),
@@ -121,13 +122,13 @@ fn detach_with_helper(mountpoint: &Path, how: Detach) -> std::result::Result<(),
     Err(if complaint.contains("busy") { Refusal::Busy } else { Refusal::Other(complaint) })
 }
 
-/// The processes that work in a mount, in words: `bash (process 123), od (process 456)`. Those of other users
-/// cannot be seen.
+/// Describes the processes that use a mount: `bash (process 123), od (process 456)`. Processes of other users are not
+/// visible.
 pub fn users(mountpoint: &Path) -> String {
     in_words(&processes_in(mountpoint))
 }
 
-/// The processes that work in a mount, by their numbers, with their names.
+/// Returns the ids and names of the processes that use a mount.
 fn processes_in(mountpoint: &Path) -> Vec<(u32, String)> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut users: Vec<(u32, String)> = processes
@@ -157,8 +158,8 @@ fn in_words(users: &[(u32, String)]) -> String {
     }
 }
 
-/// Whether a process has its folder, its program, an open file or a mapping in a mount. Only reads links, and so
-/// asks nothing of the mount itself, which may hang.
+/// Returns whether a process has its working folder, root, program, an open file or a mapping in a mount. Only reads
+/// links in /proc and makes no request to the mount, which may hang.
 fn works_in(process: &Path, mountpoint: &Path) -> bool {
     let within = |link: PathBuf| fs::read_link(link).is_ok_and(|target| target.starts_with(mountpoint));
     ["cwd", "root", "exe"].iter().any(|link| within(process.join(link)))
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_ours_is_left_alone() {
+    fn foreign_mounts_are_left_alone() {
         let reason = unmount(Path::new("/proc"), Detach::Lazily).unwrap_err().to_string();
         assert!(reason.contains("of type proc"), "{reason}");
         let folder = tempfile::tempdir().unwrap();

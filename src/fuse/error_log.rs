@@ -1,17 +1,17 @@
-//! Errors on their way to the log: each distinct one once, its repeats counted, never a flood.
+//! Rate-limited error log: writes each distinct error once and counts its repeats.
 
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the repeats of an error stay silent.
+/// Time during which repeats of an error are not logged.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// How many distinct errors are written in one quiet period. A wholly damaged array has millions.
+/// Maximum number of distinct errors logged per quiet period. A badly damaged array has millions.
 const MAX_DISTINCT: usize = 200;
 
-/// Remembers what was written to the log.
+/// Remembers what was logged.
 #[derive(Debug, Default)]
 pub struct ErrorLog {
     written: Mutex<Written>,
@@ -19,14 +19,14 @@ pub struct ErrorLog {
 
 #[derive(Debug, Default)]
 struct Written {
-    /// When each text was written, and how often it was met since.
+    /// Time of the last log line per error text, and the number of repeats since.
     texts: HashMap<String, (Instant, u64)>,
     since: Option<Instant>,
     unwritten: u64,
 }
 
 impl ErrorLog {
-    /// Writes the error to the log, with what was being done, unless the same error was written a moment ago.
+    /// Logs the error with the current activity, unless the same error was logged recently.
     pub fn report(&self, doing: &str, error: &str) {
         let line = {
             let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
@@ -38,14 +38,14 @@ impl ErrorLog {
     }
 }
 
-/// What a panic says of itself.
+/// Returns the message of a panic.
 pub fn reason_of_panic(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no reason given")
 }
 
 impl Written {
-    /// The line to write now, if any.
+    /// Returns the line to log now, if any.
     fn line(&mut self, doing: &str, error: &str, now: Instant) -> Option<String> {
         if self.since.is_none_or(|since| now.duration_since(since) >= QUIET) {
             self.texts.retain(|_, (last, repeats)| *repeats > 0 || now.duration_since(*last) < QUIET);
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_written_once_and_its_repeats_are_counted() {
+    fn errors_are_logged_once_and_repeats_counted() {
         let mut written = Written::default();
         let start = Instant::now();
         assert_eq!(written.line("read of a", "bad chunk", start).as_deref(), Some("read of a: bad chunk"));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_say_why() {
+    fn panics_have_a_reason() {
         let caught = |panic: fn()| std::panic::catch_unwind(panic).unwrap_err();
         assert_eq!(reason_of_panic(&*caught(|| panic!("plain"))), "plain");
         assert_eq!(reason_of_panic(&*caught(|| panic!("with {}", 1))), "with 1");

@@ -1,12 +1,12 @@
-//! The kernel's requests, answered from the tree: each handler finds the node, asks it, and replies.
+//! Answers the kernel's requests from the tree: each handler finds the node, queries it, and replies.
 //!
-//! Nothing here knows of arrays. The kernel is told to keep names, attributes and pages: what does not change when the
-//! tree is refreshed never does, and of what does it is told then.
+//! Nothing here knows arrays. The kernel may cache names, attributes and pages indefinitely: they change only when the
+//! tree is refreshed, and are then invalidated.
 //!
-//! A look-up waits until the length of a file is known, even where that takes a pass over all of it. The kernel would ask
-//! again for attributes that do not last, but not in `sendfile` and `splice`, not even of a file that is opened past its
-//! cache: a length that is too small cuts these short, and one that is too great ends in zeros, as the short read that
-//! corrects it may come behind another one that was sent ahead of it.
+//! A lookup waits until the length of a file is known, even if that takes a pass over all of it. The kernel would ask
+//! again for attributes that expire, but not in `sendfile` and `splice`, not even for a file opened with direct I/O:
+//! too small a length truncates the result, and too large a length appends zeros, because the short read that corrects
+//! it may arrive after one that was sent ahead of it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -30,41 +30,41 @@ use super::handles::Handles;
 use super::inodes::{Inode, Inodes, Outdated};
 use super::mount::Ownership;
 use super::own_files::{OwnFolder, RootWithOwn};
-use super::refresh::Asking;
+use super::refresh::RefreshTrigger;
 use super::reply_buffers::{ReplyBuffer, ReplyBuffers};
 use super::requests::Requests;
 use super::sys;
 use crate::read_ahead::{ReadAhead, Reader};
 use crate::tree::{EntryKind, Node, Tree};
 
-/// How long the kernel may rely on names and attributes without asking again.
+/// Time for which the kernel may cache names and attributes.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
 
-/// The longest name that the kernel takes from a FUSE file system of any version.
+/// The longest name that every kernel version accepts from a FUSE file system.
 const MAX_NAME: usize = 1024;
 
-/// What programs are told to read at a time; `cat` and `cp` read at least this anyway.
+/// Preferred I/O size reported to programs; `cat` and `cp` read at least this anyway.
 const BLOCK_SIZE: u32 = 128 << 10;
 
-/// The largest read the kernel may ask for, which bounds the reply buffer of each thread.
+/// The largest read the kernel may request, which bounds the reply buffer of each thread.
 const MAX_READ: u32 = 1 << 20;
 
-/// How many reads that nobody waits for yet (the kernel's read-ahead) may be under way.
+/// Maximum number of concurrent background reads (the kernel's read-ahead).
 const MAX_BACKGROUND: u16 = 64;
 
-/// A tree as a file system.
+/// A tree as a FUSE file system.
 pub struct TreeFilesystem {
     server: Arc<Server>,
     requests: Arc<Requests>,
     only_others: bool,
 }
 
-/// What answers the requests, whichever thread it does.
+/// Answers the requests, on any thread.
 pub struct Server {
     tree: Arc<dyn Tree>,
     own: Arc<OwnFolder>,
     inodes: Inodes,
-    alarms: Alarms,
+    triggers: BackgroundTriggers,
     files: Handles<OpenFile>,
     folders: Handles<Vec<Listed>>,
     read_ahead: ReadAhead,
@@ -75,21 +75,21 @@ pub struct Server {
     direct_io: bool,
 }
 
-/// Who is told of what has to be done beside answering.
-pub struct Alarms {
-    /// Whenever the kernel remembers more names than it should: [`Inodes::crowd`] then has something to say.
-    pub crowded: SyncSender<()>,
-    /// When something is missing, where the tree is refreshed from time to time: it may have been vacuumed.
-    pub missing: Option<Asking>,
+/// Triggers for work in the background.
+pub struct BackgroundTriggers {
+    /// Signalled whenever the kernel remembers too many names: [`Inodes::names_to_forget`] then returns some.
+    pub too_many_names: SyncSender<()>,
+    /// Triggered when stored data is missing, if the tree is refreshed periodically: it may have been vacuumed.
+    pub missing: Option<RefreshTrigger>,
 }
 
-/// An open file. Its node stays with it, so that others who open it need not find it again.
+/// An open file. It holds its node, so that other openers need not look it up again.
 struct OpenFile {
     _node: Node,
     reader: Arc<Reader>,
 }
 
-/// One entry of an open folder.
+/// An entry of an open folder.
 struct Listed {
     number: u64,
     kind: FileType,
@@ -97,11 +97,11 @@ struct Listed {
 }
 
 impl TreeFilesystem {
-    /// Serves this tree. With `direct_io` the kernel keeps no file contents, and files cannot be mapped on older
-    /// kernels. With `only_others` this process itself gets an error for whatever it asks.
+    /// Serves this tree. With `direct_io` the kernel caches no file contents, and older kernels cannot map files. With
+    /// `only_others` requests of this process itself fail.
     pub fn new(
         tree: Arc<dyn Tree>,
-        alarms: Alarms,
+        triggers: BackgroundTriggers,
         requests: Arc<Requests>,
         read_ahead: ReadAhead,
         ownership: Ownership,
@@ -117,7 +117,7 @@ impl TreeFilesystem {
                 tree,
                 own,
                 inodes: Inodes::new(Arc::new(root)),
-                alarms,
+                triggers,
                 files: Handles::new(),
                 folders: Handles::new(),
                 read_ahead,
@@ -131,12 +131,12 @@ impl TreeFilesystem {
         TreeFilesystem { server, requests, only_others }
     }
 
-    /// What answers the requests.
+    /// Returns the server.
     pub fn server(&self) -> &Arc<Server> {
         &self.server
     }
 
-    /// Has a request answered that may have to look at stored files, which can take long or never end.
+    /// Answers a request that may access storage, which can take long or hang.
     fn answer<R, W>(&self, request: &Request, reply: R, work: W)
     where
         R: ErrorReply + Send + 'static,
@@ -152,15 +152,15 @@ impl TreeFilesystem {
 }
 
 impl Server {
-    /// The names that the kernel remembers.
+    /// Returns the names that the kernel remembers.
     pub fn inodes(&self) -> &Inodes {
         &self.inodes
     }
 
-    /// Shows what is stored now. Gives what the kernel is to be told of, if anything has changed.
+    /// Refreshes to what is stored now. Returns what to invalidate in the kernel, if anything changed.
     ///
     /// # Errors
-    /// Where what is stored cannot be opened. The log says why, and what was shown is still shown.
+    /// If what is stored cannot be opened. The log says why, and the previous state stays visible.
     pub fn refresh(&self) -> std::result::Result<Option<Outdated>, Errno> {
         let refreshed = self.attempt(
             || "refreshing".to_owned(),
@@ -176,7 +176,7 @@ impl Server {
         refreshed
     }
 
-    /// What was counted up to now, here and below.
+    /// Returns all statistics, of this module and those below.
     pub fn statistics(&self) -> Vec<Statistic> {
         let now = |name, help, count: usize| Statistic::new(name, help, Value::Now(count as u64));
         let (names, bytes) = self.inodes.remembered();
@@ -185,14 +185,14 @@ impl Server {
             now("open_files", "Files that are open", self.files.count()),
             now("open_folders", "Folders that are being listed", self.folders.count()),
             now("names", "Names that the kernel remembers", names),
-            now("names_bytes", "Memory that these take here, about", bytes),
+            now("names_bytes", "Approximate memory of these names in bytes", bytes),
         ]);
         statistics.extend(self.read_ahead.statistics());
         statistics.extend(self.tree.statistics());
         statistics
     }
 
-    /// Does what a request needs. Errors and panics become an errno, and a line in the log.
+    /// Runs the work of a request. Converts errors and panics to an errno and a log line.
     fn attempt<T>(
         &self,
         doing: impl Fn() -> String,
@@ -215,8 +215,8 @@ impl Server {
                     log::debug!("{}: {error}", doing());
                 } else {
                     self.counts.error(error.kind());
-                    if let (Error::Missing { .. }, Some(asking)) = (&error, &self.alarms.missing) {
-                        asking.ask();
+                    if let (Error::Missing { .. }, Some(trigger)) = (&error, &self.triggers.missing) {
+                        trigger.trigger();
                     }
                     self.errors.report(&doing(), &error.to_string());
                 }
@@ -252,7 +252,7 @@ impl Server {
         }
     }
 
-    /// As [`Server::find`]; `None` where the tree was refreshed meanwhile.
+    /// As [`Server::find`], but `None` if the tree was refreshed meanwhile.
     fn find_once(&self, parent: INodeNo, name: &str) -> std::result::Result<Option<Arc<Inode>>, Failure> {
         let generation = self.inodes.generation();
         if let Some(inode) = self.inodes.look_up(parent.0, name) {
@@ -267,20 +267,20 @@ impl Server {
             Node::Folder(_) => 0,
             Node::File(file) => file.len()?,
         };
-        // What was found too late may be less than there is.
+        // A cancelled lookup may have returned incomplete data.
         cancellation::check()?;
         let inode = self.inodes.insert(&parent, name, &node, size, generation);
-        if self.inodes.is_crowded() {
-            // If it was told already and has not come to it, it need not be told twice.
-            let _ = self.alarms.crowded.try_send(());
+        if self.inodes.remembers_too_many() {
+            // Fails if a signal is pending already, which suffices.
+            let _ = self.triggers.too_many_names.try_send(());
         }
         Ok(inode)
     }
 
-    /// Those of a folder that is not there any more are an error, and those of a file that is open are what they were.
+    /// Attributes of a folder that no longer exists are an error; those of an open file stay the same.
     fn attributes_of(&self, number: INodeNo) -> std::result::Result<FileAttr, Failure> {
         let inode = self.inode(number)?;
-        if self.inodes.is_behind(&inode) {
+        if self.inodes.is_stale(&inode) {
             self.node(&inode)?;
         }
         Ok(self.attributes(&inode))
@@ -303,7 +303,7 @@ impl Server {
             crtime: time,
             kind,
             perm: perm & !umask,
-            // For a folder 1 says that its subfolders are not counted here, so that `find` does not rely on it.
+            // For a folder, 1 means that subfolders are not counted, so `find` does not rely on it.
             nlink: 1,
             uid: user,
             gid: group,
@@ -323,7 +323,7 @@ impl Server {
         let entries = folder.list()?;
         cancellation::check()?;
         for entry in entries {
-            // The kernel would refuse the whole listing for one bad name.
+            // The kernel would reject the whole listing for one bad name.
             if entry.name.is_empty() || entry.name.len() > MAX_NAME || entry.name.contains(['/', '\0']) {
                 let error = format!("{:?} cannot be the name of a file and is not listed", entry.name);
                 self.errors.report(&format!("list of {}", inode.path()), &error);
@@ -341,7 +341,7 @@ impl Server {
         Ok(listed)
     }
 
-    /// Gives the handle, and whether the kernel may keep what is read from it.
+    /// Returns the handle, and whether the kernel may cache its content.
     fn open_file(&self, number: INodeNo, flags: OpenFlags) -> std::result::Result<(u64, FopenFlags), Failure> {
         if flags.acc_mode() != OpenAccMode::O_RDONLY || flags.0 & libc::O_TRUNC != 0 {
             return Err(Failure::Errno(Errno::EROFS));
@@ -354,11 +354,11 @@ impl Server {
         let content = file.open()?;
         cancellation::check()?;
         if inode.resize(content.len()) {
-            // Looked up again, it is not what it was (a text that now tells of an error). The kernel asks for the
-            // attributes, and opens it then.
+            // The length changed since the lookup (a text that now reports an error). On ESTALE the kernel fetches the
+            // attributes again and retries.
             return Err(Failure::Errno(Errno::ESTALE));
         }
-        // Without either flag the kernel drops the pages that it has of an earlier opening, and keeps those that come.
+        // Without either flag the kernel drops pages cached by earlier opens, but caches new ones.
         let caching = match () {
             () if self.direct_io || file.is_live() => FopenFlags::FOPEN_DIRECT_IO,
             () if file.may_change() => FopenFlags::empty(),
@@ -368,7 +368,7 @@ impl Server {
         Ok((self.files.open(Arc::new(handle)), caching))
     }
 
-    /// What there is of a range of an open file.
+    /// Reads the existing part of a range of an open file.
     fn read(&self, handle: FileHandle, offset: u64, size: u32) -> std::result::Result<ReplyBuffer<'_>, Failure> {
         let file = self.files.get(handle.0).ok_or(Failure::Errno(Errno::EBADF))?;
         let content = file.reader.content();
@@ -390,7 +390,7 @@ impl Server {
     }
 }
 
-/// Why a request fails: an errno that is an everyday answer, or an error to be reported.
+/// The failure of a request: an errno that is an ordinary answer, or an error to report.
 enum Failure {
     Errno(Errno),
     Error(Error),
@@ -419,7 +419,7 @@ macro_rules! refusable {
 
 refusable!(ReplyAttr, ReplyData, ReplyEntry, ReplyOpen, ReplyXattr);
 
-/// Replies with an extended attribute or a list of them: its size where the kernel asks for that, else the bytes.
+/// Replies with an extended attribute or a list of them: the size if the kernel asks for it, otherwise the bytes.
 fn reply_sized(reply: ReplyXattr, size: u32, bytes: &[u8]) {
     match u32::try_from(bytes.len()) {
         Ok(length) if size == 0 => reply.size(length),
@@ -437,10 +437,10 @@ impl Filesystem for TreeFilesystem {
             InitFlags::FUSE_EXPLICIT_INVAL_DATA,
             InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
         ] {
-            // Without one of them an older kernel is slower, not wrong.
+            // Older kernels lack some of these and are slower, but not wrong.
             let _ = config.add_capabilities(capability);
         }
-        // These fail only for zero and for values above the limits of the library, which these are not.
+        // These fail only for zero and for values above the library's limits, which these are not.
         let _ = config.set_max_write(MAX_READ);
         let _ = config.set_max_background(MAX_BACKGROUND);
         Ok(())
@@ -461,7 +461,7 @@ impl Filesystem for TreeFilesystem {
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
         self.server.counts.request(RequestKind::Forget);
         let doing = || format!("forgetting of inode {}", number.0);
-        // The kernel expects no answer.
+        // The kernel expects no reply.
         let _ = self.server.attempt(doing, || {
             self.server.inodes.forget(number.0, lookups);
             Ok(())
@@ -477,9 +477,9 @@ impl Filesystem for TreeFilesystem {
                 Err(errno) => reply.error(errno),
             }
         };
-        // What is known need not wait for those who look at stored files.
+        // A cached answer need not wait for requests that access storage.
         let inode = self.server.inodes.get(number.0);
-        if inode.is_some_and(|inode| self.server.inodes.is_behind(&inode)) {
+        if inode.is_some_and(|inode| self.server.inodes.is_stale(&inode)) {
             self.answer(request, reply, answer);
         } else {
             answer(&self.server, reply);
@@ -531,7 +531,7 @@ impl Filesystem for TreeFilesystem {
         self.server.counts.request(RequestKind::Release);
         let server = &self.server;
         let doing = || format!("close of {}", server.path_of(number));
-        // The kernel passes no error of a release on.
+        // The kernel ignores errors of a release.
         let _ = server.attempt(doing, || {
             if let Some(file) = server.files.close(handle.0) {
                 server.read_ahead.close(&file.reader);
@@ -572,7 +572,7 @@ impl Filesystem for TreeFilesystem {
             Err(errno) => return reply.error(errno),
         };
         let from = usize::try_from(offset).unwrap_or(usize::MAX);
-        // The offset of an entry says where the next one is.
+        // The offset of an entry is the position after it.
         for (entry, next) in listed.iter().skip(from).zip(offset.saturating_add(1)..) {
             if reply.add(INodeNo(entry.number), next, entry.kind, &entry.name) {
                 break;
@@ -589,7 +589,7 @@ impl Filesystem for TreeFilesystem {
 
     fn statfs(&self, _request: &Request, _number: INodeNo, reply: ReplyStatfs) {
         self.server.counts.request(RequestKind::FileSystem);
-        // No space and no files of its own: `df` leaves such file systems out, and nothing can be written anyway.
+        // No space and no files: `df` omits such file systems, and nothing can be written anyway.
         reply.statfs(0, 0, 0, 0, 0, BLOCK_SIZE, MAX_NAME as u32, BLOCK_SIZE);
     }
 
@@ -646,7 +646,7 @@ impl Filesystem for TreeFilesystem {
         }
     }
 
-    /// Unknown to us: the kernel then takes a file as one block of data without holes.
+    /// Not supported: the kernel then treats a file as one block of data without holes.
     fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, _: i64, _: i32, reply: ReplyLseek) {
         reply.error(Errno::ENOSYS);
     }

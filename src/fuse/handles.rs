@@ -1,4 +1,4 @@
-//! What is open: a number for the kernel to give back with each request, and what it stands for.
+//! Handles of open files and folders: numbers that the kernel passes back with each request.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,24 +15,24 @@ impl<T> Handles<T> {
         Handles { open: RwLock::default(), last: AtomicU64::new(0) }
     }
 
-    /// Opens; gives the number.
+    /// Opens an item and returns its number.
     pub fn open(&self, what: Arc<T>) -> u64 {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.open.write().unwrap_or_else(PoisonError::into_inner).insert(number, what);
         number
     }
 
-    /// What a number stands for; `None` where it was closed or never opened.
+    /// Returns the item of a number; `None` if it was closed or never opened.
     pub fn get(&self, number: u64) -> Option<Arc<T>> {
         self.open.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned()
     }
 
-    /// How many are open.
+    /// Returns how many are open.
     pub fn count(&self) -> usize {
         self.open.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Closes; gives what the number stood for.
+    /// Closes a number and returns its item.
     pub fn close(&self, number: u64) -> Option<Arc<T>> {
         self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&number)
     }

@@ -1,16 +1,16 @@
-//! Inode numbers: what the kernel means by a number, for as long as it remembers the number.
+//! The inode table: maps inode numbers to names for as long as the kernel remembers them.
 //!
-//! A number is a hash of the path, so that it is the same in every mount of an array and hard links or copies are
-//! not suspected by programs that compare numbers. The kernel counts its references; when it forgets the last one
-//! the inode goes.
+//! A number is a hash of the path, so that it is the same in every mount of an array, and programs that compare numbers
+//! do not suspect hard links or copies. The kernel counts its references; when it forgets the last one, the inode is
+//! dropped.
 //!
-//! The kernel remembers names for as long as it has memory, and a slice with all its files takes more than a name. So
-//! an inode is only a name and what was told of it. Its node lives while somebody has it: its folder, whoever has it
-//! open, or [`RecentNodes`]. After that it is looked up in its folder again when it is wanted.
+//! The kernel remembers names for as long as it has memory, and a slice with all its files takes more memory than a
+//! name. So an inode holds only a name and attributes. Its node lives while its folder, an open file or [`RecentNodes`]
+//! holds it. After that it is looked up in its folder again on demand.
 //!
-//! Where the tree is refreshed, each folder keeps its number and is looked up again when it is wanted. A file that may
-//! have changed is outdated: those who have it open keep it and its pages in the kernel, and its name gets another
-//! number, as if another file had been put in its place.
+//! When the tree is refreshed, each folder keeps its number and is looked up again on demand. A file that may have
+//! changed becomes outdated: processes that have it open keep it and its cached pages, and its name gets a new number,
+//! as if another file had replaced it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::iter;
@@ -23,18 +23,18 @@ use tilefs_format::error::Result;
 use super::recent::RecentNodes;
 use crate::tree::{EntryKind, File, Folder, Node, Refreshed};
 
-/// How much memory the names may take, about, that the kernel remembers. It remembers them for as long as it has
-/// memory, which is more than ours: beyond this it is told to forget those that it was told of first.
+/// Approximate limit for the memory of names that the kernel remembers. The kernel keeps names while it has memory,
+/// which is more than ours, so beyond this limit we make it forget the oldest.
 const MOST_BYTES: usize = 12 << 20;
 
-/// What an inode takes besides its name, and what is left of its node.
+/// Approximate bytes of an inode without its name, including the remains of its node.
 const INODE: usize = 450;
 
 /// The number of the root, fixed by the protocol.
 pub const ROOT: u64 = 1;
 
-/// A name that the kernel knows by its number. Memory: about 250 bytes and the name, and what is left of a node that
-/// is gone, under 200 bytes.
+/// A name that the kernel knows by its number. Memory: about 250 bytes and the name, and the remains of a dropped node,
+/// under 200 bytes.
 pub struct Inode {
     pub number: u64,
     /// The folder it was found in; `None` for the root.
@@ -43,33 +43,33 @@ pub struct Inode {
     name: Box<str>,
     pub kind: EntryKind,
     size: AtomicU64,
-    /// What is stored that it is made of: see [`Folder::source`].
+    /// Identifies the stored object it was made from: see [`Folder::source`].
     source: AtomicU64,
-    /// Whether its name may lead to another file now. Never so of folders.
+    /// Whether its name may lead to another file now. Never set for folders.
     is_outdated: AtomicBool,
-    found: Mutex<Found>,
+    last_lookup: Mutex<LookupState>,
 }
 
-/// What an inode was when it was looked up last.
-struct Found {
+/// The state of an inode at its last lookup.
+struct LookupState {
     node: WeakNode,
     /// The time of the last commit.
     modified: SystemTime,
-    /// How often the tree had been refreshed.
+    /// Number of refreshes of the tree until then.
     generation: u64,
 }
 
-impl Found {
+impl LookupState {
     fn new(node: &Node, generation: u64) -> Self {
         let modified = match node {
             Node::Folder(folder) => folder.modified(),
             Node::File(file) => file.modified(),
         };
-        Found { node: WeakNode::of(node), modified, generation }
+        LookupState { node: WeakNode::of(node), modified, generation }
     }
 }
 
-/// A node that may be gone.
+/// A weak reference to a node.
 enum WeakNode {
     Folder(Weak<dyn Folder>),
     File(Weak<dyn File>),
@@ -102,13 +102,13 @@ impl Inode {
             size: AtomicU64::new(size),
             source: AtomicU64::new(source),
             is_outdated: AtomicBool::new(false),
-            found: Mutex::new(Found::new(node, generation)),
+            last_lookup: Mutex::new(LookupState::new(node, generation)),
         }
     }
 
-    /// The time of the last commit, when it was looked up.
+    /// Returns the time of the last commit as of the lookup.
     pub fn modified(&self) -> SystemTime {
-        self.found().modified
+        self.last_lookup().modified
     }
 
     fn source(&self) -> u64 {
@@ -119,28 +119,28 @@ impl Inode {
         self.is_outdated.load(Ordering::Acquire)
     }
 
-    /// It was looked up again.
+    /// Updates the inode after another lookup.
     fn renew(&self, node: &Node, generation: u64) {
         self.source.store(source_of(node, self.parent.as_deref()), Ordering::Relaxed);
-        *self.found() = Found::new(node, generation);
+        *self.last_lookup() = LookupState::new(node, generation);
     }
 
-    /// The exact length of a file in bytes; 0 for a folder.
+    /// Returns the exact length of a file in bytes; 0 for a folder.
     pub fn size(&self) -> u64 {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// Corrects the length; whether it was another one.
+    /// Corrects the length; returns whether it changed.
     pub fn resize(&self, size: u64) -> bool {
         self.size.swap(size, Ordering::Relaxed) != size
     }
 
-    /// The number of the folder it was found in; the root is its own parent.
+    /// Returns the number of the parent folder; the root is its own parent.
     pub fn parent(&self) -> u64 {
         self.parent.as_ref().map_or(self.number, |parent| parent.number)
     }
 
-    /// The path from the root, for messages.
+    /// Returns the path from the root, for messages.
     pub fn path(&self) -> String {
         let upwards = iter::successors(Some(self), |inode| inode.parent.as_deref());
         let mut names: Vec<&str> = upwards.map(|inode| &*inode.name).collect();
@@ -150,32 +150,32 @@ impl Inode {
         names.join("/")
     }
 
-    /// The numbers of the folders it is in, from the inside out.
+    /// Returns the numbers of its ancestors, innermost first.
     fn folders(&self) -> impl Iterator<Item = u64> {
         iter::successors(self.parent.as_deref(), |inode| inode.parent.as_deref()).map(|inode| inode.number)
     }
 
-    /// Whether this is what a name leads to.
+    /// Returns whether a name leads to this inode.
     fn is(&self, parent: u64, name: &str) -> bool {
         self.parent() == parent && *self.name == *name && !self.is_outdated()
     }
 
-    /// Bytes of memory that this takes, about.
+    /// Returns its approximate memory in bytes.
     fn memory(&self) -> usize {
         INODE + self.name.len()
     }
 
-    fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_lookup(&self) -> MutexGuard<'_, LookupState> {
+        self.last_lookup.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a folder was looked up before the tree was refreshed so often. What a file is does not change.
-    fn is_behind(&self, generation: u64) -> bool {
-        self.kind == EntryKind::Folder && self.found().generation != generation
+    /// Returns whether this is a folder looked up before the given generation. Files do not change.
+    fn is_stale(&self, generation: u64) -> bool {
+        self.kind == EntryKind::Folder && self.last_lookup().generation != generation
     }
 }
 
-/// What is stored that a node in a folder is made of.
+/// Returns the identifier of the stored object that a node in a folder is made from.
 fn source_of(node: &Node, folder: Option<&Inode>) -> u64 {
     let own = match node {
         Node::Folder(folder) => folder.source(),
@@ -184,10 +184,10 @@ fn source_of(node: &Node, folder: Option<&Inode>) -> u64 {
     own.unwrap_or_else(|| folder.map_or(0, Inode::source))
 }
 
-/// All the inodes that the kernel remembers, and the root.
+/// All inodes that the kernel remembers, and the root.
 pub struct Inodes {
     root: Mutex<Node>,
-    /// How often the tree was refreshed.
+    /// Number of refreshes of the tree.
     generation: AtomicU64,
     table: Mutex<Table>,
     recent: RecentNodes,
@@ -197,32 +197,32 @@ pub struct Inodes {
 #[derive(Default)]
 struct Table {
     inodes: HashMap<u64, InodeEntry>,
-    /// Bytes of memory that the inodes take, about.
+    /// Approximate memory of the inodes in bytes.
     bytes: usize,
-    /// The numbers in the order in which they were given, some of them gone since.
+    /// Numbers in the order in which they were assigned; some of them are gone.
     order: VecDeque<u64>,
 }
 
 struct InodeEntry {
     inode: Arc<Inode>,
-    /// How many lookups the kernel has not forgotten yet.
+    /// Number of lookups that the kernel has not forgotten yet.
     lookups: u64,
 }
 
-/// What the kernel should know no more after a refresh.
+/// Kernel state to invalidate after a refresh.
 #[derive(Debug, Default)]
 pub struct Outdated {
-    /// Names that may lead to other files, by the numbers of their folders.
+    /// Names that may lead to other files, with the numbers of their folders.
     pub files: Vec<(u64, Box<str>)>,
-    /// Folders whose attributes and listings may be others, by their numbers.
+    /// Numbers of folders whose attributes and listings may have changed.
     pub folders: Vec<u64>,
 }
 
-/// The number of a name in a folder; the attempt counts up when a number is taken by another path.
+/// Hashes a name in a folder; the attempt increases if a number is taken by another path.
 type Hash = fn(parent: u64, name: &str, attempt: u64) -> u64;
 
 impl Inodes {
-    /// The table of a fresh mount, which has only a root.
+    /// Creates the table of a fresh mount, which has only a root.
     pub fn new(root: Arc<dyn Folder>) -> Self {
         Self::with_hash(root, hash)
     }
@@ -241,17 +241,17 @@ impl Inodes {
         }
     }
 
-    /// How often the tree was refreshed: what is looked up from now on is of this generation or a later one.
+    /// Returns the number of refreshes: a later lookup is of this generation or a newer one.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Whether what was found out of an inode is to be found out again.
-    pub fn is_behind(&self, inode: &Inode) -> bool {
-        inode.is_behind(self.generation())
+    /// Returns whether an inode must be looked up again.
+    pub fn is_stale(&self, inode: &Inode) -> bool {
+        inode.is_stale(self.generation())
     }
 
-    /// Puts another tree in the place of the one that is shown.
+    /// Replaces the tree.
     pub fn refresh(&self, refreshed: Refreshed) -> Outdated {
         let Refreshed { root, changed } = refreshed;
         let root = Node::Folder(root);
@@ -261,7 +261,7 @@ impl Inodes {
         for InodeEntry { inode, .. } in table.inodes.values().filter(|entry| changed.has(entry.inode.source())) {
             match inode.kind {
                 EntryKind::Folder => outdated.folders.push(inode.number),
-                // Those that are outdated already have no name any more.
+                // Files that are outdated already have no name any more.
                 EntryKind::File if inode.is_outdated() => {}
                 EntryKind::File => {
                     inode.is_outdated.store(true, Ordering::Release);
@@ -272,7 +272,7 @@ impl Inodes {
         if let Some(InodeEntry { inode, .. }) = table.inodes.get(&ROOT) {
             inode.renew(&root, generation);
         }
-        // Whoever finds something in the new tree sees what is outdated.
+        // Publish the tree last: whoever finds something in it must see which files are outdated.
         *self.root.lock().unwrap_or_else(PoisonError::into_inner) = root;
         self.generation.store(generation, Ordering::Release);
         drop(table);
@@ -280,21 +280,21 @@ impl Inodes {
         outdated
     }
 
-    /// What the kernel means by a number.
+    /// Returns the inode of a number.
     pub fn get(&self, number: u64) -> Option<Arc<Inode>> {
         self.lock().inodes.get(&number).map(|remembered| Arc::clone(&remembered.inode))
     }
 
-    /// The node of an inode; `None` where its folder does not have it any more.
+    /// Returns the node of an inode; `None` if its folder no longer has it.
     ///
     /// # Errors
-    /// As [`Folder::lookup`], where it or a folder on the way to it has to be looked up again.
+    /// As [`Folder::lookup`], if it or an ancestor must be looked up again.
     pub fn node(&self, inode: &Inode) -> Result<Option<Node>> {
         let generation = self.generation();
         let Some(parent) = &inode.parent else {
             return Ok(Some(self.root.lock().unwrap_or_else(PoisonError::into_inner).clone()));
         };
-        let alive = if inode.is_behind(generation) { None } else { inode.found().node.upgrade() };
+        let alive = if inode.is_stale(generation) { None } else { inode.last_lookup().node.upgrade() };
         let node = match alive {
             Some(node) => node,
             None => {
@@ -302,7 +302,7 @@ impl Inodes {
                 let Some(node) = folder.lookup(&inode.name)?.filter(|node| node.kind() == inode.kind) else {
                     return Ok(None);
                 };
-                // In a tree that was refreshed meanwhile it may be another file.
+                // After a concurrent refresh it may be another file.
                 if !inode.is_outdated() {
                     inode.renew(&node, generation);
                 }
@@ -316,18 +316,18 @@ impl Inodes {
         Ok(Some(node))
     }
 
-    /// The inode of a name that is remembered already, and that need not be looked up again; counts as one lookup.
+    /// Returns the inode of a known name that need not be looked up again; counts as one lookup.
     pub fn look_up(&self, parent: u64, name: &str) -> Option<Arc<Inode>> {
         let mut table = self.lock();
         let number = self.number(&table, parent, name);
         let generation = self.generation();
-        let remembered = table.inodes.get_mut(&number).filter(|entry| !entry.inode.is_behind(generation))?;
+        let remembered = table.inodes.get_mut(&number).filter(|entry| !entry.inode.is_stale(generation))?;
         remembered.lookups += 1;
         Some(Arc::clone(&remembered.inode))
     }
 
-    /// Remembers a node that was looked up in this generation; counts as one lookup. Where another thread was faster, its
-    /// inode is given. `None` where the tree was refreshed meanwhile: the node may be an old one.
+    /// Adds a node that was looked up in this generation; counts as one lookup. If another thread was faster, returns
+    /// its inode. Returns `None` if the tree was refreshed meanwhile, because the node may be outdated.
     pub fn insert(
         &self,
         parent: &Arc<Inode>,
@@ -343,10 +343,10 @@ impl Inodes {
         let mut number = self.number(&guard, parent.number, name);
         if let Some(InodeEntry { inode, .. }) = guard.inodes.get(&number) {
             if inode.kind != node.kind() {
-                // A file in the place of a folder, or the reverse.
+                // A file replaced a folder, or the reverse.
                 inode.is_outdated.store(true, Ordering::Release);
                 number = self.number(&guard, parent.number, name);
-            } else if inode.is_behind(generation) {
+            } else if inode.is_stale(generation) {
                 inode.renew(node, generation);
             }
         }
@@ -364,7 +364,7 @@ impl Inodes {
         Some(inode)
     }
 
-    /// Takes back lookups; with the last one the inode goes. The root stays.
+    /// Subtracts lookups and drops the inode at zero. The root stays.
     pub fn forget(&self, number: u64, lookups: u64) {
         if number == ROOT {
             return;
@@ -380,49 +380,48 @@ impl Inodes {
         }
     }
 
-    /// How many names the kernel remembers, and how much memory they take, about.
+    /// Returns how many names the kernel remembers, and their approximate memory.
     pub fn remembered(&self) -> (usize, usize) {
         let table = self.lock();
         // The root has no name.
         (table.inodes.len() - 1, table.bytes)
     }
 
-    /// Whether the kernel remembers more names than it should.
-    pub fn is_crowded(&self) -> bool {
+    /// Returns whether the kernel remembers too many names.
+    pub fn remembers_too_many(&self) -> bool {
         self.lock().bytes > MOST_BYTES
     }
 
-    /// Names that the kernel should forget, by the numbers of their folders: those it was told of first, so many that
-    /// the others take less than [`MOST_BYTES`]. Folders of which it remembers names stay, and the numbers that are
-    /// `spared`.
-    pub fn crowd(&self, spared: &HashSet<u64>) -> Vec<(u64, Box<str>)> {
+    /// Returns names that the kernel should forget, with the numbers of their folders: the oldest ones, so that the
+    /// rest takes less than [`MOST_BYTES`]. Excludes folders with remembered children, and the numbers in `spared`.
+    pub fn names_to_forget(&self, spared: &HashSet<u64>) -> Vec<(u64, Box<str>)> {
         let mut guard = self.lock();
         let table = &mut *guard;
         let goal = MOST_BYTES - MOST_BYTES / 8;
         let mut left = if table.bytes > MOST_BYTES { table.bytes } else { 0 };
-        let mut crowd = Vec::new();
+        let mut names = Vec::new();
         for _ in 0..table.order.len() {
             if left <= goal {
                 break;
             }
             let Some(number) = table.order.pop_front() else { break };
             let Some(InodeEntry { inode, .. }) = table.inodes.get(&number) else { continue };
-            // Until the kernel says that it has forgotten it, it is as it was; one that is in use stays longer.
+            // It stays until the kernel says that it has forgotten it; one in use stays longer.
             table.order.push_back(number);
             if Arc::strong_count(inode) == 1 && !spared.contains(&number) {
                 left -= inode.memory();
-                crowd.push((inode.parent(), inode.name.clone()));
+                names.push((inode.parent(), inode.name.clone()));
             }
         }
-        crowd
+        names
     }
 
-    /// The number that a name has or would get, for listings.
+    /// Returns the number that a name has or would get, for listings.
     pub fn number_of(&self, parent: u64, name: &str) -> u64 {
         self.number(&self.lock(), parent, name)
     }
 
-    /// The first number, of those this path would try, that is its own or free.
+    /// Returns the first number in the probe sequence of a path that is its own or free.
     fn number(&self, table: &Table, parent: u64, name: &str) -> u64 {
         (0..)
             .map(|attempt| (self.hash)(parent, name, attempt))
@@ -441,7 +440,7 @@ impl Table {
         if let Some(gone) = self.inodes.remove(&number) {
             self.bytes -= gone.inode.memory();
         }
-        // The numbers of those that are gone are taken out now and then.
+        // Removes dropped numbers from time to time.
         if self.order.len() > 2 * self.inodes.len() + 1000 {
             let inodes = &self.inodes;
             self.order.retain(|number| inodes.contains_key(number));
@@ -449,8 +448,8 @@ impl Table {
     }
 }
 
-/// FNV-1a with the finaliser of MurmurHash3, whose bits are all good. 63 bits: some programs keep inode numbers in
-/// a signed integer.
+/// FNV-1a with the finaliser of MurmurHash3, which mixes all bits well. 63 bits, because some programs keep inode
+/// numbers in a signed integer.
 fn hash(parent: u64, name: &str, attempt: u64) -> u64 {
     let bytes = parent.to_le_bytes().into_iter().chain(attempt.to_le_bytes()).chain(name.bytes());
     let mut hash =
@@ -464,12 +463,12 @@ fn hash(parent: u64, name: &str, attempt: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuse::recent::MOST_NODES;
+    use crate::fuse::recent::MAX_NODES;
     use crate::tree::lazy::LazyFile;
     use crate::tree::{Changed, Entry};
     use std::sync::atomic::AtomicUsize;
 
-    /// A folder of folders of files, as slices are; it counts those alive and those looked up.
+    /// A folder of folders of files, like slices; counts live nodes and lookups.
     #[derive(Default)]
     struct Slices {
         alive: Arc<AtomicUsize>,
@@ -523,7 +522,7 @@ mod tests {
         (Inodes::new(slices.clone()), slices)
     }
 
-    /// Looks a name up as the kernel has it done.
+    /// Looks a name up as for the kernel.
     fn find(inodes: &Inodes, parent: u64, name: &str) -> Arc<Inode> {
         if let Some(inode) = inodes.look_up(parent, name) {
             return inode;
@@ -550,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn inodes_go_with_the_last_reference_of_the_kernel() {
+    fn inodes_are_dropped_with_the_kernel_s_last_reference() {
         let (inodes, _) = inodes();
         let number = find(&inodes, ROOT, "a").number;
         let root = inodes.get(ROOT).unwrap();
@@ -588,9 +587,9 @@ mod tests {
             names.iter().map(find_file).collect()
         };
         let numbers = find_all();
-        assert!(slices.alive.load(Ordering::Relaxed) <= MOST_NODES);
+        assert!(slices.alive.load(Ordering::Relaxed) <= MAX_NODES);
         assert_eq!(find_all(), numbers);
-        // Every file can still be opened, by its old number, and is the same file to all who have it open.
+        // Every file can still be opened by its old number, and is the same file to all who have it open.
         for (name, (slice, file)) in names.iter().zip(numbers) {
             let inode = inodes.get(file).unwrap();
             let Ok(Some(Node::File(opened))) = inodes.node(&inode) else { panic!("{name} is gone") };
@@ -599,12 +598,12 @@ mod tests {
             assert!(matches!(inodes.node(&inode), Ok(Some(Node::File(again))) if Arc::ptr_eq(&again, &opened)));
             assert_eq!(inodes.node(&inodes.get(slice).unwrap()).unwrap().unwrap().kind(), EntryKind::Folder);
         }
-        assert!(slices.alive.load(Ordering::Relaxed) <= MOST_NODES);
+        assert!(slices.alive.load(Ordering::Relaxed) <= MAX_NODES);
         assert!(slices.looked_up.load(Ordering::Relaxed) <= 2 * names.len());
     }
 
     #[test]
-    fn what_its_folder_has_no_more_has_no_node() {
+    fn a_name_missing_from_its_folder_has_no_node() {
         let (inodes, _) = inodes();
         let gone = find(&inodes, ROOT, "gone");
         assert!(inodes.node(&gone).unwrap().is_some());
@@ -613,12 +612,12 @@ mod tests {
     }
 
     #[test]
-    fn after_a_refresh_files_are_others_and_folders_are_the_same() {
+    fn a_refresh_renumbers_files_and_keeps_folders() {
         let (inodes, _) = inodes();
         let slice = find(&inodes, ROOT, "slice");
         let (file, other) = (find(&inodes, slice.number, "text"), find(&inodes, slice.number, "other"));
         let open = inodes.node(&file).unwrap();
-        // Found in the old tree, and put in after the refresh.
+        // LookupState in the old tree, and inserted after the refresh.
         let late = inodes.node(&slice).unwrap().unwrap();
         let generation = inodes.generation();
         let refresh = |changed| inodes.refresh(Refreshed { root: Arc::new(Slices::default()), changed });
@@ -628,21 +627,21 @@ mod tests {
         names.sort_unstable();
         assert_eq!(names, ["other", "text"]);
         assert_eq!(outdated.folders.len(), 2);
-        // Who has it open has it still, by its number; by its name there is another.
+        // Open files keep their content by number; the name leads to a new file.
         assert!(open.is_some() && inodes.get(file.number).is_some());
         assert!(inodes.node(&file).unwrap().is_none());
         assert!(inodes.look_up(ROOT, "slice").is_none(), "it may be gone");
-        assert!(inodes.is_behind(&slice));
+        assert!(inodes.is_stale(&slice));
         assert_eq!(find(&inodes, ROOT, "slice").number, slice.number);
-        assert!(!inodes.is_behind(&slice));
+        assert!(!inodes.is_stale(&slice));
         let new = find(&inodes, slice.number, "text");
         assert_ne!(new.number, file.number);
         assert_eq!(inodes.number_of(slice.number, "text"), new.number);
         assert!(inodes.node(&new).unwrap().is_some());
-        // One that nobody has any more leaves its number to the next.
+        // Once nobody has it open, its number is free for the next.
         inodes.forget(other.number, 1);
         assert_eq!(find(&inodes, slice.number, "other").number, other.number);
-        // Elsewhere nothing changes.
+        // Nothing else changes.
         let outdated = refresh(Changed::Sources(HashSet::from([7])));
         assert!(outdated.files.is_empty() && outdated.folders.is_empty());
         assert!(inodes.node(&new).unwrap().is_some());
@@ -650,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_names_is_to_be_forgotten_oldest_first() {
+    fn the_oldest_names_are_forgotten_first() {
         let (inodes, _) = inodes();
         let folder = find(&inodes, ROOT, "slice");
         let name = |number: usize| format!("{number:0850}");
@@ -658,11 +657,11 @@ mod tests {
         let mut told = 0;
         for number in 0..100_000 {
             find(&inodes, folder.number, &name(number));
-            if !inodes.is_crowded() {
-                assert!(inodes.crowd(&spared).is_empty());
+            if !inodes.remembers_too_many() {
+                assert!(inodes.names_to_forget(&spared).is_empty());
                 continue;
             }
-            for (parent, forgotten) in inodes.crowd(&spared) {
+            for (parent, forgotten) in inodes.names_to_forget(&spared) {
                 assert_eq!((parent, &*forgotten), (folder.number, &*name(told)));
                 inodes.forget(inodes.number_of(parent, &forgotten), 1);
                 told += 1;
@@ -671,12 +670,12 @@ mod tests {
         assert!(told > 80_000 && inodes.lock().bytes <= MOST_BYTES);
         assert!(inodes.look_up(folder.number, &name(99_999)).is_some() && inodes.get(folder.number).is_some());
         assert!(spared.iter().all(|number| inodes.get(*number).is_some()));
-        // Whoever uses all of them is asked about each once a time.
+        // If all of them are in use, each is returned once per round.
         let (in_use, _) = super::tests::inodes();
         for number in 0..20_000 {
             find(&in_use, ROOT, &name(number));
         }
-        let count = in_use.crowd(&HashSet::new()).len();
+        let count = in_use.names_to_forget(&HashSet::new()).len();
         assert!(count > 0 && count < 20_000 && in_use.lock().order.len() == 20_000);
     }
 

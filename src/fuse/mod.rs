@@ -1,12 +1,13 @@
-//! The mount: the kernel's requests in, replies out. No array logic, only the interface of [`crate::tree`].
+//! The FUSE mount: receives the kernel's requests and sends replies. It knows no arrays, only the interface of
+//! [`crate::tree`].
 //!
-//! * [`Mount`]: a tree attached to a folder, from mounting to unmounting
-//! * [`serve`]: keeps a mount until a signal or `umount` ends it
-//! * [`background`]: the same in a process of its own, away from the terminal
-//! * [`unmount`]: ends a mount of another process
+//! * [`Mount`]: a mounted tree, from mounting to unmounting
+//! * [`serve`]: serves a mount until a signal or `umount` ends it
+//! * [`background`]: serves in a background process, detached from the terminal
+//! * [`unmount`]: unmounts the mount of another process
 //!
-//! Mounting and unmounting are done here and not by the protocol library, which only gets the open device: what it
-//! would do on errors, on drop and when somebody else unmounts differs from what is wanted.
+//! Mounting and unmounting are done here and not by the FUSE library, which only gets the open device: the library
+//! behaves differently from what we need on errors, on drop, and when somebody else unmounts.
 
 mod attach;
 pub mod background;

@@ -1,4 +1,4 @@
-//! A tree attached to a folder: mounting it, serving it on threads of its own, and taking it away again.
+//! A mounted tree: mounts it, serves it on threads of its own, and unmounts it.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,63 +18,63 @@ use tilefs_reader::threads::{self, Probe};
 
 use super::attach::{self, Access};
 use super::detach::{self, Detach, Refusal};
-use super::filesystem::{Alarms, Server, TreeFilesystem};
+use super::filesystem::{BackgroundTriggers, Server, TreeFilesystem};
 use super::needs::Needs;
-use super::refresh::{self, Refreshing};
+use super::refresh::{self, Refresher};
 use super::requests::Requests;
 use super::working_folders::working_folders;
 use super::{mount_table, mountpoint, requester};
 use crate::read_ahead::{self, ReadAhead};
 use crate::tree::Tree;
 
-/// How far the kernel reads ahead, where we may tell it; its default is 128. Enough that a reader seldom waits for a
-/// request: more is no faster, since we read ahead ourselves, and makes random reads of mapped files slower, for which
-/// the kernel then fetches this much as well.
+/// Read-ahead of the kernel, if we may set it; the kernel's default is 128. Large enough that a reader seldom waits for
+/// a request. More is no faster, because tilefs prefetches itself, and slows random reads of mapped files, for which
+/// the kernel then also fetches this much.
 const KERNEL_READ_AHEAD_KIB: u64 = 512;
 
-/// Threads of a session that take no requests: one waits for those that do, one for the end, one has names forgotten,
-/// one looks whether readers have given up.
+/// Session threads that take no requests: one joins the request threads, one waits for the end, one invalidates names,
+/// and one watches for readers that gave up.
 const OTHER_THREADS: usize = 4;
 
-/// One more where the tree is refreshed from time to time.
+/// One more thread if the tree is refreshed periodically.
 const REFRESHING: usize = 1;
 
-/// One that takes requests and one that does what they need.
+/// One thread that takes requests and one that does the work.
 const LEAST_THREADS: usize = 2;
 
-/// How long a dropped mount waits for its threads.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit for a dropped mount to wait for its threads.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How to mount.
+/// Options of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountOptions {
-    /// What is mounted, as the mount table shall name it: the absolute path of the array or group.
+    /// The source in the mount table: the absolute path of the array or group.
     pub source: PathBuf,
-    /// Who may use the mount.
+    /// Users who may access the mount.
     pub access: Access,
-    /// Whom its files belong to.
+    /// Owner of the files.
     pub ownership: Ownership,
-    /// Options with labels for SELinux, given to the kernel where it has that.
+    /// SELinux label options, passed to the kernel if it has SELinux.
     pub selinux_labels: Vec<OsString>,
-    /// Have the kernel keep no file contents. Single large reads get faster, everything else slower.
+    /// Disables the kernel's page cache. Single large reads get faster, everything else slower.
     pub direct_io: bool,
-    /// Refuse whatever this process itself asks of the mount: where it does nothing but serve, only an array that leads
-    /// back into the mount can make it ask, and wait for itself for ever.
+    /// Rejects requests of this process itself. If it only serves, such a request means that an array leads back into
+    /// the mount, and would deadlock.
     pub only_others: bool,
-    /// How often to look for changes of what is stored, and show them; `None` where only who asks for it is shown them.
+    /// Interval of automatic refreshes; `None` to refresh only on demand.
     pub refresh: Option<Duration>,
-    /// How many requests are served at the same time; fewer where the system does not let us have the threads.
+    /// Maximum number of concurrent requests; fewer if the system limits threads.
     pub threads: usize,
-    /// The budget of the tree's cache in bytes, which must fit into a limited address space beside the threads.
+    /// Cache budget of the tree in bytes, which must fit into a limited address space together with the threads.
     pub cache_size: u64,
-    /// How many pieces are read ahead at the same time.
+    /// Number of prefetch threads.
     pub read_ahead_workers: usize,
-    /// How many bytes all open files together are read ahead; well below the budget of the cache.
+    /// Maximum number of prefetched bytes for all open files together; well below the cache budget.
     pub read_ahead_window: u64,
 }
 
 impl MountOptions {
-    /// The usual options.
+    /// Creates the default options.
     pub fn new(source: impl Into<PathBuf>) -> Self {
         let cores = threads::cores();
         MountOptions {
@@ -93,7 +93,7 @@ impl MountOptions {
     }
 }
 
-/// Whom files and folders belong to, and the permissions that are taken from them.
+/// Owner of files and folders, and a umask for their permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ownership {
     pub user: u32,
@@ -102,39 +102,40 @@ pub struct Ownership {
 }
 
 impl Ownership {
-    /// Those of this process; everybody may read what the mount lets them.
+    /// The owner is this process, and nobody's permissions are reduced.
     pub fn own() -> Self {
         Ownership { user: getuid().as_raw(), group: getgid().as_raw(), umask: 0 }
     }
 }
 
-/// Has the kernel forget the names that it was told of first, whenever there are too many; until the session ends.
-/// A folder that somebody works in keeps its name: without it the process could not say where it is.
+/// Makes the kernel forget its oldest names whenever it remembers too many, until the session ends. The working folder
+/// of a process keeps its name, without which getcwd(3) would fail.
 ///
-/// On a thread of its own: the kernel may wait for requests in the same folder to be answered.
-fn forget_names(server: &Weak<Server>, notifier: &Notifier, told: &mpsc::Receiver<()>) {
-    while told.recv().is_ok() {
+/// Runs on its own thread, because the kernel may first wait for requests in the same folder.
+fn forget_names(server: &Weak<Server>, notifier: &Notifier, requests: &mpsc::Receiver<()>) {
+    while requests.recv().is_ok() {
         let Some(server) = server.upgrade() else { return };
-        for (folder, name) in server.inodes().crowd(&working_folders()) {
-            // It may have forgotten the name meanwhile, or be using it.
+        for (folder, name) in server.inodes().names_to_forget(&working_folders()) {
+            // The kernel may have forgotten the name already, or be using it.
             let _ = notifier.inval_entry(INodeNo(folder), name.as_ref().as_ref());
         }
     }
 }
 
-/// Threads mostly wait, for the kernel or for a decode that all cores share. There are more than cores, so that a
-/// few slow reads leave threads for requests that need no work, but not many more: they get in each other's way.
+/// Returns the default number of request threads. They mostly wait, for the kernel or for decoding that all cores
+/// share. There are more threads than cores, so that a few slow reads leave threads for cheap requests, but not many
+/// more, because they compete.
 fn default_threads(cores: usize) -> usize {
     (2 * cores).clamp(4, 32)
 }
 
-/// How many threads shall take requests: as many as wanted, or as the limits of this process allow. With those that
-/// showed it, which are to be gone before others start.
+/// Returns the number of request threads: as many as wanted, or as the limits of this process allow. Also returns the
+/// probe threads, which must end before others start.
 ///
 /// # Errors
-/// In one line, where there can be too few.
+/// One line, if too few are possible.
 fn threads_for(options: &MountOptions) -> std::result::Result<(usize, Probe), String> {
-    // One of them only takes requests; see there.
+    // One of the threads does no work: see [`Requests`].
     let wanted = options.threads.max(1) + 1;
     let others = OTHER_THREADS + if options.refresh.is_some() { REFRESHING } else { 0 };
     let needs = Needs { other_threads: others + options.read_ahead_workers, cache_size: options.cache_size };
@@ -149,7 +150,7 @@ fn threads_for(options: &MountOptions) -> std::result::Result<(usize, Probe), St
             left >> 20
         ));
     }
-    // A session whose threads start only in part cannot be ended.
+    // A session that starts only some of its threads cannot be ended, so test the limit first.
     let probe = Probe::new(affordable + others);
     let threads = probe.threads().saturating_sub(others);
     if threads < LEAST_THREADS {
@@ -163,22 +164,22 @@ fn threads_for(options: &MountOptions) -> std::result::Result<(usize, Probe), St
     Ok((threads, probe))
 }
 
-/// A mounted tree. Dropping it unmounts, lazily where it is in use.
+/// A mounted tree. Dropping it unmounts, lazily if it is in use.
 pub struct Mount {
     mountpoint: PathBuf,
-    /// The device number in the mount table; `None` where there is no table to be read.
+    /// The device number in the mount table; `None` if the table cannot be read.
     device: Option<String>,
     session: Arc<SessionEnd>,
     requests: Arc<Requests>,
-    /// What answers, as long as the session lasts.
+    /// The server, as long as the session lasts.
     server: OnceLock<Weak<Server>>,
-    refreshing: OnceLock<Refreshing>,
-    /// What breaks the connection with the kernel when it is written to, if there is such a file. Opened beforehand: once
-    /// the connection has ended, another file may be in its place, but this one does nothing.
+    refresher: OnceLock<Refresher>,
+    /// The file that aborts the FUSE connection when written to, if it exists. Opened in advance: after the connection
+    /// has ended, its path may belong to another connection, but this file does nothing.
     abort: Option<File>,
 }
 
-/// Where the threads of a session say that they have ended.
+/// The result of a session, set when its threads end.
 #[derive(Default)]
 struct SessionEnd {
     result: Mutex<Option<std::result::Result<(), String>>>,
@@ -189,14 +190,14 @@ impl Mount {
     /// Mounts a tree on an empty folder. When this returns, the mount answers.
     ///
     /// # Errors
-    /// [`Error::Mount`], in one line with what to do; nothing is left mounted then.
+    /// [`Error::Mount`], in one line with advice; nothing is left mounted then.
     pub fn new(tree: impl Tree + 'static, mountpoint: &Path, options: &MountOptions) -> Result<Mount> {
         let fail = |reason: String| Error::Mount { mountpoint: mountpoint.display().to_string(), reason };
         let (threads, probe) = threads_for(options).map_err(fail)?;
         let path = mountpoint::prepare(mountpoint, &options.source)?;
         let device = attach::attach(&path, &source_name(&options.source), options.access, &options.selinux_labels)
             .map_err(fail)?;
-        // From here on every way out unmounts: by the drop of this.
+        // From here on, dropping `mount` unmounts on every return.
         let number = mount_table::at(&path).filter(mount_table::Mounted::is_tilefs).map(|mounted| mounted.device);
         let mount = Mount {
             abort: number.as_deref().and_then(open_abort),
@@ -205,16 +206,16 @@ impl Mount {
             session: Arc::default(),
             requests: Arc::new(Requests::new(threads)),
             server: OnceLock::new(),
-            refreshing: OnceLock::new(),
+            refresher: OnceLock::new(),
         };
         drop(probe);
         let read_ahead = ReadAhead::new(options.read_ahead_workers, options.read_ahead_window);
         let requests = Arc::clone(&mount.requests);
-        let (crowded, told) = mpsc::sync_channel(1);
-        let (asking, asked) = refresh::channel();
+        let (too_many_names, forget_requests) = mpsc::sync_channel(1);
+        let (trigger, refresh_requests) = refresh::channel();
         let filesystem = TreeFilesystem::new(
             Arc::new(tree),
-            Alarms { crowded, missing: options.refresh.map(|_| asking.clone()) },
+            BackgroundTriggers { too_many_names, missing: options.refresh.map(|_| trigger.clone()) },
             requests,
             read_ahead,
             options.ownership,
@@ -234,12 +235,12 @@ impl Mount {
             .map_err(|error| fail(format!("the kernel does not answer: {error}")))?;
         let end = Arc::clone(&mount.session);
         let notifier = session.notifier();
-        let refreshing = Refreshing::new(asking, asked, server.clone(), notifier.clone());
-        let refreshing = mount.refreshing.get_or_init(|| refreshing);
-        // Without this thread the kernel forgets names when it wants to, and only memory is lost.
-        let _ = threads::start("forget", move || forget_names(&server, &notifier, &told));
-        // Without this thread readers are let go when they are answered.
-        let _ = session.as_fd().try_clone_to_owned().and_then(|device| look_after(&mount.requests, device));
+        let refresher = Refresher::new(trigger, refresh_requests, server.clone(), notifier.clone());
+        let refresher = mount.refresher.get_or_init(|| refresher);
+        // If this thread cannot start, the kernel forgets names at its own pace and only memory is lost.
+        let _ = threads::start("forget", move || forget_names(&server, &notifier, &forget_requests));
+        // If this thread cannot start, killed readers are released only when they are answered.
+        let _ = session.as_fd().try_clone_to_owned().and_then(|device| start_watcher(&mount.requests, device));
         let requests = Arc::clone(&mount.requests);
         let started = threads::start("mount", move || {
             let result = session.run();
@@ -252,7 +253,7 @@ impl Mount {
             return Err(fail(format!("cannot start a thread: {error}")));
         }
         if let Some(interval) = options.refresh {
-            refreshing
+            refresher
                 .start(Some(interval))
                 .map_err(|error| fail(format!("cannot start the thread that refreshes: {error}")))?;
         }
@@ -262,7 +263,7 @@ impl Mount {
         Ok(mount)
     }
 
-    /// Where it is mounted: an absolute path without links.
+    /// Returns the mount point: an absolute path without links.
     pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
@@ -270,7 +271,7 @@ impl Mount {
     /// Waits until the mount is gone, whoever unmounted it.
     ///
     /// # Errors
-    /// [`Error::Mount`] where the connection to the kernel broke.
+    /// [`Error::Mount`] if the connection to the kernel broke.
     pub fn wait(&self) -> Result<()> {
         let mut result = self.session.result.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -281,7 +282,7 @@ impl Mount {
         }
     }
 
-    /// Whether a file system with our device number is attached at our place.
+    /// Returns whether a file system with our device number is mounted at our mount point.
     fn is_attached(&self) -> bool {
         match &self.device {
             Some(device) => mount_table::holds(&self.mountpoint, device),
@@ -289,14 +290,14 @@ impl Mount {
         }
     }
 
-    /// Takes the mount away. Does nothing where it is gone already, even if something else is mounted there now.
+    /// Unmounts. Does nothing if the mount is gone, even if something else is mounted there now.
     ///
     /// # Errors
-    /// [`Refusal`] where it is in use, or the system does not let us.
+    /// [`Refusal`] if it is in use, or the system rejects it.
     pub(super) fn detach(&self, how: Detach) -> std::result::Result<(), Refusal> {
-        // Once the session has ended the kernel gives its device number to the next file system, which may be a new
-        // mount on this same folder. Of ours only a dead name can be left, where the connection was aborted.
-        // Whose threads failed it is still ours.
+        // After the session ended normally, the kernel may reuse its device number for a new mount on the same folder.
+        // Only a dead mount can then still be ours, left after the connection was aborted. After the session's threads
+        // failed, the mount is still ours.
         let ours = self.is_attached()
             && match self.session.result() {
                 None | Some(Err(_)) => true,
@@ -305,32 +306,32 @@ impl Mount {
         if ours { detach::detach(&self.mountpoint, how) } else { Ok(()) }
     }
 
-    /// For how long a request has been under way, as [`Requests::oldest`].
+    /// Returns the age of the oldest active request, as [`Requests::oldest`].
     pub(super) fn oldest_request(&self) -> Duration {
         self.requests.oldest()
     }
 
-    /// Has what is stored now shown soon.
+    /// Triggers a refresh.
     pub(super) fn refresh(&self) {
-        if let Some(refreshing) = self.refreshing.get() {
-            refreshing.now();
+        if let Some(refresher) = self.refresher.get() {
+            refresher.now();
         }
     }
 
-    /// Writes to the log what was counted up to now.
+    /// Logs the current statistics.
     pub(super) fn log_statistics(&self) {
         if let Some(server) = self.server.get().and_then(Weak::upgrade) {
-            // Somebody asked for it, and would miss it at a lower level.
+            // Log as a warning, because the user asked for it and would miss it at a lower level.
             log::warn!("statistics: {}", statistics::line(&server.statistics()));
         }
     }
 
-    /// Breaks the connection with the kernel: everybody who waits for an answer gets an error, threads of this process
-    /// too. Where the system does not let us, the end of this process does that.
+    /// Aborts the FUSE connection: everybody who waits for a reply gets an error, including threads of this process. If
+    /// the system does not allow it, the connection breaks when this process exits.
     pub(super) fn abort(&self) {
         self.requests.end();
         if let Some(mut abort) = self.abort.as_ref() {
-            // Then the end of this process has to do.
+            // If this fails, the exit of this process aborts the connection.
             let _ = abort.write_all(b"1");
         }
     }
@@ -343,8 +344,8 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         if self.detach(Detach::WhenIdle).is_ok() {
-            // The threads of the session still hold the tree; what its owner drops next may rely on their end.
-            self.session.wait_for(PATIENCE);
+            // The session's threads still hold the tree; what its owner drops next may rely on their end.
+            self.session.wait_for(SHUTDOWN_TIMEOUT);
         } else if let Err(refusal) = self.detach(Detach::Lazily) {
             log::error!("cannot unmount {}: {refusal:?}", self.mountpoint.display());
         }
@@ -357,13 +358,13 @@ impl SessionEnd {
         self.reached.notify_all();
     }
 
-    /// How it ended, if it has.
+    /// Returns the result, if the session has ended.
     fn result(&self) -> Option<std::result::Result<(), String>> {
         self.result.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn wait_for(&self, patience: Duration) {
-        let deadline = Instant::now() + patience;
+    fn wait_for(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
         let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         while result.is_none() {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -375,12 +376,12 @@ impl SessionEnd {
     }
 }
 
-/// Has requests cancelled whose readers have given up, and all where the connection with the kernel is broken, as by
-/// `umount --force`.
+/// Starts the thread that cancels requests whose readers have given up, and all requests if the connection is broken,
+/// as by `umount --force`.
 ///
 /// # Errors
-/// Where there can be no other thread.
-fn look_after(requests: &Arc<Requests>, device: OwnedFd) -> io::Result<()> {
+/// If the system refuses another thread.
+fn start_watcher(requests: &Arc<Requests>, device: OwnedFd) -> io::Result<()> {
     let requests = Arc::clone(requests);
     let is_connected = move || {
         let mut device = [PollFd::new(&device, PollFlags::empty())];
@@ -390,14 +391,14 @@ fn look_after(requests: &Arc<Requests>, device: OwnedFd) -> io::Result<()> {
     threads::start("readers", move || requests.watch(is_connected, requester::has_given_up)).map(drop)
 }
 
-/// What breaks the connection of the mount with this device number.
+/// Opens the file that aborts the connection of the mount with this device number.
 fn open_abort(device: &str) -> Option<File> {
     let (_, minor) = device.split_once(':')?;
     File::options().write(true).open(format!("/sys/fs/fuse/connections/{minor}/abort")).ok()
 }
 
-/// How a session ended. A request that was just being taken when the kernel tore the connection down gives an error
-/// of its own, which is no more than the end.
+/// Interprets the result of a session. A request that is being read when the kernel tears the connection down fails
+/// with ECONNABORTED, which is a normal end.
 fn ended(result: io::Result<()>) -> std::result::Result<(), String> {
     match result {
         Err(error) if error.raw_os_error() != Some(libc::ECONNABORTED) => Err(error.to_string()),
@@ -405,8 +406,8 @@ fn ended(result: io::Result<()>) -> std::result::Result<(), String> {
     }
 }
 
-/// The name of the source in the mount table. It must not look like a device, which systemd would wait for and
-/// then unmount.
+/// Returns the source name for the mount table. It must not look like a device, because systemd would wait for the
+/// device and then unmount.
 fn source_name(source: &Path) -> OsString {
     if source.starts_with("/dev") {
         let mut name = OsString::from("tilefs:");
@@ -417,7 +418,7 @@ fn source_name(source: &Path) -> OsString {
     }
 }
 
-/// Has the kernel read further ahead, if we may.
+/// Raises the kernel's read-ahead, if we may.
 fn raise_kernel_read_ahead(device: &str) {
     let path = format!("/sys/class/bdi/{device}/read_ahead_kb");
     let current = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u64>().ok());
@@ -435,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_torn_down_is_a_good_end() {
+    fn an_aborted_connection_is_a_normal_end() {
         assert_eq!(ended(Ok(())), Ok(()));
         assert_eq!(ended(Err(io::Error::from_raw_os_error(libc::ECONNABORTED))), Ok(()));
         assert!(ended(Err(io::Error::from_raw_os_error(libc::EINVAL))).is_err());
@@ -448,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_threads_to_spare() {
+    fn there_are_spare_threads() {
         assert_eq!(default_threads(1), 4);
         assert_eq!(default_threads(12), 24);
         assert_eq!(default_threads(128), 32);

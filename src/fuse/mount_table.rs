@@ -1,50 +1,50 @@
-//! What is mounted where: the lines of `/proc/self/mountinfo` (its form is described in proc(5)).
+//! The mount table, from `/proc/self/mountinfo` (its format is described in proc(5)).
 
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// The file system type of our mounts.
+/// The file system type of tilefs mounts.
 pub const KIND: &str = "fuse.tilefs";
 
-/// One mounted file system.
+/// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
-    /// Major and minor number of the device, as the kernel prints it: `0:52`.
+    /// Major and minor device number as the kernel prints it: `0:52`.
     pub device: String,
-    /// Where it is attached.
+    /// The mount point.
     pub mountpoint: PathBuf,
-    /// The type: `ext4`, `fuse.tilefs`.
+    /// The file system type: `ext4`, `fuse.tilefs`.
     pub kind: String,
-    /// What is mounted, as whoever mounted it named it.
+    /// The source given when it was mounted.
     pub source: String,
 }
 
 impl Mounted {
-    /// Whether this is one of ours.
+    /// Returns whether this is a tilefs mount.
     pub fn is_tilefs(&self) -> bool {
         self.kind == KIND
     }
 }
 
-/// Everything that is mounted, in the order in which it was; empty where there is no `/proc`.
+/// Reads the mount table in mount order; empty without `/proc`.
 pub fn read() -> Vec<Mounted> {
     fs::read("/proc/self/mountinfo").map_or_else(|_| Vec::new(), |text| parse(&text))
 }
 
-/// The topmost mount at exactly this path, which must be absolute and free of links. A place where an automounter
-/// waits counts as free.
+/// Returns the topmost mount at exactly this path, which must be absolute and without links. An untriggered automount
+/// point counts as free.
 pub fn at(mountpoint: &Path) -> Option<Mounted> {
     topmost(&read(), mountpoint).cloned()
 }
 
-/// As [`at`], in a table that was read.
+/// As [`at`], in a given table.
 pub fn topmost<'a>(table: &'a [Mounted], mountpoint: &Path) -> Option<&'a Mounted> {
     table.iter().rfind(|mounted| mounted.mountpoint == mountpoint && mounted.kind != "autofs")
 }
 
-/// Whether a file system with this device number is attached at this path.
+/// Returns whether a file system with this device number is mounted at this path.
 pub fn holds(mountpoint: &Path, device: &str) -> bool {
     read().iter().any(|mounted| mounted.mountpoint == mountpoint && mounted.device == device)
 }
@@ -53,7 +53,8 @@ fn parse(text: &[u8]) -> Vec<Mounted> {
     text.split(|&byte| byte == b'\n').filter_map(parse_line).collect()
 }
 
-/// `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`; before the `-` any number of optional fields.
+/// Parses `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`, which has any number of optional fields
+/// before the `-`.
 fn parse_line(line: &[u8]) -> Option<Mounted> {
     let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
     let separator = fields.iter().skip(6).position(|&field| field == b"-")? + 6;
@@ -66,7 +67,7 @@ fn parse_line(line: &[u8]) -> Option<Mounted> {
     })
 }
 
-/// Undoes the octal escapes of space, tab, line break, backslash and `#`.
+/// Decodes the octal escapes of space, tab, line break, backslash and `#`.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_understood_and_escapes_undone() {
+    fn lines_are_parsed_and_unescaped() {
         let table = parse(
             b"22 1 0:20 / /proc rw,nosuid - proc proc rw\n\
               40 22 0:52 / /mnt/my\\040array ro,nosuid shared:5 master:1 - fuse.tilefs /data/a\\134b,c ro,user_id=0\n\
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_escape_stays() {
+    fn other_backslashes_stay() {
         assert_eq!(unescape(b"a\\040b\\9\\04"), b"a b\\9\\04");
         assert_eq!(unescape(b"\\777"), b"\\777");
     }

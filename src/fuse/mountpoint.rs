@@ -1,4 +1,4 @@
-//! Is this a place to mount on, or can it be made one? If not, say why and what to do.
+//! Validates a mount point, with a reason and advice if it is unusable.
 
 use std::fs;
 use std::io;
@@ -9,39 +9,39 @@ use tilefs_format::error::{Error, Result};
 
 use super::detach::{self, Detach};
 use super::mount_table;
-use super::sys::{self, Answer};
+use super::sys::{self, ProbeResult};
 use crate::tree::texts::shell_word;
 
-/// Links to links beyond this are taken for a circle, as the kernel does.
-const MOST_LINKS: usize = 40;
+/// Maximum number of links to follow before they count as circular, as in the kernel.
+const MAX_LINKS: usize = 40;
 
-/// What has not answered by then does not.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time after which a mount counts as hanging.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The mount point as an absolute path without links, if one can mount there. `source` is what will be mounted. A mount
-/// of ours whose process has died is taken away first.
+/// Returns the mount point as an absolute path without links, if it is usable. `source` is what will be mounted. A dead
+/// tilefs mount is unmounted first.
 ///
 /// # Errors
-/// [`Error::Mount`] where it is missing, no folder, not empty, mounted already, or overlaps the source.
+/// [`Error::Mount`] if it is missing, not a folder, not empty, already mounted on, or overlaps the source.
 pub fn prepare(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
     let refuse = |reason: String| Err(Error::Mount { mountpoint: mountpoint.display().to_string(), reason });
     let path = match absolute(mountpoint) {
         Ok(path) => path,
         Err(error) => return refuse(unusable(&error, mountpoint)),
     };
-    // Before anything touches the folder itself: where a server died, every touch is an error.
+    // Check the mount table before touching the folder: after a server died, every access fails.
     while let Some(mounted) = mount_table::at(&path) {
         let command = unmount_command(mounted.is_tilefs(), &path);
-        return refuse(match sys::ask(&path, PATIENCE) {
-            Ok(Answer::Refused(libc::ENOTCONN | libc::ECONNABORTED)) => {
-                // Who still has a file of it open gets errors with it and without it.
+        return refuse(match sys::probe_folder(&path, PROBE_TIMEOUT) {
+            Ok(ProbeResult::Refused(libc::ENOTCONN | libc::ECONNABORTED)) => {
+                // Processes with open files get errors either way.
                 if mounted.is_tilefs() && detach::unmount(&path, Detach::Lazily).is_ok() {
                     log::info!("a mount whose process had died was taken away from {}", path.display());
                     continue;
                 }
                 format!("a mount whose process has died is still here; clean it up with `{command}`")
             }
-            Ok(Answer::Silence) => {
+            Ok(ProbeResult::TimedOut) => {
                 let lazily = if mounted.is_tilefs() { "--lazy" } else { "-l" };
                 format!("a mount that does not answer is still here; take it away with `{command} {lazily}`")
             }
@@ -71,16 +71,16 @@ pub fn prepare(mountpoint: &Path, source: &Path) -> Result<PathBuf> {
     }
 }
 
-/// The absolute path without links, found without touching what is mounted there, which may be dead or never answer:
-/// the mount table is asked.
+/// Resolves a path to an absolute one without links. Consults the mount table instead of accessing what is mounted
+/// there, which may be dead or hang.
 ///
 /// # Errors
-/// Where a folder on the way is missing or closed.
+/// If a folder on the way is missing or not accessible.
 pub fn absolute(mountpoint: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(mountpoint)?;
     let table = mount_table::read();
     let is_mounted = |path: &Path| mount_table::topmost(&table, path).is_some();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         if is_mounted(&path) {
             return Ok(path);
         }
@@ -97,10 +97,10 @@ pub fn absolute(mountpoint: &Path) -> io::Result<PathBuf> {
     Err(io::Error::from_raw_os_error(libc::ELOOP))
 }
 
-/// Whether the process behind the FUSE mount at this path is gone. Asks for something that the kernel does not know
-/// without it.
+/// Returns whether the process that serves the FUSE mount at this path is gone. The probe needs an answer from that
+/// process and not from the kernel's cache.
 pub fn is_dead(path: &Path) -> bool {
-    matches!(sys::ask(path, PATIENCE), Ok(Answer::Refused(libc::ENOTCONN | libc::ECONNABORTED)))
+    matches!(sys::probe_folder(path, PROBE_TIMEOUT), Ok(ProbeResult::Refused(libc::ENOTCONN | libc::ECONNABORTED)))
 }
 
 fn unusable(error: &io::Error, mountpoint: &Path) -> String {

@@ -1,35 +1,34 @@
-//! How much address space serving a mount takes, where that is limited.
+//! Estimates the address space needed to serve a mount, for processes with a limit.
 
-/// The address space of a thread's stack.
+/// Stack size of a thread.
 const STACK: u64 = 2 << 20;
 
-/// That of a thread which takes requests: its stack, the 16 MiB into which the protocol library reads them, and the
-/// reply that it makes.
-const TAKING_REQUESTS: u64 = STACK + (16 << 20) + (1 << 20);
+/// Address space of a request thread: its stack, the 16 MiB request buffer of the FUSE library, and a reply buffer.
+const REQUEST_THREAD: u64 = STACK + (16 << 20) + (1 << 20);
 
-/// What serving needs beyond the cache: names, handles, and the stored bytes of what is being decoded.
-const BESIDE_THE_CACHE: u64 = 64 << 20;
+/// Memory needed besides the cache: names, handles, and the stored bytes of units being decoded.
+const OTHER_MEMORY: u64 = 64 << 20;
 
-/// What serves a mount, and needs a part of the address space.
+/// Parts of a mount that need address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// Threads beside those that take requests.
+    /// Threads other than request threads.
     pub other_threads: usize,
-    /// The budget of what was decoded, in bytes.
+    /// Cache budget in bytes.
     pub cache_size: u64,
 }
 
 impl Needs {
-    /// The address space in bytes that so many threads which take requests need, and all else.
+    /// Returns the bytes needed in total with `threads` request threads.
     pub fn with_threads(self, threads: usize) -> u64 {
         let stacks = (self.other_threads as u64).saturating_mul(STACK);
-        let taking_requests = (threads as u64).saturating_mul(TAKING_REQUESTS);
-        self.cache_size.saturating_add(BESIDE_THE_CACHE).saturating_add(stacks).saturating_add(taking_requests)
+        let taking_requests = (threads as u64).saturating_mul(REQUEST_THREAD);
+        self.cache_size.saturating_add(OTHER_MEMORY).saturating_add(stacks).saturating_add(taking_requests)
     }
 
-    /// How many of `wanted` threads that take requests fit into so many bytes of address space.
+    /// Returns how many of `wanted` request threads fit into `left` bytes of address space.
     pub fn affordable_threads(self, wanted: usize, left: u64) -> usize {
-        let affordable = left.saturating_sub(self.with_threads(0)) / TAKING_REQUESTS;
+        let affordable = left.saturating_sub(self.with_threads(0)) / REQUEST_THREAD;
         wanted.min(usize::try_from(affordable).unwrap_or(usize::MAX))
     }
 }

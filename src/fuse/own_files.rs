@@ -1,6 +1,7 @@
-//! What a mount says of itself: `.tilefs/` beside what the tree has, found by its name and never listed.
+//! The mount's own files in `.tilefs/`, next to the root of the tree. The folder can be opened by name but is not
+//! listed.
 //!
-//! The trees have no such name: those of users that begin with a dot are escaped.
+//! No name in a tree conflicts, because names that begin with a dot are escaped.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,13 +12,13 @@ use tilefs_reader::statistics::{self, Statistic};
 
 use crate::tree::{Entry, EntryKind, File, Folder, Node};
 
-/// The name of the folder.
-const OWN: &str = ".tilefs";
+/// Name of the folder.
+const OWN_FOLDER: &str = ".tilefs";
 
-/// Gives what is counted at the moment it is asked.
+/// Collects the current statistics.
 type Collect = Arc<dyn Fn() -> Vec<Statistic> + Send + Sync>;
 
-/// A root with our own folder beside what is in it.
+/// A root folder with `.tilefs` added.
 pub struct RootWithOwn {
     root: Arc<dyn Folder>,
     own: Arc<OwnFolder>,
@@ -31,7 +32,7 @@ impl RootWithOwn {
 
 impl Folder for RootWithOwn {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        if name == OWN { Ok(Some(Node::Folder(self.own.clone()))) } else { self.root.lookup(name) }
+        if name == OWN_FOLDER { Ok(Some(Node::Folder(self.own.clone()))) } else { self.root.lookup(name) }
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
@@ -55,24 +56,24 @@ impl Folder for RootWithOwn {
     }
 }
 
-/// `.tilefs/`.
+/// The folder `.tilefs/`.
 pub struct OwnFolder {
     collect: Collect,
     since: SystemTime,
 }
 
 impl OwnFolder {
-    /// Shows what is collected whenever a file is opened.
+    /// Creates the folder; `collect` runs whenever a file is opened.
     pub fn new(collect: impl Fn() -> Vec<Statistic> + Send + Sync + 'static) -> Self {
         OwnFolder { collect: Arc::new(collect), since: SystemTime::now() }
     }
 }
 
-/// Makes a text of what was counted.
-type Written = fn(&[Statistic]) -> String;
+/// Formats statistics as text.
+type Format = fn(&[Statistic]) -> String;
 
-/// Its files, and how each is made.
-const FILES: [(&str, Written); 2] = [("stats.json", statistics::json), ("stats.prom", statistics::prometheus)];
+/// The files and their formats.
+const FILES: [(&str, Format); 2] = [("stats.json", statistics::json), ("stats.prom", statistics::prometheus)];
 
 impl Folder for OwnFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
@@ -86,16 +87,16 @@ impl Folder for OwnFolder {
         Ok(FILES.iter().map(|(name, _)| Entry { name: (*name).to_owned(), kind: EntryKind::File }).collect())
     }
 
-    /// When it was mounted.
+    /// The time of mounting.
     fn modified(&self) -> SystemTime {
         self.since
     }
 }
 
-/// What was counted up to the moment when it is opened.
+/// A file whose content is computed when it is opened.
 struct StatisticsFile {
     collect: Collect,
-    text: fn(&[Statistic]) -> String,
+    text: Format,
     since: SystemTime,
 }
 
@@ -125,7 +126,7 @@ mod tests {
     use crate::tree::lazy::FixedFolder;
 
     #[test]
-    fn it_is_found_and_not_listed_and_counts_from_opening_to_opening() {
+    fn own_files_are_unlisted_and_fixed_while_open() {
         let count = Arc::new(Counter::default());
         let own = OwnFolder::new(move || {
             count.add(1);

@@ -1,5 +1,5 @@
-//! The nodes that were asked for last, kept because they are often asked for again: a slice that is found is then
-//! listed, and its files are opened.
+//! Keeps recently used nodes, because they are often needed again soon: after a lookup of a slice, it is listed and its
+//! files are opened.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,19 +7,19 @@ use lru::LruCache;
 
 use crate::tree::Node;
 
-/// How many nodes are kept at most.
-pub const MOST_NODES: usize = 256;
+/// Maximum number of nodes.
+pub const MAX_NODES: usize = 256;
 
-/// Bytes of memory that these take at most, about. One is always kept, whatever it takes.
+/// Approximate maximum of their memory in bytes. One node is always kept, whatever its size.
 const MOST_BYTES: usize = 32 << 20;
 
-/// Nodes by the numbers of their inodes.
+/// Nodes by inode number.
 pub struct RecentNodes {
     kept: Mutex<NodesByUse>,
 }
 
 struct NodesByUse {
-    /// Each with what it took when it was last asked for.
+    /// Each node with its memory at last use.
     nodes: LruCache<u64, (Node, usize)>,
     bytes: usize,
 }
@@ -29,10 +29,10 @@ impl RecentNodes {
         RecentNodes { kept: Mutex::new(NodesByUse { nodes: LruCache::unbounded(), bytes: 0 }) }
     }
 
-    /// Keeps a node, and lets those go that were not asked for the longest time. `folders` are those it is in, from
-    /// the inside out: they go after it, since what it has in common with others of theirs is counted there.
+    /// Keeps a node and evicts the least recently used ones. `folders` are its ancestors, innermost first. They are
+    /// evicted after it, because memory shared by several children is accounted to them.
     pub fn keep(&self, number: u64, node: &Node, folders: impl Iterator<Item = u64>) {
-        // Dropped after the lock: a node may own much.
+        // Dropped after the lock is released: dropping a node may be expensive.
         let mut gone = Vec::new();
         let mut guard = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = &mut *guard;
@@ -49,7 +49,7 @@ impl RecentNodes {
                 kept.bytes += *bytes;
             }
         }
-        while kept.nodes.len() > MOST_NODES || (kept.bytes > MOST_BYTES && kept.nodes.len() > 1) {
+        while kept.nodes.len() > MAX_NODES || (kept.bytes > MOST_BYTES && kept.nodes.len() > 1) {
             let Some((_, last)) = kept.nodes.pop_lru() else { break };
             kept.bytes -= last.1;
             gone.push(last);
@@ -57,7 +57,7 @@ impl RecentNodes {
         drop(guard);
     }
 
-    /// Lets all go.
+    /// Drops all nodes.
     pub fn clear(&self) {
         let gone = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl RecentNodes {
         drop(gone);
     }
 
-    /// Lets a node go.
+    /// Drops a node.
     pub fn forget(&self, number: u64) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let gone = kept.nodes.pop(&number);
@@ -94,7 +94,7 @@ mod tests {
         (Node::Folder(folder), weak)
     }
 
-    /// Keeps folders of so many MiB each; which of them are still there.
+    /// Keeps folders of these sizes in MiB; returns which are still alive.
     fn alive_of(sizes: &[usize]) -> Vec<usize> {
         let recent = RecentNodes::new();
         let keep = |(number, &size): (usize, &usize)| {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn few_nodes_are_kept_and_fewer_where_they_take_much() {
+    fn kept_nodes_are_bounded_by_number_and_memory() {
         assert_eq!(alive_of(&[0; 1000]), (744..1000).collect::<Vec<_>>());
         assert_eq!(alive_of(&[3; 100]), (90..100).collect::<Vec<_>>());
         assert_eq!(alive_of(&[100, 200]), [1]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_stay_longer_than_what_is_in_them_and_are_weighed_with_it() {
+    fn folders_outlive_and_account_for_their_children() {
         let recent = RecentNodes::new();
         let held = Arc::new(AtomicUsize::new(0));
         let holds = held.clone();
@@ -125,11 +125,11 @@ mod tests {
         recent.keep(1, &slice, iter::empty());
         recent.keep(2, &file, iter::once(1));
         drop((slice, file));
-        for number in 3..3 + MOST_NODES as u64 - 1 {
+        for number in 3..3 + MAX_NODES as u64 - 1 {
             recent.keep(number, &folder(|| 0).0, iter::empty());
         }
         assert_eq!((slice_alive.strong_count(), file_alive.strong_count()), (1, 0));
-        // What it holds has grown since it was kept.
+        // Its content has grown since it was kept.
         held.store(100 << 20, Ordering::Relaxed);
         let (file, _) = folder(|| 0);
         recent.keep(2, &file, iter::once(1));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_again_stays_until_it_is_forgotten() {
+    fn reused_nodes_stay_until_forgotten() {
         let recent = RecentNodes::new();
         let (node, alive) = folder(|| 0);
         recent.keep(0, &node, iter::empty());

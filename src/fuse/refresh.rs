@@ -1,8 +1,8 @@
-//! Refreshing a mount: the tree is asked what has changed, its new root is put in the place of the old one, and the
-//! kernel forgets the names, sizes and listings that may be others.
+//! Refreshing a mount: asks the tree for changes, replaces the root, and invalidates names, sizes and listings in the
+//! kernel.
 //!
-//! On a thread of its own, which starts when it is wanted: the kernel may wait for requests in the same folder to be
-//! answered, and the disk may not answer.
+//! Runs on its own thread, started on demand, because an invalidation may wait for requests in the same folder, and
+//! storage may hang.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -16,84 +16,84 @@ use tilefs_reader::threads;
 use super::filesystem::Server;
 use super::inodes::Outdated;
 
-/// From one refresh to the next at least, whoever asks for it.
+/// Minimum interval between refreshes.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// After a refresh that failed, the next one comes so soon, and after each further failure twice as late: an array that
-/// another one takes the place of is not there for a moment.
+/// Delay after a failed refresh, doubled after each further failure. While an array is being replaced, it does not
+/// exist for a moment.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// It comes no later than this.
-const MOST_RETRY: Duration = Duration::from_secs(10);
+/// Maximum retry delay.
+const MAX_RETRY: Duration = Duration::from_secs(10);
 
-/// Asks for refreshes. A request that is made while another one waits is that one.
+/// Triggers refreshes. Triggers that arrive while one is pending are merged with it.
 #[derive(Debug, Clone)]
-pub struct Asking(SyncSender<()>);
+pub struct RefreshTrigger(SyncSender<()>);
 
-impl Asking {
-    /// Asks for one, if there is a [`Refreshing`] that is started; else when it is.
-    pub fn ask(&self) {
-        // There is one waiting already, or the mount has ended.
+impl RefreshTrigger {
+    /// Triggers a refresh. It stays pending until the [`Refresher`] is started.
+    pub fn trigger(&self) {
+        // Fails if one is pending already, or if the mount has ended.
         let _ = self.0.try_send(());
     }
 }
 
-/// What refreshes a mount when it is asked to, and by itself.
-pub struct Refreshing {
-    /// `None` once it was started.
-    waiting: Mutex<Option<Waiting>>,
-    asking: Asking,
+/// Refreshes a mount on demand and periodically.
+pub struct Refresher {
+    /// `None` once started.
+    worker: Mutex<Option<RefreshWorker>>,
+    trigger: RefreshTrigger,
 }
 
-struct Waiting {
-    asked: Receiver<()>,
+struct RefreshWorker {
+    requests: Receiver<()>,
     server: Weak<Server>,
     notifier: Notifier,
 }
 
-/// Where refreshes are asked for, and where that is heard.
-pub fn channel() -> (Asking, Receiver<()>) {
-    let (sender, asked) = mpsc::sync_channel(1);
-    (Asking(sender), asked)
+/// Creates the trigger and the receiver of refresh requests.
+pub fn channel() -> (RefreshTrigger, Receiver<()>) {
+    let (sender, requests) = mpsc::sync_channel(1);
+    (RefreshTrigger(sender), requests)
 }
 
-impl Refreshing {
-    /// Refreshes what this server shows. Does nothing before it is started.
-    pub fn new(asking: Asking, asked: Receiver<()>, server: Weak<Server>, notifier: Notifier) -> Self {
-        Refreshing { waiting: Mutex::new(Some(Waiting { asked, server, notifier })), asking }
+impl Refresher {
+    /// Creates a refresher for this server; it does nothing before it is started.
+    pub fn new(trigger: RefreshTrigger, requests: Receiver<()>, server: Weak<Server>, notifier: Notifier) -> Self {
+        Refresher { worker: Mutex::new(Some(RefreshWorker { requests, server, notifier })), trigger }
     }
 
-    /// From now on refreshes when it is asked to, and after each `interval`; until the mount ends.
+    /// Starts refreshing on demand and after each `interval`, until the mount ends.
     ///
     /// # Errors
-    /// Where the system lets us have no thread.
+    /// If the system refuses a thread.
     pub fn start(&self, interval: Option<Duration>) -> io::Result<()> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(waiting) = waiting {
-            threads::start("refresh", move || waiting.run(interval))?;
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(worker) = worker {
+            threads::start("refresh", move || worker.run(interval))?;
         }
         Ok(())
     }
 
-    /// Refreshes soon, started or not.
+    /// Refreshes soon; starts the thread if necessary.
     pub fn now(&self) {
-        self.asking.ask();
+        self.trigger.trigger();
         if let Err(error) = self.start(None) {
-            log::error!("cannot refresh, as a thread cannot be started: {error}");
+            log::error!("cannot refresh, because a thread cannot be started: {error}");
         }
     }
 }
 
-impl Waiting {
+impl RefreshWorker {
     fn run(self, interval: Option<Duration>) {
         let mut retry = None;
         loop {
-            let asked = match interval.into_iter().chain(retry).min() {
-                Some(interval) => self.asked.recv_timeout(interval),
-                None => self.asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let received = match interval.into_iter().chain(retry).min() {
+                Some(interval) => self.requests.recv_timeout(interval),
+                None => self.requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             let Some(server) = self.server.upgrade() else { return };
-            if asked == Err(RecvTimeoutError::Disconnected) {
+            if received == Err(RecvTimeoutError::Disconnected) {
                 return;
             }
             let refreshed = server.refresh();
@@ -103,17 +103,17 @@ impl Waiting {
                     outdated.iter().for_each(|outdated| self.tell_the_kernel(outdated));
                     None
                 }
-                Err(_) => Some(retry.map_or(RETRY, |before| (2 * before).min(MOST_RETRY))),
+                Err(_) => Some(retry.map_or(RETRY, |before| (2 * before).min(MAX_RETRY))),
             };
             thread::sleep(PAUSE);
             if retry.is_some() {
-                // The failure itself may have asked for one.
-                let _ = self.asked.try_recv();
+                // The failed refresh itself may have triggered another.
+                let _ = self.requests.try_recv();
             }
         }
     }
 
-    /// Of each, the kernel may know nothing any more; then there is nothing to be done.
+    /// Errors mean that the kernel no longer knows the name or folder, which is fine.
     fn tell_the_kernel(&self, outdated: &Outdated) {
         for (folder, name) in &outdated.files {
             let _ = self.notifier.inval_entry(INodeNo(*folder), name.as_ref().as_ref());
@@ -122,7 +122,7 @@ impl Waiting {
             let _ = self.notifier.inval_inode(INodeNo(*folder), 0, 0);
         }
         log::info!(
-            "refreshed: what was committed shows, {} files and {} folders that were in use may be others",
+            "refreshed: new commits are visible; {} files and {} folders in use may have changed",
             outdated.files.len(),
             outdated.folders.len()
         );

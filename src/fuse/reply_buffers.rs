@@ -1,17 +1,17 @@
-//! Where reads are assembled. What answered one request serves the next: its pages are not cleared and faulted in anew,
-//! and of the buffers that nobody uses the one used last is the likeliest to be in a processor's cache.
+//! Pool of reply buffers. Reuse avoids zeroing and page faults, and the most recently used buffer is likely in a
+//! processor's cache.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Buffers that no request uses. Memory: as many as there were requests at the same time, each at most as large as the
-/// largest read that was asked for.
+/// Unused buffers. Memory: as many buffers as there were concurrent requests, each at most as large as the largest
+/// read.
 #[derive(Debug, Default)]
 pub struct ReplyBuffers {
     unused: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Bytes that go back to their [`ReplyBuffers`] in the end.
+/// A buffer that returns to its [`ReplyBuffers`] on drop.
 #[derive(Debug)]
 pub struct ReplyBuffer<'a> {
     bytes: Vec<u8>,
@@ -20,11 +20,11 @@ pub struct ReplyBuffer<'a> {
 }
 
 impl ReplyBuffers {
-    /// A buffer of `length` bytes that hold anything: for a caller who sets all of them.
+    /// Returns a buffer of `length` bytes with arbitrary content: the caller must overwrite all of it.
     pub fn get(&self, length: usize) -> ReplyBuffer<'_> {
         let mut bytes = self.unused().pop().unwrap_or_default();
         if bytes.len() < length {
-            // Not resized, which would set, and so touch, every byte.
+            // Not resized, because that would write, and so touch, every byte.
             bytes = vec![0; length];
         }
         ReplyBuffer { bytes, length, home: self }

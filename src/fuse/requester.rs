@@ -1,11 +1,11 @@
-//! Whether a thread that asked the kernel for something of a mount still waits for it.
+//! Detects whether the thread that made a request still waits for the reply.
 //!
-//! Its state in `/proc` says so: whether it is there, and which signals were sent to it that it has not taken, as it
-//! waits in the kernel. A program that has a handler for a signal gets EINTR then, and its handler runs. No local disk
-//! ever gives EINTR, and programs take signals for timers, children and windows without expecting it: of
-//! those they handle only the ones that ask a program to end count, as with the option `intr` of NFS.
+//! Its state in `/proc` tells: whether it exists, and which signals are pending while it waits in the kernel. If a
+//! request is cancelled, a program with a handler for the signal gets EINTR and its handler runs. Local disks never
+//! return EINTR, and programs use signals for timers, children and windows without expecting it. So of handled signals
+//! only those that ask a program to end count, as with the `intr` option of NFS.
 //!
-//! Readers in containers whose processes this one cannot see have the number 0; nothing is known of them.
+//! Readers in other PID namespaces have the id 0; nothing is known about them.
 
 use std::ffi::c_int;
 use std::fs;
@@ -13,11 +13,11 @@ use std::fs;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// The signals that ask a program to end: whether it has handlers for them or not, it is to return to them.
+/// Signals that ask a program to end; they count whether or not the program handles them.
 const ASK_TO_END: [c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
-/// Signals that end a program that has no handler for them, and of which the kernel tells a waiting thread nothing, as
-/// it writes a core. All others become SIGKILL.
+/// Signals that dump core and end a program without a handler. For all other fatal signals the kernel sets SIGKILL
+/// pending, but not for these.
 const WITH_CORE: [c_int; 9] = [
     libc::SIGABRT,
     libc::SIGBUS,
@@ -30,12 +30,12 @@ const WITH_CORE: [c_int; 9] = [
     libc::SIGXFSZ,
 ];
 
-/// Whether a thread, by the number that the kernel gives it, has ended, or was sent a signal that is to end it.
+/// Returns whether a thread has ended, or was sent a signal that should end it.
 pub fn has_given_up(thread: u32) -> bool {
     let Some(id) = i32::try_from(thread).ok().and_then(Pid::from_raw) else { return false };
     match fs::read_to_string(format!("/proc/{thread}/status")) {
         Ok(status) => says_given_up(&status),
-        // Without `/proc`, or where it hides the processes of others.
+        // Without `/proc`, or if it hides other users' processes.
         Err(_) => test_kill_process(id) == Err(Errno::SRCH),
     }
 }
@@ -52,7 +52,7 @@ fn says_given_up(status: &str) -> bool {
         || taken & !signals("SigCgt") & set_of(&WITH_CORE) != 0
 }
 
-/// Signals as `/proc` writes them.
+/// Returns a signal set as `/proc` encodes it.
 fn set_of(signals: &[c_int]) -> u64 {
     signals.iter().fold(0, |set, signal| set | 1u64.checked_shl(signal.wrapping_sub(1).cast_unsigned()).unwrap_or(0))
 }
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// A status with signals that were sent to the thread, to its process, and that it blocks, ignores and handles.
+    /// A status with signals pending for the thread, pending for its process, blocked, ignored and handled.
     fn status(sets: [&[c_int]; 5]) -> String {
         let [own, shared, blocked, ignored, handled] = sets.map(set_of);
         format!(
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_ended_are_known_and_those_that_cannot_be_seen_are_left_alone() {
+    fn ended_processes_are_detected_and_invisible_ones_ignored() {
         assert!(!has_given_up(std::process::id()) && !has_given_up(0) && !has_given_up(1));
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         assert!(!has_given_up(child.id()));

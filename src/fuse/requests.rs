@@ -1,16 +1,16 @@
-//! The requests under way: one thread always stays free to take the next, slow requests do not hold up the others, and
-//! requests that nobody waits for any more are cancelled.
+//! Scheduling of requests: one thread always stays free to take the next request, slow requests do not block others,
+//! and abandoned requests are cancelled.
 //!
-//! Where all threads were at work and one of them asked something of this very mount, nobody would be left to refuse
-//! it. So the last free thread does no work: it puts what it takes in a queue, for whoever is done first.
+//! If all threads were busy and one of them made a request to this very mount, nobody could reject it. So the last free
+//! thread does no work: it puts the requests it takes into a queue for whichever thread finishes first.
 //!
-//! Where a request has waited in the queue for a moment, the threads at work are slow: most likely they wait for a
-//! storage that does not answer, while the request may be for one that does. Then further threads serve the queue. They
-//! end when they have had nothing to do for a while.
+//! If a request has waited in the queue for a moment, the busy threads are slow: most likely they wait for storage that
+//! does not answer, while the queued request may need other storage. Then extra threads serve the queue. They exit
+//! after some idle time.
 //!
-//! The kernel lets go of a killed reader only when its request is answered. It tells the server of signals with
-//! FUSE_INTERRUPT, which the library answers with ENOSYS and does not pass on; then the kernel sends no more of them.
-//! So a thread looks, while requests take long, whether their readers still wait.
+//! The kernel releases a killed reader only when its request is answered. It announces signals with FUSE_INTERRUPT,
+//! which the FUSE library answers with ENOSYS instead of passing it on; the kernel then stops sending it. So a thread
+//! checks, while requests take long, whether their readers still wait.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,62 +23,62 @@ use super::error_log::reason_of_panic;
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// How often to look after the requests under way; those that are younger are left alone.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval for checking requests; younger requests are not checked.
+const WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// So many threads at most serve the queue while those that take requests are slow.
-const MOST_SERVING: usize = 256;
+/// Maximum number of extra threads that serve the queue while the request threads are slow.
+const MAX_QUEUE_THREADS: usize = 256;
 
-/// How long a thread that serves the queue waits for something in it.
+/// Idle time after which an extra thread exits.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Who is at work, and what waits. Memory: what the kernel has asked for and nobody has begun, and the stacks of at most
-/// [`MOST_SERVING`] threads.
+/// Active and queued requests. Memory: the queued requests, and the stacks of at most [`MAX_QUEUE_THREADS`] extra
+/// threads.
 pub struct Requests {
-    /// How many may be at work at the same time.
+    /// Maximum number of active requests on request threads.
     most: usize,
-    state: Mutex<State>,
-    /// Notified when there is something to look after again, and at the end.
+    state: Mutex<SchedulerState>,
+    /// Notified when there is a request to watch, and at the end.
     changed: Condvar,
-    /// Notified when something is in the queue while threads serve it, and at the end.
+    /// Notified when a request is queued while extra threads are idle, and at the end.
     queued: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    /// Requests at work, by their numbers.
-    at_work: Vec<(u64, Origin)>,
-    /// How many of these are on threads that serve the queue.
-    at_work_serving: usize,
-    /// Threads that serve the queue, and how many of them wait for something in it.
-    serving: usize,
+struct SchedulerState {
+    /// Active requests by number.
+    active: Vec<(u64, Origin)>,
+    /// Number of these that run on extra threads.
+    active_on_queue_threads: usize,
+    /// Number of extra threads, and how many of them are idle.
+    queue_threads: usize,
     idle: usize,
     waiting: VecDeque<(Origin, Task)>,
     /// The number of the next request.
     next: u64,
-    /// Whether [`Requests::watch`] sleeps until there is a request: waking it is a system call.
+    /// Whether [`Requests::watch`] sleeps until there is a request. Waking it costs a system call.
     watch_sleeps: bool,
     has_ended: bool,
 }
 
-/// Where a request comes from.
+/// The origin of a request.
 #[derive(Clone)]
 struct Origin {
-    /// The thread that waits for the answer, by the number that the kernel gives it.
+    /// Id of the thread that waits for the reply, as reported by the kernel.
     thread: u32,
     since: Instant,
     token: Token,
 }
 
 impl Requests {
-    /// For so many threads that take requests, at least two.
+    /// Creates a scheduler for `threads` request threads, at least two.
     pub fn new(threads: usize) -> Self {
         let most = threads.saturating_sub(1).max(1);
         Requests { most, state: Mutex::default(), changed: Condvar::new(), queued: Condvar::new() }
     }
 
-    /// Does what a request of a thread needs, or has it done by a thread of ours that is at work now. The work is
-    /// done under a token of its own.
+    /// Runs the work of a request, or queues it if all worker slots are taken. The work runs under its own cancellation
+    /// token.
     pub fn handle<S: Send + Sync + 'static>(
         &self,
         served: &Arc<S>,
@@ -94,7 +94,7 @@ impl Requests {
             state.watch_sleeps = false;
             self.changed.notify_all();
         }
-        if state.taken() >= self.most {
+        if state.active_on_request_threads() >= self.most {
             let served = Arc::clone(served);
             state.waiting.push_back((origin, Box::new(move || work(&served))));
             if state.idle > 0 {
@@ -102,33 +102,32 @@ impl Requests {
             }
             return;
         }
-        let at_work = self.begin(state, origin.clone(), false);
+        let active = self.begin(state, origin.clone(), false);
         run(&origin.token, || work(served));
-        drop(at_work);
-        while let Some((token, task, _at_work)) = self.next() {
+        drop(active);
+        while let Some((token, task, _active)) = self.next() {
             run(&token, task);
         }
     }
 
-    /// For how long the oldest of the requests at work has been at work or waited for it.
+    /// Returns the age of the oldest active request, including its time in the queue.
     pub fn oldest(&self) -> Duration {
         let state = self.lock();
-        state.at_work.iter().map(|(_, origin)| origin.since.elapsed()).max().unwrap_or_default()
+        state.active.iter().map(|(_, origin)| origin.since.elapsed()).max().unwrap_or_default()
     }
 
-    /// Looks after the requests until the end: cancels those of threads that have given up, and has the queue served
-    /// while other requests are slow. The end comes with [`Requests::end`], or where `is_connected` says that nobody can
-    /// be answered.
+    /// Watches requests until the end: cancels those of threads that gave up, and starts extra threads while requests
+    /// are slow. Ends after [`Requests::end`], or when `is_connected` returns false because nobody can be answered.
     pub fn watch(self: &Arc<Self>, is_connected: impl Fn() -> bool, has_given_up: impl Fn(u32) -> bool) {
         loop {
             let mut state = self.lock();
-            while !state.has_ended && state.at_work.is_empty() && state.waiting.is_empty() {
+            while !state.has_ended && state.active.is_empty() && state.waiting.is_empty() {
                 state.watch_sleeps = true;
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             state.watch_sleeps = false;
             if !state.has_ended {
-                state = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+                state = self.changed.wait_timeout(state, WATCH_INTERVAL).unwrap_or_else(PoisonError::into_inner).0;
             }
             if state.has_ended {
                 return;
@@ -136,14 +135,14 @@ impl Requests {
             drop(state);
             if is_connected() {
                 self.cancel_abandoned(&has_given_up);
-                self.serve_the_queue();
+                self.start_queue_threads();
             } else {
                 self.end();
             }
         }
     }
 
-    /// Cancels all requests, and those that are still to come: nobody can be answered any more.
+    /// Cancels all current and future requests, because nobody can be answered any more.
     pub fn end(&self) {
         let mut state = self.lock();
         state.has_ended = true;
@@ -154,24 +153,25 @@ impl Requests {
         self.refuse_cancelled();
     }
 
-    /// Starts threads for what has waited in the queue for long, as far as those that there are do not suffice.
-    fn serve_the_queue(self: &Arc<Self>) {
+    /// Starts extra threads for requests that have waited for long, unless idle ones suffice.
+    fn start_queue_threads(self: &Arc<Self>) {
         let mut state = self.lock();
-        let late = state.waiting.iter().filter(|(origin, _)| origin.since.elapsed() >= LOOK).count();
-        let wanted = late.saturating_sub(state.idle).min(MOST_SERVING - state.serving.min(MOST_SERVING));
+        let late = state.waiting.iter().filter(|(origin, _)| origin.since.elapsed() >= WATCH_INTERVAL).count();
+        let wanted =
+            late.saturating_sub(state.idle).min(MAX_QUEUE_THREADS - state.queue_threads.min(MAX_QUEUE_THREADS));
         for _ in 0..wanted {
             let this = Arc::clone(self);
-            // Counted before it is there, so that the next look does not start another one for the same request.
-            state.serving += 1;
+            // Count it before it runs, so that the next check does not start another thread for the same request.
+            state.queue_threads += 1;
             if let Err(error) = threads::start("tilefs-queue", move || this.serve()) {
-                state.serving -= 1;
-                log::info!("requests wait for slow ones, as no further thread can be started: {error}");
+                state.queue_threads -= 1;
+                log::info!("requests wait behind slow ones, because no further thread can be started: {error}");
                 return;
             }
         }
     }
 
-    /// Does what is in the queue, until nothing has come for a while.
+    /// Runs queued requests until the queue was empty for a while.
     fn serve(&self) {
         loop {
             let mut state = self.lock();
@@ -181,24 +181,24 @@ impl Requests {
                 state.idle -= 1;
             }
             let Some((origin, task)) = state.waiting.pop_front() else {
-                state.serving -= 1;
+                state.queue_threads -= 1;
                 return;
             };
             let token = origin.token.clone();
-            let _at_work = self.begin(state, origin, true);
+            let _active = self.begin(state, origin, true);
             run(&token, task);
         }
     }
 
     fn cancel_abandoned(&self, has_given_up: &impl Fn(u32) -> bool) {
-        let is_old = |origin: &&Origin| origin.since.elapsed() >= LOOK && !origin.token.is_cancelled();
+        let is_old = |origin: &&Origin| origin.since.elapsed() >= WATCH_INTERVAL && !origin.token.is_cancelled();
         let old: Vec<Origin> = self.lock().origins().filter(is_old).cloned().collect();
-        // Without the lock: this asks the system for each.
+        // Without the lock, because each check is a system call.
         old.iter().filter(|origin| has_given_up(origin.thread)).for_each(|origin| origin.token.cancel());
         self.refuse_cancelled();
     }
 
-    /// Has requests that wait and are cancelled answered, which takes no time.
+    /// Runs queued requests that are cancelled; each returns an error at once.
     fn refuse_cancelled(&self) {
         let mut state = self.lock();
         let waiting = std::mem::take(&mut state.waiting);
@@ -211,58 +211,63 @@ impl Requests {
 
     fn next(&self) -> Option<(Token, Task, ActiveRequest<'_>)> {
         let mut state = self.lock();
-        if state.taken() >= self.most {
+        if state.active_on_request_threads() >= self.most {
             return None;
         }
         let (origin, task) = state.waiting.pop_front()?;
         Some((origin.token.clone(), task, self.begin(state, origin, false)))
     }
 
-    fn begin(&self, mut state: MutexGuard<'_, State>, origin: Origin, is_serving: bool) -> ActiveRequest<'_> {
+    fn begin(
+        &self,
+        mut state: MutexGuard<'_, SchedulerState>,
+        origin: Origin,
+        is_queue_thread: bool,
+    ) -> ActiveRequest<'_> {
         let number = state.next;
         state.next += 1;
-        state.at_work.push((number, origin));
-        state.at_work_serving += usize::from(is_serving);
-        ActiveRequest { requests: self, number, is_serving }
+        state.active.push((number, origin));
+        state.active_on_queue_threads += usize::from(is_queue_thread);
+        ActiveRequest { requests: self, number, is_queue_thread }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SchedulerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// How many of the threads that take requests are at work.
-    fn taken(&self) -> usize {
-        self.at_work.len() - self.at_work_serving
+impl SchedulerState {
+    /// Returns the number of active request threads.
+    fn active_on_request_threads(&self) -> usize {
+        self.active.len() - self.active_on_queue_threads
     }
 
     fn origins(&self) -> impl Iterator<Item = &Origin> {
-        self.at_work.iter().map(|(_, origin)| origin).chain(self.waiting.iter().map(|(origin, _)| origin))
+        self.active.iter().map(|(_, origin)| origin).chain(self.waiting.iter().map(|(origin, _)| origin))
     }
 }
 
-/// Does the work of one request. A panic ends that request alone: its reply, dropped on the way, tells the reader of an
-/// error, and the thread goes on with the requests that wait.
+/// Runs the work of one request. A panic ends only that request: its reply, dropped during unwinding, returns an error
+/// to the reader, and the thread continues.
 fn run(token: &Token, work: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| token.cover(work))) {
         log::error!("internal error, please report it: {}", reason_of_panic(&*panic));
     }
 }
 
-/// A request that is at work until this is dropped.
+/// An active request, until dropped.
 struct ActiveRequest<'a> {
     requests: &'a Requests,
     number: u64,
-    is_serving: bool,
+    is_queue_thread: bool,
 }
 
 impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.requests.lock();
-        if let Some(at) = state.at_work.iter().position(|(number, _)| *number == self.number) {
-            state.at_work.swap_remove(at);
-            state.at_work_serving -= usize::from(self.is_serving);
+        if let Some(at) = state.active.iter().position(|(number, _)| *number == self.number) {
+            state.active.swap_remove(at);
+            state.active_on_queue_threads -= usize::from(self.is_queue_thread);
         }
     }
 }
@@ -276,10 +281,10 @@ mod tests {
     use std::sync::mpsc;
     use std::thread;
 
-    /// Some thread that asks.
+    /// Some thread that makes requests.
     const READER: u32 = 7;
 
-    /// Waits, for a while at most, until something is so.
+    /// Waits, up to a limit, until a condition holds.
     fn until(is_so: impl Fn() -> bool) {
         let start = Instant::now();
         while !is_so() {
@@ -289,14 +294,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_free_thread_leaves_the_work_to_others() {
+    fn the_last_free_thread_only_queues() {
         let requests = Arc::new(Requests::new(2));
         let (release, gate) = mpsc::channel::<()>();
         let (sender, done) = mpsc::channel();
         thread::scope(|scope| {
             let busy = requests.clone();
             scope.spawn(move || busy.handle(&Arc::new(()), READER, move |()| gate.recv().unwrap()));
-            until(|| !requests.lock().at_work.is_empty());
+            until(|| !requests.lock().active.is_empty());
             for number in 0..3 {
                 let sender = sender.clone();
                 let work = move |(): &()| sender.send((number, thread::current().id())).unwrap();
@@ -308,26 +313,26 @@ mod tests {
         let numbers: Vec<_> = done.try_iter().map(|(number, id)| (number, id == thread::current().id())).collect();
         assert_eq!(numbers, [(0, false), (1, false), (2, false)]);
         let state = requests.lock();
-        assert_eq!((state.at_work.len(), state.waiting.len()), (0, 0));
+        assert_eq!((state.active.len(), state.waiting.len()), (0, 0));
     }
 
     #[test]
-    fn a_request_that_does_not_end_is_seen() {
+    fn the_age_of_a_stuck_request_is_reported() {
         let requests = Requests::new(4);
         assert_eq!(requests.oldest(), Duration::ZERO);
         let origin = Origin { thread: READER, since: Instant::now(), token: Token::new() };
         let stuck = requests.begin(requests.lock(), origin, false);
         thread::sleep(Duration::from_millis(2));
-        // Others come and go.
+        // Other requests come and go.
         requests.handle(&Arc::new(()), READER, |()| {});
         assert!(requests.oldest() >= Duration::from_millis(2));
         drop(stuck);
         assert_eq!(requests.oldest(), Duration::ZERO);
     }
 
-    /// Of requests that work until they are cancelled, and others behind them, those whose thread gives up end.
+    /// Among requests that run until they are cancelled, and others queued behind them, those whose thread gave up end.
     #[test]
-    fn requests_of_who_has_given_up_end_and_those_behind_them_go_on() {
+    fn abandoned_requests_end_and_queued_ones_proceed() {
         let (requests, gone) = (Arc::new(Requests::new(2)), AtomicU32::new(0));
         let (sender, done) = mpsc::channel();
         let ask = |thread: u32| {
@@ -340,14 +345,14 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| requests.watch(|| true, |thread| thread == gone.load(Ordering::Relaxed)));
             scope.spawn(|| ask(1));
-            until(|| requests.lock().at_work.len() == 1);
+            until(|| requests.lock().active.len() == 1);
             [2, READER, 3].into_iter().for_each(ask);
             assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok((READER, false)), "it is behind slow ones");
             gone.store(2, Ordering::Relaxed);
             assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok((2, true)));
             gone.store(1, Ordering::Relaxed);
             assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok((1, true)));
-            // One is left, which only the end of all ends.
+            // One is left, which only `end` cancels.
             assert!(done.recv_timeout(Duration::from_millis(300)).is_err());
             requests.end();
             assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok((3, true)));
@@ -356,13 +361,13 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_connection_ends_all() {
+    fn a_broken_connection_cancels_all_requests() {
         let (requests, is_connected) = (Arc::new(Requests::new(2)), AtomicBool::new(true));
         thread::scope(|scope| {
             let watch = scope.spawn(|| requests.watch(|| is_connected.load(Ordering::Relaxed), |_| false));
             let request =
                 scope.spawn(|| requests.handle(&Arc::new(()), READER, |()| until(cancellation::is_cancelled)));
-            thread::sleep(2 * LOOK);
+            thread::sleep(2 * WATCH_INTERVAL);
             assert!(!request.is_finished());
             is_connected.store(false, Ordering::Relaxed);
             request.join().unwrap();
@@ -370,9 +375,9 @@ mod tests {
         });
     }
 
-    /// However many requests hang, those of others are answered soon, and the threads for them end.
+    /// However many requests hang, those of others are answered soon, and the extra threads exit.
     #[test]
-    fn requests_that_hang_hold_up_no_others() {
+    fn hanging_requests_do_not_block_others() {
         let requests = Arc::new(Requests::new(3));
         let (sender, done) = mpsc::channel();
         thread::scope(|scope| {
@@ -381,8 +386,8 @@ mod tests {
                 let requests = requests.clone();
                 scope.spawn(move || requests.handle(&Arc::new(()), 1, |()| until(cancellation::is_cancelled)));
             }
-            until(|| requests.lock().at_work.len() == 20);
-            // The threads that serve the queue are there by now.
+            until(|| requests.lock().active.len() == 20);
+            // The extra threads exist by now.
             for number in 0..50 {
                 let sender = sender.clone();
                 let start = Instant::now();
@@ -390,15 +395,15 @@ mod tests {
                 assert_eq!(done.recv_timeout(Duration::from_secs(2)), Ok(number));
                 assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
             }
-            assert!(requests.lock().serving <= 22, "{}", requests.lock().serving);
+            assert!(requests.lock().queue_threads <= 22, "{}", requests.lock().queue_threads);
             requests.end();
         });
-        until(|| requests.lock().serving == 0);
+        until(|| requests.lock().queue_threads == 0);
         let state = requests.lock();
-        assert_eq!((state.at_work.len(), state.at_work_serving, state.waiting.len(), state.idle), (0, 0, 0, 0));
+        assert_eq!((state.active.len(), state.active_on_queue_threads, state.waiting.len(), state.idle), (0, 0, 0, 0));
     }
 
-    /// A panic, of a request at work or of one that waited, costs no thread and leaves nothing waiting.
+    /// A panic, of an active or a queued request, loses no thread and blocks no request.
     #[test]
     fn a_panic_ends_one_request_alone() {
         let requests = Arc::new(Requests::new(2));
@@ -412,7 +417,7 @@ mod tests {
                     panic!("on purpose")
                 });
             });
-            until(|| !requests.lock().at_work.is_empty());
+            until(|| !requests.lock().active.is_empty());
             for number in 0..4 {
                 let sender = sender.clone();
                 requests.handle(&Arc::new(()), READER, move |()| {
@@ -424,6 +429,6 @@ mod tests {
             assert!(panics.join().is_ok(), "the thread goes on");
         });
         assert_eq!(done.try_iter().collect::<Vec<_>>(), [0, 2, 3]);
-        assert!(requests.lock().at_work.is_empty());
+        assert!(requests.lock().active.is_empty());
     }
 }

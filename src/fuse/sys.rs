@@ -1,7 +1,7 @@
-//! The system calls of a mount that only `unsafe` code can make: those about signals, threads and a process that may hang.
+//! System calls of the mount that need `unsafe`: signals, threads, and a probe process that may hang.
 //!
-//! This is the only module of the room with `unsafe`. Every wrapper takes owned or borrowed Rust values, so that no
-//! pointer outlives its call, and turns the return value into an [`io::Result`].
+//! This is the only module in this folder with `unsafe`. Every wrapper takes owned or borrowed Rust values, so that no
+//! pointer outlives its call, and returns an [`io::Result`].
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_int};
@@ -15,60 +15,61 @@ use rustix::process::Pid;
 
 use tilefs_reader::threads;
 
-/// Whether a thread, by the number that the kernel gives it, is one of this process.
+/// Returns whether a thread id, as reported by the kernel, belongs to this process.
 pub fn is_own_thread(thread: u32) -> bool {
     let Ok(thread) = libc::pid_t::try_from(thread) else { return false };
-    // SAFETY: getpid takes nothing and cannot fail; signal 0 is sent to nobody, the kernel only looks for the thread.
+    // SAFETY: getpid takes nothing and cannot fail; signal 0 is sent to nobody, the kernel only checks that the thread
+    // exists.
     thread > 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } == 0
 }
 
-/// Where [`fork`] goes on.
+/// The process in which [`fork`] returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Process {
-    /// In the process that was there before; the other one has this number.
+    /// The parent, with the child's process id.
     Parent(Pid),
-    /// In the new one.
+    /// The child.
     Child,
 }
 
-/// Makes a second process, with a copy of the memory of this one and with its open files.
+/// Forks this process.
 ///
 /// # Errors
-/// Where the system refuses; where this process has other threads, whose locks nobody would open in the copy.
+/// If the system refuses, or if this process has other threads, whose locks would stay locked in the child.
 pub fn fork() -> io::Result<Process> {
     let has_others = match fs::read_dir("/proc/self/task") {
         Ok(threads) => threads.count() != 1,
-        // Without /proc only those are known that this program has started, which are all that there are.
+        // Without /proc, rely on our own record: all threads are started by this program.
         Err(_) => threads::are_started(),
     };
     if has_others {
         return Err(io::Error::other("this one has threads already"));
     }
-    // SAFETY: no other thread is there to hold a lock or to change memory while it is copied.
+    // SAFETY: there is no other thread that could hold a lock or change memory during the copy.
     let child = unsafe { libc::fork() };
     check(child)?;
     Ok(Pid::from_raw(child).map_or(Process::Child, Process::Parent))
 }
 
-/// What a file system says when it is asked to open a folder.
+/// The result of probing a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// It opened it, or refused to with this number.
+pub enum ProbeResult {
+    /// It was opened, or rejected with this errno.
     Opened,
     Refused(c_int),
-    /// Nothing, for as long as was waited.
-    Silence,
+    /// No answer within the timeout.
+    TimedOut,
 }
 
-/// Opens a folder in a process of its own and closes it: that process may hang, this one does not.
+/// Opens and closes a folder in a child process, which may hang while this process does not.
 ///
 /// # Errors
-/// Where there can be no other process; `InvalidInput` where the path holds a NUL byte.
-pub fn ask(folder: &Path, patience: Duration) -> io::Result<Answer> {
+/// If no process can be started; `InvalidInput` if the path has a NUL byte.
+pub fn probe_folder(folder: &Path, timeout: Duration) -> io::Result<ProbeResult> {
     let folder = CString::new(folder.as_os_str().as_bytes())?;
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: the child, in which other threads and their locks may be lost, only makes system calls: open and
-    // _exit. The string was made before and is its own copy.
+    // SAFETY: the child, which lacks the other threads and may have their locks locked, only makes system calls: open
+    // and _exit. The string was created before the fork, and the child has its own copy.
     let child = unsafe {
         let child = libc::fork();
         if child == 0 {
@@ -81,44 +82,44 @@ pub fn ask(folder: &Path, patience: Duration) -> io::Result<Answer> {
     if child == -1 {
         return Err(io::Error::last_os_error());
     }
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     loop {
         let mut status = 0;
-        // SAFETY: `status` is a valid place to write to, and the child is ours and was not waited for.
+        // SAFETY: `status` is valid for writes, and the child is ours and was not waited for.
         match unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } {
             0 if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
             0 => {
-                // SAFETY: the child was not waited for, so that nobody else has its number. It may not die before its
-                // file system does; nobody waits for it.
+                // SAFETY: the child was not waited for, so its id cannot have been reused. It may not die before its
+                // file system answers; nobody waits for it.
                 unsafe { libc::kill(child, libc::SIGKILL) };
-                return Ok(Answer::Silence);
+                return Ok(ProbeResult::TimedOut);
             }
             -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
             -1 => return Err(io::Error::last_os_error()),
             _ => {
                 return Ok(match libc::WEXITSTATUS(status) {
-                    0 if libc::WIFEXITED(status) => Answer::Opened,
-                    errno => Answer::Refused(errno),
+                    0 if libc::WIFEXITED(status) => ProbeResult::Opened,
+                    errno => ProbeResult::Refused(errno),
                 });
             }
         }
     }
 }
 
-/// Keeps these signals from this thread and from the threads it will start, until [`wait_for_signal`] takes them.
+/// Blocks these signals in this thread and in threads it starts; [`wait_for_signal`] receives them.
 ///
 /// # Errors
-/// `EINVAL` where one of them is no signal.
+/// `EINVAL` if one of them is not a signal.
 pub fn block_signals(signals: &[c_int]) -> io::Result<()> {
     let set = signal_set(signals)?;
     // SAFETY: the set is initialised; the old mask is not asked for.
     check_errno(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) })
 }
 
-/// Waits for one of these signals, all of which must be blocked, and takes it.
+/// Waits for one of these signals, all of which must be blocked, and consumes it.
 ///
 /// # Errors
-/// `EINVAL` where one of them is no signal.
+/// `EINVAL` if one of them is not a signal.
 pub fn wait_for_signal(signals: &[c_int]) -> io::Result<c_int> {
     let set = signal_set(signals)?;
     let mut signal = 0;
@@ -130,7 +131,7 @@ pub fn wait_for_signal(signals: &[c_int]) -> io::Result<c_int> {
 fn signal_set(signals: &[c_int]) -> io::Result<libc::sigset_t> {
     // SAFETY: sigset_t is plain integers, and sigemptyset initialises it before it is read.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is a valid place to write to.
+    // SAFETY: `set` is valid for writes.
     check(unsafe { libc::sigemptyset(&raw mut set) })?;
     for &signal in signals {
         // SAFETY: `set` was initialised above.
@@ -139,12 +140,12 @@ fn signal_set(signals: &[c_int]) -> io::Result<libc::sigset_t> {
     Ok(set)
 }
 
-/// For calls that return -1 and leave the reason in errno.
+/// Converts the result of calls that return -1 and set errno.
 fn check(returned: c_int) -> io::Result<()> {
     if returned == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// For calls that return the reason.
+/// Converts the result of calls that return the errno.
 fn check_errno(returned: c_int) -> io::Result<()> {
     if returned == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(returned)) }
 }
@@ -161,7 +162,7 @@ mod tests {
         let other = std::thread::spawn(this_thread).join().unwrap();
         assert!(is_own_thread(this_thread() as u32));
         assert!(!is_own_thread(0) && !is_own_thread(1) && !is_own_thread(u32::MAX));
-        // The kernel says that a thread has ended a moment before it takes its number away.
+        // The kernel reports that a thread has ended a moment before it frees its id.
         let deadline = Instant::now() + Duration::from_secs(10);
         while is_own_thread(other as u32) {
             assert!(Instant::now() < deadline, "it has ended");
@@ -179,13 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn another_process_asks() {
-        let ask = |path: &str| ask(Path::new(path), Duration::from_secs(10)).unwrap();
-        assert_eq!([ask("/"), ask("/none")], [Answer::Opened, Answer::Refused(libc::ENOENT)]);
+    fn probing_runs_in_another_process() {
+        let probe = |path: &str| probe_folder(Path::new(path), Duration::from_secs(10)).unwrap();
+        assert_eq!([probe("/"), probe("/none")], [ProbeResult::Opened, ProbeResult::Refused(libc::ENOENT)]);
     }
 
     #[test]
-    fn a_blocked_signal_is_taken_by_the_waiter() {
+    fn a_blocked_signal_is_received_by_the_waiter() {
         block_signals(&[libc::SIGUSR2]).unwrap();
         // SAFETY: pthread_kill of the calling thread with a blocked signal only marks it as pending.
         assert_eq!(unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) }, 0);

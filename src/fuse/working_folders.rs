@@ -1,15 +1,15 @@
-//! Which folders processes work in.
+//! Finds the working folders of processes.
 
 use std::collections::HashSet;
 use std::fs;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
-/// The inode numbers of the working folders of all processes, of whatever file systems. Those of other users' processes
-/// are seen by root only.
+/// Returns the inode numbers of the working folders of all processes, on any file system. Only root sees those of other
+/// users' processes.
 ///
-/// No file system is asked for what it would have to look up: one that does not answer keeps nobody waiting, and ours
-/// may be asked by its own process.
+/// Makes no request that a file system would have to answer: a hanging one blocks nobody, and this process may use our
+/// own mount.
 pub fn working_folders() -> HashSet<u64> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
@@ -27,7 +27,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     #[test]
-    fn ours_is_one_of_them() {
+    fn our_working_folder_is_found() {
         assert!(working_folders().contains(&fs::metadata(".").unwrap().ino()));
     }
 }

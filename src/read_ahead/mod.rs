@@ -1,14 +1,14 @@
-//! Reading ahead: who reads a file in a foreseeable way finds the next bytes decoded already.
+//! Prefetches for sequential and strided readers.
 //!
-//! The kernel asks for 128 KiB at a time and two or three requests ahead, which leaves the cores idle while one
-//! chunk is decoded. So each open file has a [`Reader`], whose reads tell a [pattern](pattern::Pattern): forward,
-//! backward, or in strides. What it expects is queued, in bands of tiles where the file has them, for a few worker
-//! threads, which read it without an output; the distance grows while the pattern holds, up to a limit that all
-//! running readers share. Reads here and there queue nothing. Of files that are read in a series, one after the other,
-//! the next is queued as a whole when one begins to be read.
+//! The kernel requests 128 KiB at a time with two or three requests in flight, so most cores idle while one chunk is
+//! decoded. Each open file therefore has a [`Reader`], whose reads feed a [pattern](pattern::Pattern): forward,
+//! backward or strided. The ranges it predicts are queued, in whole bands of tiles if the file has them, for a few
+//! worker threads, which read them without an output so that they land in the cache. The prefetch distance grows while
+//! the pattern holds, up to a limit shared by all active readers. Random reads prefetch nothing. In a series of files,
+//! such as chunks, reading one queues the whole next file.
 //!
-//! The reader, and the threads that answer it, take about one core; where they have to share it with those that
-//! read ahead, all of them are slower. So one worker rests as long as the others keep ahead of the readers.
+//! The reader and the threads that serve it use about one core; if prefetching competes for it, everything becomes
+//! slower. So one worker is a spare: it only helps when the others fall behind the readers.
 
 mod pattern;
 mod queue;
@@ -32,65 +32,64 @@ use pattern::{PIECE, Pattern, Shape};
 use queue::{Job, Queue};
 use unread::Unread;
 
-/// The default limit of the windows of all readers together, so that the cache holds what is read ahead until its
-/// reader comes.
+/// Default limit for the sum of all readers' windows, so that the cache holds prefetched data until it is read.
 pub const MAX_WINDOW: u64 = 16 << 20;
 
-/// So many files are read ahead, whole, before they are opened; of more the oldest are given up.
-const MOST_UNOPENED: usize = 8;
+/// Maximum number of files that are prefetched whole before they are opened; beyond that the oldest are dropped.
+const MAX_UNOPENED: usize = 8;
 
-/// How long to wait for the workers at the end: one that never comes back from the disk is left behind.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time to wait for the workers at shutdown; one blocked on storage is abandoned.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The workers that read ahead, and the queue of what they should.
+/// The prefetch workers and their queue.
 pub struct ReadAhead {
     queue: Arc<Queue>,
     has_workers: bool,
     max_window: u64,
-    /// How many readers have a window.
+    /// Number of readers with an active pattern.
     running: AtomicU64,
-    /// Readers of files that are read ahead and not yet opened, oldest first.
+    /// Readers of prefetched files that are not open yet, oldest first.
     unopened: Mutex<VecDeque<Arc<Reader>>>,
     counts: Arc<Counts>,
 }
 
-/// How many bytes were read ahead.
+/// Counts of prefetched bytes.
 #[derive(Default)]
 struct Counts {
-    /// Of files that were then read.
+    /// Bytes that were read later.
     used: Counter,
-    /// Of those that were not, as the reader went elsewhere or closed the file.
+    /// Bytes that were not, because the reader moved elsewhere or closed the file.
     wasted: Counter,
 }
 
-/// The reads of one open file.
+/// Prefetch state of one open file.
 pub struct Reader {
     content: Arc<dyn Content>,
     pattern: Mutex<Pattern>,
-    /// Counts what was expected anew.
+    /// Incremented whenever earlier expectations become obsolete.
     generation: AtomicU64,
-    /// The bytes that were read so far.
+    /// Number of bytes read so far.
     served: AtomicU64,
-    /// Where the last read ended, and began.
+    /// Range of the last read.
     last: Mutex<Range<u64>>,
     unread: Mutex<Unread>,
-    /// What is read ahead of it ends when the file is closed.
+    /// Cancelled when the file is closed, which stops its prefetching.
     token: Token,
 }
 
 impl ReadAhead {
-    /// Starts the workers: best one a core, of a storage whose requests are waits as many as it takes at once. All
-    /// readers together are read about `max_window` bytes ahead, each at least 1 MiB; with a `max_window` of less none
-    /// ever is.
+    /// Starts the workers. Use one per core, or the preferred number of concurrent requests of storage with high
+    /// latency. All readers together prefetch about `max_window` bytes, and each at least 1 MiB; a smaller `max_window`
+    /// disables prefetching.
     pub fn new(workers: usize, max_window: u64) -> Self {
         let (queue, counts) = (Arc::new(Queue::default()), Arc::<Counts>::default());
         let mut has_workers = false;
         for number in 0..if max_window < PIECE { 0 } else { workers } {
             let (own, counts) = (Arc::clone(&queue), Arc::clone(&counts));
-            let rests = number > 0 && number + 1 == workers;
+            let is_spare = number > 0 && number + 1 == workers;
             own.begin();
             let started = threads::start(format!("read-ahead-{number}"), move || {
-                work(&own, &counts, rests);
+                work(&own, &counts, is_spare);
                 own.end();
             });
             match started {
@@ -103,7 +102,7 @@ impl ReadAhead {
         ReadAhead { queue, has_workers, max_window, running, unopened, counts }
     }
 
-    /// A reader of a file that is opened, which goes on with what was read ahead of it.
+    /// Returns a reader for a file that is being opened; it adopts what was already prefetched for the file.
     pub fn open(&self, content: Arc<dyn Content>) -> Arc<Reader> {
         let mut unopened = lock(&self.unopened);
         let known = unopened.iter().position(|reader| addr_eq(Arc::as_ptr(&reader.content), Arc::as_ptr(&content)));
@@ -111,7 +110,7 @@ impl ReadAhead {
         known.unwrap_or_else(|| Arc::new(Reader::new(content)))
     }
 
-    /// To be told, before the first read, of a reader who will read all of the file from the front.
+    /// Must be called before the first read if all of the file will be read from the front.
     pub fn note_all(&self, reader: &Arc<Reader>) {
         if self.has_workers && !reader.content.is_empty() {
             let (ranges, _) = self.expect(reader, Pattern::expect_all);
@@ -119,7 +118,7 @@ impl ReadAhead {
         }
     }
 
-    /// What a pattern says by `ask`, which is given how many bytes this reader may be ahead of, and that.
+    /// Consults the pattern with `ask`, which gets this reader's share of the window. Returns the answer and the share.
     fn expect<T>(&self, reader: &Reader, ask: impl FnOnce(&mut Pattern, &Shape<'_>, u64) -> T) -> (T, u64) {
         let mut pattern = lock(&reader.pattern);
         let was_running = u64::from(pattern.is_running());
@@ -131,7 +130,7 @@ impl ReadAhead {
         (answer, most)
     }
 
-    /// To be told of each read before it is served.
+    /// Records a read; must be called before it is served.
     pub fn note(&self, reader: &Arc<Reader>, offset: u64, length: u64) {
         if !self.has_workers || length == 0 {
             return;
@@ -145,36 +144,36 @@ impl ReadAhead {
         let read = offset..offset.saturating_add(length);
         *lock(&reader.last) = read.clone();
         self.counts.used.add(lock(&reader.unread).take(&read));
-        if expected.is_anew {
-            self.forget_all_of(reader);
+        if expected.supersedes {
+            self.drop_expectations(reader);
         }
         if expected.ranges.is_empty() {
-            self.queue.look();
+            self.queue.reader_advanced();
         } else {
             self.queue.add(reader, expected.ranges);
         }
     }
 
-    /// Drops what is still queued for a file that was closed, and ends what is being read ahead. A reader of another
-    /// file who waits for that goes on with it.
+    /// Drops queued ranges of a closed file and cancels its prefetching. If a reader of another file waits for the same
+    /// unit, it retries the load itself.
     pub fn close(&self, reader: &Arc<Reader>) {
         reader.token.cancel();
         let mut pattern = lock(&reader.pattern);
         self.running.fetch_sub(u64::from(pattern.is_running()), Ordering::Relaxed);
         pattern.end();
         drop(pattern);
-        self.forget_all_of(reader);
+        self.drop_expectations(reader);
     }
 
     pub fn statistics(&self) -> Vec<Statistic> {
         let bytes = |kind, counter: &Counter| {
-            let help = "Bytes that were read ahead, and then read or not";
+            let help = "Bytes that were prefetched, and then read or not";
             Statistic::new("read_ahead_bytes", help, Value::Total(counter.get())).of("use", kind)
         };
         vec![bytes("used", &self.counts.used), bytes("wasted", &self.counts.wasted)]
     }
 
-    /// Reads a file ahead that is likely opened next, if it has at most so many bytes.
+    /// Prefetches a whole file that will likely be opened next, if it has at most `most` bytes.
     fn read_whole(&self, content: Arc<dyn Content>, most: u64) {
         let length = content.len();
         if length > most {
@@ -191,30 +190,30 @@ impl ReadAhead {
         self.queue.add(&reader, ranges);
         let mut unopened = lock(&self.unopened);
         unopened.push_back(reader);
-        let given_up = if unopened.len() > MOST_UNOPENED { unopened.pop_front() } else { None };
+        let given_up = if unopened.len() > MAX_UNOPENED { unopened.pop_front() } else { None };
         drop(unopened);
         if let Some(reader) = given_up {
             reader.token.cancel();
-            self.forget_all_of(&reader);
+            self.drop_expectations(&reader);
         }
     }
 
-    /// The reader expects something else now, or nothing any more.
-    fn forget_all_of(&self, reader: &Arc<Reader>) {
+    /// Drops a reader's expectations, because they changed or the file was closed.
+    fn drop_expectations(&self, reader: &Arc<Reader>) {
         reader.generation.fetch_add(1, Ordering::Relaxed);
-        self.queue.drop_all_of(reader);
+        self.queue.remove_reader(reader);
         self.counts.wasted.add(lock(&reader.unread).clear());
     }
 }
 
 impl Drop for ReadAhead {
     fn drop(&mut self) {
-        self.queue.close(PATIENCE);
+        self.queue.close(SHUTDOWN_TIMEOUT);
     }
 }
 
 impl Reader {
-    /// A reader that has not read yet.
+    /// Creates a reader that has not read yet.
     fn new(content: Arc<dyn Content>) -> Self {
         Reader {
             content,
@@ -227,13 +226,13 @@ impl Reader {
         }
     }
 
-    /// The bytes that are read.
+    /// Returns the file's content.
     pub fn content(&self) -> &dyn Content {
         &*self.content
     }
 
-    /// How many bytes the reader will read before it comes to the first of these ranges: those between the last read
-    /// and it. Of strides that is nothing.
+    /// Returns how many bytes the reader will read before it reaches the first range: the gap between the last read and
+    /// it. For strides that is zero.
     fn bytes_before(&self, ranges: &[Range<u64>]) -> u64 {
         let last = lock(&self.last).clone();
         let is_stride = ranges.len() > 1 && ranges[0].end != ranges[1].start && ranges[1].end != ranges[0].start;
@@ -245,14 +244,14 @@ impl Reader {
     }
 }
 
-/// What a worker does; one that `rests` only what is urgent.
-fn work(queue: &Queue, counts: &Counts, rests: bool) {
-    while let Some(job) = queue.next(rests) {
+/// Runs a worker until the queue closes; the spare worker (`is_spare`) takes only urgent jobs.
+fn work(queue: &Queue, counts: &Counts, is_spare: bool) {
+    while let Some(job) = queue.next(is_spare) {
         if job.is_wanted() {
             let Job { reader, range: Range { start, end }, .. } = job;
-            // From now on: who reads this meanwhile waits for what is begun here.
+            // Count the range now, because a concurrent read already benefits from it.
             counts.wasted.add(lock(&reader.unread).add(start..end));
-            // What goes wrong, even a panic, is met again and told by the read of these bytes.
+            // The reader meets any error, even a panic, again and reports it.
             let read = || reader.token.cover(|| reader.content.read(start, Output::Ahead(end - start)));
             let _ = catch_unwind(AssertUnwindSafe(read));
         }
@@ -274,7 +273,7 @@ mod tests {
 
     use super::*;
 
-    /// Remembers what was read ahead; the first range may be held back.
+    /// Records what was prefetched; can block the first range.
     struct Watched {
         length: u64,
         ahead: Mutex<Vec<(u64, u64)>>,
@@ -286,7 +285,7 @@ mod tests {
             Arc::new(Watched { length, ahead: Mutex::default(), gate: Mutex::default() })
         }
 
-        /// What was read ahead, sorted, once it is this many bytes or a while has passed.
+        /// Returns the prefetched ranges, sorted, once they have this many bytes or a while has passed.
         fn ahead(&self, bytes: u64) -> Vec<(u64, u64)> {
             let start = Instant::now();
             loop {
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_follows_is_read_ahead_once() {
+    fn a_sequential_read_prefetches_each_byte_once() {
         let length = 50 * PIECE + 12_345;
         let content = Watched::new(length);
         let read_ahead = ReadAhead::new(2, MAX_WINDOW);
@@ -329,7 +328,7 @@ mod tests {
         let block = 128 << 10;
         for offset in (0..length).step_by(block) {
             read_ahead.note(&reader, offset, (block as u64).min(length - offset));
-            // The reader is slower than the workers, or ranges would rightly be left out.
+            // The reader is slower than the workers; otherwise ranges would rightly be skipped.
             while read_ahead.queue.waiting() > 0 {
                 thread::yield_now();
             }
@@ -338,7 +337,7 @@ mod tests {
         assert_eq!(ranges.first().map(|range| range.0), Some(2 * block as u64));
         assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0), "{ranges:?}");
         assert_eq!(ranges.last().map(|range| range.0 + range.1), Some(length));
-        // The first worker to come may be later than the reader; nothing else is wasted.
+        // The first worker may be later than the reader; nothing else is wasted.
         read_ahead.close(&reader);
         let (used, wasted) = (read_ahead.counts.used.get(), read_ahead.counts.wasted.get());
         assert_eq!(used + wasted, length - 2 * block as u64);
@@ -346,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_all_is_read_ahead_from_the_first_byte() {
+    fn a_full_read_is_prefetched_from_the_first_byte() {
         let content = Watched::new(40 * PIECE);
         let read_ahead = ReadAhead::new(2, MAX_WINDOW);
         let reader = reader(&content);
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn one_worker_rests_until_a_range_is_urgent() {
+    fn the_spare_worker_waits_for_urgent_ranges() {
         let queue = Queue::default();
         let reader = reader(&Watched::new(1 << 30));
         queue.add(&reader, (0..8).map(|number| number * PIECE..(number + 1) * PIECE).collect());
@@ -368,18 +367,18 @@ mod tests {
         assert_eq!(offset(queue.next(true)), Some(0));
         assert_eq!(offset(queue.next(true)), Some(PIECE));
         thread::scope(|scope| {
-            let resting = scope.spawn(|| offset(queue.next(true)));
+            let spare = scope.spawn(|| offset(queue.next(true)));
             thread::sleep(Duration::from_millis(20));
-            assert!(!resting.is_finished());
+            assert!(!spare.is_finished());
             assert_eq!(offset(queue.next(false)), Some(2 * PIECE), "others do not rest");
             reader.served.store(3 * PIECE, Ordering::Relaxed);
-            queue.look();
-            assert_eq!(resting.join().unwrap(), Some(3 * PIECE));
+            queue.reader_advanced();
+            assert_eq!(spare.join().unwrap(), Some(3 * PIECE));
         });
     }
 
     #[test]
-    fn who_waits_first_is_served_first() {
+    fn the_most_urgent_range_comes_first() {
         let queue = Queue::default();
         let (far, near) = (reader(&Watched::new(1 << 30)), reader(&Watched::new(1 << 30)));
         *lock(&far.last) = 0..PIECE;
@@ -409,7 +408,7 @@ mod tests {
             read_ahead.note(&readers[0], block * PIECE, PIECE);
         }
         assert_eq!(windows(), MAX_WINDOW);
-        // A seek ends a run, a close ends it only once.
+        // A seek ends a pattern; a close ends it only once.
         read_ahead.note(&readers[0], 0, 1);
         assert_eq!(read_ahead.running.load(Ordering::Relaxed), 0);
         readers.iter().for_each(|reader| read_ahead.close(reader));
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seek_and_a_close_drop_what_is_queued() {
+    fn a_seek_or_close_drops_queued_ranges() {
         let content = Watched::new(1 << 30);
         let read_ahead = ReadAhead::new(1, MAX_WINDOW);
         let reader = reader(&content);
@@ -462,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_of_a_series_is_read_ahead_whole_and_once() {
+    fn the_next_file_of_a_series_is_prefetched_once() {
         let (first, second) = (Watched::new(PIECE), Watched::new(2 * PIECE + 5));
         let next: Arc<dyn Content> = second.clone();
         let read_ahead = ReadAhead::new(2, MAX_WINDOW);
@@ -475,7 +474,7 @@ mod tests {
         assert_eq!(second.ahead(2 * PIECE + 5), whole);
         read_ahead.close(&reader);
         assert_eq!(read_ahead.counts.wasted.get(), 0);
-        // Who opens it goes on with that.
+        // Opening the file adopts its prefetch state.
         let reader = read_ahead.open(next);
         read_ahead.note(&reader, 0, 2 * PIECE + 5);
         assert_eq!(read_ahead.counts.used.get(), 2 * PIECE + 5);
@@ -483,7 +482,7 @@ mod tests {
         assert_eq!(second.ahead(0), whole);
     }
 
-    /// Reads ahead until it is cancelled.
+    /// Reads until it is cancelled.
     struct Endless(AtomicU64);
 
     impl Content for Endless {
@@ -501,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_closed_is_read_ahead_no_more() {
+    fn closing_a_file_stops_its_prefetching() {
         let content = Arc::new(Endless(AtomicU64::new(0)));
         let read_ahead = ReadAhead::new(2, MAX_WINDOW);
         let reader = read_ahead.open(content.clone());
@@ -520,23 +519,23 @@ mod tests {
     }
 
     #[test]
-    fn files_that_nobody_opens_are_given_up() {
+    fn unopened_files_are_dropped() {
         let read_ahead = ReadAhead::new(1, MAX_WINDOW);
-        let closed: Vec<_> = (0..2 * MOST_UNOPENED).map(|_| Watched::new(PIECE)).collect();
+        let closed: Vec<_> = (0..2 * MAX_UNOPENED).map(|_| Watched::new(PIECE)).collect();
         for next in &closed {
             let member = Member { this: Watched::new(1), next: next.clone() };
             read_ahead.note(&read_ahead.open(Arc::new(member)), 0, 1);
             next.ahead(PIECE);
         }
-        assert_eq!(lock(&read_ahead.unopened).len(), MOST_UNOPENED);
-        assert_eq!(read_ahead.counts.wasted.get(), MOST_UNOPENED as u64 * PIECE);
+        assert_eq!(lock(&read_ahead.unopened).len(), MAX_UNOPENED);
+        assert_eq!(read_ahead.counts.wasted.get(), MAX_UNOPENED as u64 * PIECE);
         let large = Member { this: Watched::new(1), next: Watched::new(MAX_WINDOW + 1) };
         read_ahead.note(&read_ahead.open(Arc::new(large)), 0, 1);
-        assert_eq!(lock(&read_ahead.unopened).len(), MOST_UNOPENED);
+        assert_eq!(lock(&read_ahead.unopened).len(), MAX_UNOPENED);
     }
 
     #[test]
-    fn with_too_small_a_budget_nothing_is_read_ahead() {
+    fn a_small_window_disables_prefetching() {
         let content = Watched::new(1 << 30);
         let read_ahead = ReadAhead::new(2, PIECE - 1);
         let reader = reader(&content);

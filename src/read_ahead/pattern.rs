@@ -1,32 +1,32 @@
-//! What the reads of an open file so far say of the next ones: forward, backward, or in strides.
+//! Detects the access pattern of an open file: forward, backward or strided.
 
 use std::ops::Range;
 
-/// Ranges read ahead have about this many bytes, where the file has no bands of its own.
+/// Approximate size of prefetched ranges in a file without bands.
 pub const PIECE: u64 = 1 << 20;
 
-/// How far ahead of a fresh sequence is read; doubled until it reaches the limit.
+/// Initial prefetch distance; it doubles up to the limit.
 const FIRST_WINDOW: u64 = PIECE;
 
-/// Requests of one reader overtake each other on their way through several threads: a read that starts this much
-/// before or after the expected place still belongs to the sequence, as long as the holes are filled later. Linux keeps
-/// up to 1 MiB under way per reader.
+/// Requests of one reader overtake each other on their way through several threads: a read that starts this much before
+/// or after the expected offset still belongs to the sequence, as long as the holes are filled later. Linux keeps up to
+/// 1 MiB in flight per reader.
 const TOLERANCE: u64 = 2 << 20;
 
-/// How many bytes a sequence must have before anything is read ahead, so that looking at a header reads nothing.
+/// Bytes of a sequence before prefetching starts, so that reading a header prefetches nothing.
 const START_AFTER: u64 = 256 << 10;
 
-/// So many reads at equal distances are strides.
+/// Number of reads at equal distances that make a strided pattern.
 const STRIDES: u64 = 4;
 
-/// So many strides are read ahead at most.
+/// Maximum number of strides to prefetch.
 const MOST_STRIDES: u64 = 32;
 
-/// The reads of one open file.
+/// Access pattern of one open file.
 #[derive(Debug, Default)]
 pub struct Pattern {
     forward: Sequence,
-    /// Counted from the end of the file.
+    /// In offsets counted from the end of the file.
     backward: Sequence,
     strides: Strides,
     kind: Option<Kind>,
@@ -39,24 +39,24 @@ enum Kind {
     Strided,
 }
 
-/// What a read means for reading ahead.
+/// The effect of a read on prefetching.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// What will be wanted, next first.
+    /// Ranges to prefetch, next first.
     pub ranges: Vec<Range<u64>>,
-    /// Whether what was expected before is not, any more.
-    pub is_anew: bool,
+    /// Whether earlier expectations are obsolete.
+    pub supersedes: bool,
 }
 
-/// What a file is to its pattern.
+/// Properties of a file that affect prefetching.
 pub struct Shape<'a> {
     pub length: u64,
-    /// The part of the file around a byte that comes from the same tiles.
+    /// Returns the band of a byte: the surrounding part of the file that is decoded from the same tiles.
     pub band: &'a dyn Fn(u64) -> Range<u64>,
 }
 
 impl Pattern {
-    /// Takes a read, to be told before it is served; gives what else to read, `most` bytes beyond it.
+    /// Records a read before it is served. Returns the ranges to prefetch, up to `most` bytes ahead.
     pub fn note(&mut self, offset: u64, length: u64, file: &Shape<'_>, most: u64) -> Expected {
         let end = offset.saturating_add(length).min(file.length);
         let start = offset.min(end);
@@ -88,54 +88,54 @@ impl Pattern {
             ranges = self.strides.wanted(file.length, most);
             self.kind = self.kind.or((!ranges.is_empty()).then_some(Kind::Strided));
         }
-        Expected { ranges, is_anew: !goes_on }
+        Expected { ranges, supersedes: !goes_on }
     }
 
-    /// Takes for granted that all of the file is read from the front; gives what to read first, up to `most` bytes.
+    /// Assumes that the whole file is read from the front. Returns the first ranges to prefetch, up to `most` bytes.
     pub fn expect_all(&mut self, file: &Shape<'_>, most: u64) -> Vec<Range<u64>> {
         self.kind = Some(Kind::Forward);
         self.forward = Sequence { reads: 2, bytes: START_AFTER, window: most, advances: true, ..Sequence::default() };
         self.forward.wanted(file.length, most, |at| (file.band)(at).end)
     }
 
-    /// Whether anything is expected.
+    /// Returns whether a pattern was detected.
     pub fn is_running(&self) -> bool {
         self.kind.is_some()
     }
 
-    /// How far ahead a sequence goes.
+    /// Returns the prefetch distance.
     #[cfg(test)]
     pub fn window(&self) -> u64 {
         self.forward.window.max(self.backward.window)
     }
 
-    /// Expects nothing any more.
+    /// Resets the pattern.
     pub fn end(&mut self) {
         *self = Pattern::default();
     }
 }
 
-/// A series of reads that follow each other.
+/// A series of consecutive reads.
 #[derive(Debug, Default)]
 struct Sequence {
-    /// The reads of this sequence, and their bytes.
+    /// Number of reads in this sequence, and their total bytes.
     reads: u64,
     bytes: u64,
-    /// Where the first byte of the sequence is.
+    /// Start of the sequence.
     start: u64,
-    /// Where the next read is expected.
+    /// Expected offset of the next read.
     next: u64,
-    /// Everything before this is read or expected to be.
+    /// Everything before this offset was read or queued for prefetching.
     ahead: u64,
-    /// How far ahead to go; 0 before the first time.
+    /// Current prefetch distance; 0 before the first prefetch.
     window: u64,
-    /// Whether the last read moved the place of the next one.
+    /// Whether the last read advanced `next`.
     advances: bool,
 }
 
 impl Sequence {
-    /// Takes a read into the sequence, or begins another one; whether it belongs to it. Strided reads do not: the holes
-    /// they leave stay open.
+    /// Adds a read to the sequence or starts a new one; returns whether it belongs. Strided reads do not, because they
+    /// leave holes.
     fn take(&mut self, read: Range<u64>) -> bool {
         let (length, near) = (read.end - read.start, self.is_near(&read));
         let (start, next) = (self.start.min(read.start), self.next.max(read.end));
@@ -163,8 +163,8 @@ impl Sequence {
         read.start.saturating_add(TOLERANCE) >= self.next && read.start <= self.next.saturating_add(TOLERANCE)
     }
 
-    /// What to read now: nothing until half of the window was consumed, so that ranges come in bunches and whole.
-    /// Grows the window. `band_end` tells where the band of a byte ends.
+    /// Returns the ranges to prefetch and grows the window. Returns nothing until half of the window was consumed, so
+    /// that ranges come in batches of whole bands. `band_end` returns the end of the band of a byte.
     fn wanted(&mut self, file_length: u64, most: u64, band_end: impl Fn(u64) -> u64) -> Vec<Range<u64>> {
         if self.reads < 2 || self.bytes < START_AFTER || !self.advances {
             return Vec::new();
@@ -177,7 +177,7 @@ impl Sequence {
         let mut ranges = Vec::new();
         let mut at = self.ahead;
         while at < goal {
-            // Whole bands, so that two workers seldom meet in one chunk; but not of the window's size.
+            // Whole bands, so that two workers seldom share a chunk, unless a band exceeds the window.
             let band = band_end(at).max(at + 1);
             let piece = (at - at % PIECE).saturating_add(PIECE);
             let end = if band - at > window.max(PIECE) { piece } else { band }.min(file_length);
@@ -199,14 +199,14 @@ struct Strides {
     offset: u64,
     length: u64,
     step: i128,
-    /// Reads since the step is this.
+    /// Number of reads with this step.
     reads: u64,
-    /// Strides beyond the last read that are expected already.
+    /// Number of strides after the last read that are already queued.
     ahead: u64,
 }
 
 impl Strides {
-    /// Takes a read; whether it is where it was expected.
+    /// Records a read; returns whether it was expected.
     fn take(&mut self, offset: u64, length: u64) -> bool {
         let step = i128::from(offset) - i128::from(self.offset);
         let goes_on = step == self.step && length == self.length && step.unsigned_abs() > u128::from(length);
@@ -239,7 +239,7 @@ mod tests {
     const WINDOW: u64 = 16 << 20;
     const BLOCK: u64 = 128 << 10;
 
-    /// Bands of a MiB, as of a file that knows nothing of tiles.
+    /// Bands of a MiB, as in a file without tiles.
     fn pieces(at: u64) -> Range<u64> {
         at - at % PIECE..at - at % PIECE + PIECE
     }
@@ -254,7 +254,7 @@ mod tests {
         let (mut pattern, mut all) = (Pattern::default(), Vec::new());
         for offset in (0..length).step_by(BLOCK as usize) {
             let expected = pattern.note(offset, BLOCK.min(length - offset), &file(length), WINDOW);
-            assert!(!expected.is_anew);
+            assert!(!expected.supersedes);
             assert!(expected.ranges.iter().all(|range| range.end <= (offset + BLOCK + WINDOW).min(length)));
             all.extend(expected.ranges);
         }
@@ -304,23 +304,23 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_overtake_each_other_stay_one_sequence() {
+    fn reordered_requests_stay_one_sequence() {
         let (mut pattern, file) = (Pattern::default(), file(1 << 30));
         for pair in 0..200_u64 {
-            assert!(!pattern.note((2 * pair + 1) * BLOCK, BLOCK, &file, WINDOW).is_anew);
-            assert!(!pattern.note(2 * pair * BLOCK, BLOCK, &file, WINDOW).is_anew);
+            assert!(!pattern.note((2 * pair + 1) * BLOCK, BLOCK, &file, WINDOW).supersedes);
+            assert!(!pattern.note(2 * pair * BLOCK, BLOCK, &file, WINDOW).supersedes);
         }
         assert_eq!(pattern.forward.window, WINDOW);
         assert!(pattern.is_running());
     }
 
     #[test]
-    fn a_seek_begins_anew() {
+    fn a_seek_starts_a_new_sequence() {
         let (mut pattern, file) = (Pattern::default(), file(1 << 30));
         for block in 0..64 {
             pattern.note(block * PIECE, PIECE, &file, WINDOW);
         }
-        assert!(pattern.note(500 * PIECE, PIECE, &file, WINDOW).is_anew);
+        assert!(pattern.note(500 * PIECE, PIECE, &file, WINDOW).supersedes);
         assert_eq!(pattern.note(501 * PIECE, PIECE, &file, WINDOW).ranges, [502 * PIECE..503 * PIECE]);
     }
 

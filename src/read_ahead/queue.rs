@@ -1,4 +1,4 @@
-//! What is to be read ahead, for all readers: who waits first is served first.
+//! The shared prefetch queue, ordered by how soon each reader needs its range.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -7,47 +7,47 @@ use std::time::Duration;
 
 use super::Reader;
 
-/// How many ranges may wait, of all readers together.
+/// Maximum number of queued ranges of all readers.
 const MOST_WAITING: usize = 1024;
 
-/// A range whose reader is this close to it will be late.
+/// A range is urgent if its reader is this many bytes away from it.
 const URGENT: u64 = 2 << 20;
 
-/// Ranges that wait to be read, and the workers that wait for them.
+/// Queued ranges, and the workers that wait for them.
 #[derive(Default)]
 pub struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     added: Condvar,
-    /// What a worker waits for that rests.
+    /// Notified for the spare worker when a range becomes urgent.
     is_urgent: Condvar,
     ended: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     waiting: Vec<Job>,
     workers: usize,
-    resting: usize,
+    idle_spares: usize,
     is_closed: bool,
 }
 
-/// A range that a reader will want.
+/// A range to prefetch for a reader.
 pub struct Job {
     pub reader: Arc<Reader>,
     pub range: Range<u64>,
-    /// Of the reader's expectations; those of an earlier one are not wanted any more.
+    /// Generation of the reader's expectations; jobs of an earlier one are obsolete.
     generation: u64,
-    /// How many bytes the reader has read when it comes to this range.
+    /// Value of the reader's `served` when it reaches this range.
     due: u64,
 }
 
 impl Job {
-    /// Bytes that the reader reads before it wants this.
+    /// Returns how many bytes the reader will read before it needs this range.
     fn slack(&self) -> u64 {
         self.due.saturating_sub(self.reader.served.load(Ordering::Relaxed))
     }
 
-    /// Whether the reader still wants it and has not passed it.
+    /// Returns whether the range is neither obsolete nor already passed by the reader.
     pub fn is_wanted(&self) -> bool {
         let is_passed = self.reader.served.load(Ordering::Relaxed) >= self.due + (self.range.end - self.range.start);
         !is_passed && self.reader.generation.load(Ordering::Relaxed) == self.generation
@@ -55,7 +55,7 @@ impl Job {
 }
 
 impl Queue {
-    /// Adds ranges that a reader expects to read, next first; those for which there is no room are left out.
+    /// Queues ranges for a reader, next first; drops those that exceed the limit.
     pub fn add(&self, reader: &Arc<Reader>, ranges: Vec<Range<u64>>) {
         let mut due = reader.served.load(Ordering::Relaxed);
         due = due.saturating_add(reader.bytes_before(&ranges));
@@ -69,74 +69,74 @@ impl Queue {
             state.waiting.push(Job { reader: Arc::clone(reader), range, generation, due });
             due = due.saturating_add(length);
         }
-        self.wake_resting(&state);
+        self.wake_spare(&state);
         drop(state);
         self.added.notify_all();
     }
 
-    /// To be called when a reader has come further: something may have become urgent.
-    pub fn look(&self) {
-        self.wake_resting(&self.lock());
+    /// Must be called after a reader advanced, because a range may have become urgent.
+    pub fn reader_advanced(&self) {
+        self.wake_spare(&self.lock());
     }
 
-    fn wake_resting(&self, state: &State) {
-        if state.resting > 0 && state.waiting.iter().any(|job| job.slack() < URGENT) {
+    fn wake_spare(&self, state: &QueueState) {
+        if state.idle_spares > 0 && state.waiting.iter().any(|job| job.slack() < URGENT) {
             self.is_urgent.notify_all();
         }
     }
 
-    /// Drops all that waits for a reader.
-    pub fn drop_all_of(&self, reader: &Arc<Reader>) {
+    /// Removes all queued ranges of a reader.
+    pub fn remove_reader(&self, reader: &Arc<Reader>) {
         self.lock().waiting.retain(|job| !Arc::ptr_eq(&job.reader, reader));
     }
 
-    /// The job whose reader comes first; waits for one. A worker that `rests` takes only what is urgent. `None` where the
-    /// queue was closed.
-    pub fn next(&self, rests: bool) -> Option<Job> {
+    /// Waits for the job with the least slack. The spare worker takes only urgent ones. Returns `None` when the queue
+    /// is closed.
+    pub fn next(&self, is_spare: bool) -> Option<Job> {
         let mut state = self.lock();
         loop {
             if state.is_closed {
                 return None;
             }
             let first = (0..state.waiting.len()).min_by_key(|&number| state.waiting[number].slack());
-            if let Some(number) = first.filter(|&number| !rests || state.waiting[number].slack() < URGENT) {
+            if let Some(number) = first.filter(|&number| !is_spare || state.waiting[number].slack() < URGENT) {
                 return Some(state.waiting.swap_remove(number));
             }
-            let changed = if rests { &self.is_urgent } else { &self.added };
-            state.resting += usize::from(rests);
+            let changed = if is_spare { &self.is_urgent } else { &self.added };
+            state.idle_spares += usize::from(is_spare);
             state = changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.resting -= usize::from(rests);
+            state.idle_spares -= usize::from(is_spare);
         }
     }
 
-    /// Counts a worker in.
+    /// Registers a worker.
     pub fn begin(&self) {
         self.lock().workers += 1;
     }
 
-    /// Counts a worker out.
+    /// Unregisters a worker.
     pub fn end(&self) {
         self.lock().workers -= 1;
         self.ended.notify_all();
     }
 
-    /// Drops all that waits and has the workers end; waits for them, for a while.
-    pub fn close(&self, patience: Duration) {
+    /// Clears the queue and stops the workers; waits for them up to `timeout`.
+    pub fn close(&self, timeout: Duration) {
         let mut state = self.lock();
         state.is_closed = true;
         state.waiting.clear();
         self.added.notify_all();
         self.is_urgent.notify_all();
-        drop(self.ended.wait_timeout_while(state, patience, |state| state.workers > 0));
+        drop(self.ended.wait_timeout_while(state, timeout, |state| state.workers > 0));
     }
 
-    /// How many ranges wait.
+    /// Returns the number of queued ranges.
     #[cfg(test)]
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

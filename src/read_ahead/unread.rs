@@ -1,20 +1,21 @@
-//! What was read ahead of a reader and has not been read yet, to tell what was of use from what was not.
+//! Tracks prefetched ranges that were not read yet, to measure how much prefetching was useful.
 
 use std::ops::Range;
 
-/// So many ranges are remembered; of strides, in whose bands much is never read, the oldest are given up.
+/// Maximum number of tracked ranges; the oldest are counted as wasted. The bands of strides are often never read in
+/// full.
 const MOST_RANGES: usize = 64;
 
-/// Ranges of a file, oldest first, none of which overlap in what is still unread.
+/// Ranges of a file, oldest first, with disjoint unread bytes.
 #[derive(Debug, Default)]
 pub struct Unread {
     ranges: Vec<Range<u64>>,
 }
 
 impl Unread {
-    /// Adds what is being read ahead; gives how many bytes are given up for it.
+    /// Adds a prefetched range; returns how many bytes are counted as wasted in exchange.
     pub fn add(&mut self, range: Range<u64>) -> u64 {
-        // Read ahead once more after it had left the cache: it is the same bytes that will be of use.
+        // Prefetched again after eviction: the same bytes may still be used.
         let mut given_up = self.take(&range);
         self.ranges.push(range);
         if self.ranges.len() > MOST_RANGES {
@@ -23,7 +24,7 @@ impl Unread {
         given_up
     }
 
-    /// Takes out what is read now; gives how many of its bytes were read ahead.
+    /// Removes a range that is now read; returns how many of its bytes were prefetched.
     pub fn take(&mut self, read: &Range<u64>) -> u64 {
         let mut used = 0;
         let mut left = Vec::new();
@@ -36,7 +37,7 @@ impl Unread {
             if range.start < from && to < range.end {
                 left.push(to..range.end);
             }
-            // What lies before it, else what lies behind it.
+            // Keep the part before the read, or else the part after it.
             *range = if range.start < from { range.start..from } else { to..range.end };
             length(range) > 0
         });
@@ -44,7 +45,7 @@ impl Unread {
         used
     }
 
-    /// Gives all up; gives how many bytes that are.
+    /// Removes all ranges; returns their number of bytes.
     pub fn clear(&mut self) -> u64 {
         self.ranges.drain(..).map(|range| length(&range)).sum()
     }
@@ -59,23 +60,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_is_of_use_once() {
+    fn each_byte_counts_as_used_once() {
         let mut unread = Unread::default();
         assert_eq!(unread.add(0..100) + unread.add(100..200), 0);
         assert_eq!(unread.take(&(250..300)), 0);
-        // Out of the middle, over both, and what is left.
+        // A range in the middle, one across both, and the rest.
         assert_eq!(unread.take(&(40..60)), 20);
         assert_eq!(unread.take(&(50..120)), 60);
         assert_eq!(unread.take(&(50..120)), 0);
         assert_eq!(unread.clear(), 120);
         assert_eq!(unread.take(&(0..200)) + unread.clear(), 0);
-        // What is read ahead again was of no use the first time.
+        // A range that is prefetched again was wasted the first time.
         assert_eq!(unread.add(0..10) + unread.add(5..15), 5);
         assert_eq!(unread.clear(), 15);
     }
 
     #[test]
-    fn few_ranges_are_remembered() {
+    fn the_number_of_ranges_is_bounded() {
         let mut unread = Unread::default();
         let given_up: u64 = (0..1000).map(|number| unread.add(number * 10..number * 10 + 3)).sum();
         assert_eq!(given_up, (1000 - MOST_RANGES as u64) * 3);

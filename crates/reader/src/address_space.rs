@@ -1,47 +1,47 @@
-//! The address space of this process where it is limited (`ulimit -v`): how much there is, and an allocator that
-//! takes no more of it than it uses.
+//! The address-space limit of this process (`ulimit -v`): how much is left, and how to keep the allocator within it.
 //!
-//! Memory that runs out in the midst of some small allocation ends the process, with all who read its mounts. So what
-//! is needed is known beforehand: the parts whose size is chosen are made to fit, and what cannot fit is not begun.
+//! An allocation that fails in the midst of some small operation aborts the process and all its mounts. So the needs
+//! are known beforehand: adjustable sizes are made to fit, and work that cannot fit is not begun.
 #![allow(unsafe_code)]
 
 use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-/// What the allocator reserves for a part of its memory that some threads share, used or not.
+/// Address space that glibc's allocator reserves per arena, used or not. Threads share arenas.
 const ARENA: u64 = 64 << 20;
 
-/// Arenas may reserve one part in this many of the limit.
+/// Arenas may reserve the limit divided by this.
 const SHARE_OF_ARENAS: u64 = 16;
 
-/// Blocks from this size on are given back to the system when they are freed.
+/// Freed blocks of this size or more are returned to the system.
 const LARGE_BLOCK: i32 = 1 << 20;
 
-/// How many bytes of addresses this process may have; `None` without a limit.
+/// Returns the address-space limit in bytes; `None` without a limit.
 pub fn limit() -> Option<u64> {
     getrlimit(Resource::As).current
 }
 
-/// How many bytes this process can still have under its limit; `None` without one.
+/// Returns how many bytes of address space are left under the limit; `None` without a limit.
 ///
-/// What arenas may reserve later is taken off.
+/// The space that arenas may still reserve is subtracted.
 pub fn left() -> Option<u64> {
     let limit = limit()?;
-    // Where this is not known, nothing is left, and a limit is not lived with but named.
-    let used = fs::read_to_string("/proc/self/status").ok().and_then(|text| used_of(&text)).unwrap_or(limit);
+    // If the current use is unknown, report nothing left: a clear error at the start beats an abort later.
+    let used = fs::read_to_string("/proc/self/status").ok().and_then(|text| parse_vm_size(&text)).unwrap_or(limit);
     Some(limit.saturating_sub(used).saturating_sub(arenas(limit).saturating_sub(1) * ARENA))
 }
 
-/// Has the allocator reserve little where there is a limit. It otherwise reserves 64 MiB for every thread that
-/// allocates, as long as there are any, and what comes next finds nothing. To be called before there are threads.
+/// Limits the allocator's reservations if there is an address-space limit. By default glibc reserves 64 MiB for every
+/// allocating thread until the limit is exhausted. Must be called before any thread starts.
 pub fn use_sparingly() {
     if let Some(limit) = limit() {
         limit_arenas(arenas(limit));
     }
 }
 
-/// How many arenas are affordable: one that grows with its use, and others for so many threads to allocate at once.
+/// Returns the number of affordable arenas: the main one, which grows with use, and more for threads that allocate at
+/// once.
 fn arenas(limit: u64) -> u64 {
     (limit / SHARE_OF_ARENAS / ARENA).max(1)
 }
@@ -50,7 +50,7 @@ fn arenas(limit: u64) -> u64 {
 fn limit_arenas(count: u64) {
     let count = i32::try_from(count).unwrap_or(i32::MAX);
     for (parameter, value) in [(libc::M_ARENA_MAX, count), (libc::M_MMAP_THRESHOLD, LARGE_BLOCK)] {
-        // SAFETY: mallopt takes two numbers, may be called at any time, and refuses values that it cannot have.
+        // SAFETY: mallopt takes two numbers, may be called at any time, and rejects invalid values.
         unsafe { libc::mallopt(parameter, value) };
     }
 }
@@ -61,8 +61,8 @@ fn limit_arenas(_count: u64) {
     let _ = LARGE_BLOCK;
 }
 
-/// The line `VmSize:    9944 kB`.
-fn used_of(status: &str) -> Option<u64> {
+/// Parses the line `VmSize:    9944 kB` of `/proc/self/status`; returns bytes.
+fn parse_vm_size(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn sizes_are_in_kib() {
-        assert_eq!(used_of("VmPeak:\t  20 kB\nVmSize:\t    9944 kB\n"), Some(9944 * 1024));
-        assert_eq!(used_of("VmSize: much\n"), None);
+        assert_eq!(parse_vm_size("VmPeak:\t  20 kB\nVmSize:\t    9944 kB\n"), Some(9944 * 1024));
+        assert_eq!(parse_vm_size("VmSize: much\n"), None);
     }
 
     #[test]

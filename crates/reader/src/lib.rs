@@ -1,13 +1,13 @@
-//! Reads TileDB arrays and groups: where the stored bytes are, which of them count, and the values of their cells.
+//! Reads TileDB arrays and groups: finds the stored bytes, decides which of them are visible, and returns cell values.
 //!
-//! The modules, each using only ones below it:
+//! The modules; each uses only those below it:
 //!
 //! * [`array`]: one array as of one time
-//! * [`read`]: carries out the plan of a read
+//! * [`read`]: executes the plan of a read
 //! * [`cache`]: decoded units and parsed indexes, under one byte budget
-//! * [`storage`]: the stored bytes in local folders and object stores
-//! * [`threads`], [`address_space`], [`memory`], [`statistics`], [`vectors`]: threads and their cancellation, the limit of
-//!   address space, memory for stored numbers, counters, and loops in wide vectors
+//! * [`storage`]: stored bytes in local folders and object stores
+//! * [`threads`], [`address_space`], [`memory`], [`statistics`], [`vectors`]: threads and cancellation, the
+//!   address-space limit, fallible allocation of stored sizes, counters, and loops in wide vectors
 
 #![cfg_attr(
     not(test),

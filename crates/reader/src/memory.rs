@@ -1,11 +1,11 @@
-//! Memory of the sizes that stored numbers say: where there is not so much, an error and not the end of the program.
+//! Fallible allocation of sizes that come from stored numbers: an error instead of an abort.
 
 use tilefs_format::error::{Error, Result};
 
-/// Makes a vector as long as `length`; what is new is zero.
+/// Resizes a vector to `length`, filling new elements with zero.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where there is not so much memory; `what` says what it would have been for.
+/// [`Error::Unsupported`] if there is not enough memory; `what` names its purpose in the message.
 pub fn resize<T: Copy + Default>(vector: &mut Vec<T>, length: usize, what: &str) -> Result<()> {
     let missing = length.saturating_sub(vector.len());
     vector.try_reserve(missing).map_err(|_| not_enough(length.saturating_mul(size_of::<T>()), what))?;
@@ -13,7 +13,7 @@ pub fn resize<T: Copy + Default>(vector: &mut Vec<T>, length: usize, what: &str)
     Ok(())
 }
 
-/// As many zeros, a `size` for each of `count`.
+/// Allocates `count` times `size` zero bytes.
 ///
 /// # Errors
 /// As [`resize`].
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_had_is_an_error() {
+    fn a_failed_allocation_is_an_error() {
         let mut some = vec![7u16];
         resize(&mut some, 3, "numbers").unwrap();
         assert_eq!(some, [7, 0, 0]);

@@ -1,12 +1,12 @@
-//! What is counted while a mount is served, as names and values, and the texts that show them.
+//! Counters of a running mount as names and values, and their text formats.
 //!
-//! Each room counts what it does itself, and says so in [`Statistic`]s; who asks puts them together.
+//! Each module counts its own work and reports it as [`Statistic`]s; the caller concatenates them.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A count that only grows. Threads add to it without waiting for each other.
+/// A monotonic counter. Threads add to it without locking.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -20,7 +20,7 @@ impl Counter {
     }
 }
 
-/// Time that only grows.
+/// A monotonic sum of durations.
 #[derive(Debug, Default)]
 pub struct Stopwatch(Counter);
 
@@ -34,26 +34,26 @@ impl Stopwatch {
     }
 }
 
-/// One value at one time. Those of the same name stand together, each with a label of its own.
+/// One value at one time. Statistics of the same name are adjacent, each with its own label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statistic {
-    /// In words of lower case between underscores, the unit last.
+    /// Lower-case words joined by underscores, the unit last.
     pub name: &'static str,
-    /// What distinguishes it from others of its name: of which kind something is, and the kind.
+    /// The label's name and value, which distinguish statistics of the same name.
     pub label: Option<(&'static str, &'static str)>,
-    /// What it says, in a sentence without its full stop.
+    /// Description: a sentence without its full stop.
     pub help: &'static str,
     pub value: Value,
 }
 
-/// What is known.
+/// The value and kind of a statistic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// How often something was, or how many bytes went, since the start.
+    /// A count of events or bytes since the start.
     Total(u64),
-    /// For how long something was done since the start.
+    /// Time spent since the start.
     Time(Duration),
-    /// How much there is now.
+    /// A current quantity.
     Now(u64),
 }
 
@@ -66,7 +66,7 @@ impl Statistic {
         Statistic { label: Some((label, kind)), ..self }
     }
 
-    /// The value, padded to the length of the greatest, so that a text is as long at one time as at another.
+    /// Formats the value padded to the longest possible one, so that the length of a text never changes.
     fn padded(&self) -> String {
         match self.value {
             Value::Total(count) | Value::Now(count) => format!("{count:>20}"),
@@ -82,12 +82,12 @@ impl Statistic {
     }
 }
 
-/// Seconds with microseconds behind the point.
+/// Formats seconds with six decimals.
 fn seconds(time: Duration) -> String {
     format!("{}.{:06}", time.as_secs(), time.subsec_micros())
 }
 
-/// A JSON object: each name with its value, or with an object of the values by their kinds. As long for any values.
+/// Formats a JSON object of names and values; labelled values are in an object by label. The length is constant.
 pub fn json(statistics: &[Statistic]) -> String {
     let lines: Vec<String> = by_name(statistics)
         .map(|same| {
@@ -108,7 +108,7 @@ pub fn json(statistics: &[Statistic]) -> String {
     format!("{{\n{}\n}}\n", lines.join(",\n"))
 }
 
-/// The text that Prometheus collects. As long for any values.
+/// Formats the Prometheus text exposition. The length is constant.
 pub fn prometheus(statistics: &[Statistic]) -> String {
     let mut text = String::new();
     for same in by_name(statistics) {
@@ -126,7 +126,7 @@ pub fn prometheus(statistics: &[Statistic]) -> String {
     text
 }
 
-/// A line for people; what is zero is left out.
+/// Formats one line for people, without zeros.
 pub fn line(statistics: &[Statistic]) -> String {
     let shown = statistics.iter().filter(|one| !one.is_zero()).map(|one| {
         let value = one.padded();
@@ -139,7 +139,7 @@ pub fn line(statistics: &[Statistic]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// Neighbours of the same name.
+/// Groups adjacent statistics of the same name.
 fn by_name(statistics: &[Statistic]) -> impl Iterator<Item = &[Statistic]> {
     statistics.chunk_by(|one, next| one.name == next.name)
 }

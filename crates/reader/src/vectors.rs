@@ -1,11 +1,10 @@
-//! Loops in the widest vectors that the processor has: what is compiled for all processors has to do with those of the
-//! oldest.
+//! Loops compiled for the widest vectors of the processor: the portable build may only use the oldest instruction set.
 //!
-//! Invariant of the `unsafe` block: a function that is compiled for AVX2 is entered only where
-//! [`std::is_x86_feature_detected`] has found it.
+//! Invariant of the `unsafe` block: a function compiled for AVX2 is entered only if [`std::is_x86_feature_detected`]
+//! found AVX2.
 #![allow(unsafe_code)]
 
-/// Does `work`, a loop without branches, with vectors of 32 bytes where the processor has AVX2. The same comes of it.
+/// Runs `work`, a branch-free loop, compiled for 32-byte vectors if the processor has AVX2. The result is the same.
 #[inline]
 pub fn in_wide_vectors<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(target_arch = "x86_64")]
@@ -29,7 +28,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn vectors_do_what_the_loop_does(values in prop::collection::vec(any::<u64>(), 0..300)) {
+        fn wide_vectors_give_the_same_result(values in prop::collection::vec(any::<u64>(), 0..300)) {
             let sum = || values.iter().fold(0, |sum: u64, value| sum ^ value.wrapping_sub(7));
             prop_assert_eq!(in_wide_vectors(sum), sum());
         }

@@ -1,28 +1,28 @@
-//! Memory for decoded bytes that is used again: what a value that left the cache was stored in serves the next one.
+//! Pool of buffers for decoded bytes: the memory of an evicted value is reused for the next one.
 //!
-//! Fresh memory is cleared page by page by the kernel when it is first touched, and allocators hand large blocks back
-//! to it. For a reader that streams through an array this costs more than some decoders do.
+//! The kernel zeroes fresh memory page by page on first touch, and allocators return large blocks to it. For a reader
+//! that streams through an array, this costs more than some decoders do.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much may lie unused; more is freed.
+/// Most bytes of unused buffers that the pool keeps; more is freed.
 const MOST_UNUSED: usize = 8 << 20;
 
-/// Buffers below this are left to the allocator, which keeps such blocks itself.
-const LEAST: usize = 4 << 10;
+/// Smaller buffers are left to the allocator, which caches such blocks itself.
+const LEAST_POOLED: usize = 4 << 10;
 
-/// From this length on it is asked whether there is so much memory. (Asking costs clearing it, which for large blocks
-/// the kernel has done already.)
+/// From this length on, [`Buffers::try_get`] tests whether the allocation succeeds. The test implies zeroing the
+/// memory, which for large blocks the kernel has already done.
 const LARGE: usize = 1 << 20;
 
-/// The size of a page, or of a part of one.
+/// The page size, or a divisor of it.
 const PAGE: usize = 4 << 10;
 
-/// How many unused buffers are looked at for one that fits.
-const LOOKED_AT: usize = 16;
+/// Number of unused buffers examined for one that fits.
+const MOST_EXAMINED: usize = 16;
 
-/// Buffers that nobody uses. Memory: 8 MiB at most.
+/// The pool of unused buffers. Memory: at most 8 MiB.
 #[derive(Debug, Default)]
 pub struct Buffers {
     unused: Mutex<Unused>,
@@ -34,7 +34,7 @@ struct Unused {
     bytes: usize,
 }
 
-/// Bytes in memory that goes back to its [`Buffers`] in the end.
+/// Bytes whose memory returns to its [`Buffers`] on drop.
 #[derive(Debug)]
 pub struct Buffer {
     bytes: Vec<u8>,
@@ -42,14 +42,14 @@ pub struct Buffer {
 }
 
 impl Buffers {
-    /// A buffer of `length` bytes that hold anything: for a caller who sets all of them.
+    /// Returns a buffer of `length` bytes with arbitrary content: the caller must overwrite all of it.
     pub fn get(self: &Arc<Self>, length: usize) -> Buffer {
         let mut bytes = self.take(length).unwrap_or_else(|| fresh(length));
         bytes.resize(length, 0);
         Buffer { bytes, home: Arc::clone(self) }
     }
 
-    /// As [`Buffers::get`]; `None` where there is not so much memory. For lengths that somebody else chose.
+    /// As [`Buffers::get`], but `None` if the memory cannot be allocated. For lengths from untrusted input.
     pub fn try_get(self: &Arc<Self>, length: usize) -> Option<Buffer> {
         if let Some(mut bytes) = self.take(length) {
             bytes.resize(length, 0);
@@ -64,14 +64,14 @@ impl Buffers {
         Some(Buffer { bytes, home: Arc::clone(self) })
     }
 
-    /// The unused buffer that was last in use among those that hold `length` bytes and not twice as many.
+    /// Takes the most recently used free buffer with a capacity of at least `length` and less than twice that.
     fn take(&self, length: usize) -> Option<Vec<u8>> {
-        if length < LEAST {
+        if length < LEAST_POOLED {
             return None;
         }
         let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |buffer: &Vec<u8>| (length..2 * length).contains(&buffer.capacity());
-        let from_end = unused.buffers.iter().rev().take(LOOKED_AT).position(fits)?;
+        let from_end = unused.buffers.iter().rev().take(MOST_EXAMINED).position(fits)?;
         let number = unused.buffers.len() - 1 - from_end;
         let buffer = unused.buffers.remove(number);
         unused.bytes -= buffer.capacity();
@@ -79,7 +79,7 @@ impl Buffers {
     }
 
     fn give_back(&self, buffer: Vec<u8>) {
-        if !(LEAST..=MOST_UNUSED).contains(&buffer.capacity()) {
+        if !(LEAST_POOLED..=MOST_UNUSED).contains(&buffer.capacity()) {
             return;
         }
         let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ impl Buffers {
         unused.bytes += buffer.capacity();
         unused.buffers.push(buffer);
         if unused.bytes > MOST_UNUSED {
-            // The longest unused are the least likely to fit, and the least likely to be in a processor's cache.
+            // The longest unused buffers are the least likely to fit or to be in a processor's cache.
             let mut count = 0;
             while unused.bytes > MOST_UNUSED / 2 {
                 unused.bytes -= unused.buffers[count].capacity();
@@ -100,8 +100,8 @@ impl Buffers {
     }
 }
 
-/// Memory that was not in use before, each page of which is touched: a fault of this program holds up nobody, while one
-/// that the kernel meets as it reads a file into a page takes the lock of the whole address space.
+/// Allocates memory and touches each page. A page fault in this program blocks nobody, while a fault that the kernel
+/// meets as it reads a file into the page takes the lock of the whole address space.
 fn fresh(length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     bytes.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
@@ -109,12 +109,12 @@ fn fresh(length: usize) -> Vec<u8> {
 }
 
 impl Buffer {
-    /// Leaves out what is behind `length` bytes; the memory stays.
+    /// Shortens the buffer to `length` bytes; the capacity stays.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
 
-    /// How much memory it takes.
+    /// Returns the allocated size in bytes.
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_used_again_where_it_fits() {
+    fn a_fitting_buffer_is_reused() {
         let buffers = Arc::new(Buffers::default());
         let first = buffers.get(65536);
         let place = first.as_ptr();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_unused_is_bounded() {
+    fn unused_memory_is_bounded() {
         let buffers = Arc::new(Buffers::default());
         let many: Vec<Buffer> = (0..1000).map(|number| buffers.get(50_000 + number)).collect();
         assert_eq!(unused(&buffers).0, 0);

@@ -1,14 +1,12 @@
-//! What was decoded or parsed, kept under one byte budget.
+//! Cache of decoded units and parsed indexes, under one byte budget.
 //!
-//! A value is looked up by key; where it is missing, one thread makes it while the others that want it
-//! wait for that one. The lock is sharded, and never held while a value is made, so readers of different
-//! tiles do not wait for each other.
+//! Loads are single-flight: on a miss one thread loads the value, and other threads that want it wait for that load.
+//! The lock is sharded and never held during a load, so readers of different tiles do not block each other.
 //!
-//! A value that is new stays for a short while, however often it is used in that time: who reads an array
-//! from front to back uses a tile many times and then never again. Only what is wanted anew after it left is
-//! kept for long, least recently used first out (the 2Q policy of Johnson and Shasha). So a scan does not
-//! push out what others need again, and its memory is that of a few tiles, used over and over, which the
-//! processor's caches hold.
+//! Eviction follows the 2Q policy of Johnson and Shasha. A new value stays for a short while, however often it is hit
+//! in that time, because a sequential reader uses a tile many times and then never again. A value that misses again
+//! after its eviction is kept for long, in LRU order. So a scan does not evict values that others still need, and it
+//! cycles through the memory of a few tiles, which fits in the processor's caches.
 
 mod buffer;
 
@@ -26,23 +24,23 @@ use tilefs_format::error::{Error, Result};
 
 use crate::threads::cancellation;
 
-/// Shards of the lock. More than the cores of most machines, few enough that each is used.
+/// Number of lock shards: more than the cores of most machines, few enough that each is used.
 const SHARDS: usize = 32;
 
-/// What an entry costs beside its value: the key, the links of the list, the reference counts.
+/// Bytes an entry costs besides its value: key, list links, reference counts.
 const ENTRY_OVERHEAD: usize = 160;
 
-/// New values get this part of the budget, but at least [`RECENT_BYTES`] if that is not most of it.
+/// Recent values get the budget divided by this, but at least [`RECENT_BYTES`] unless that is most of the budget.
 const RECENT_SHARE: usize = 14;
 
-/// Enough for what is read ahead of the readers, and for what lies around them.
+/// Enough for prefetched data and what surrounds it.
 const RECENT_BYTES: usize = 48 << 20;
 
-/// Values heavier than this part of the share of new ones took long to make: they are kept at once.
+/// A value heavier than the recent share divided by this was expensive to load and skips the recent queue.
 const HEAVY_SHARE: usize = 64;
 
-/// One key that left is remembered (in a ghost list) for so many bytes of budget.
-const BYTES_OF_A_GHOST: usize = 32 << 10;
+/// Bytes of budget per evicted key that the ghost lists remember.
+const BYTES_PER_GHOST: usize = 32 << 10;
 
 struct Ready<V: ?Sized> {
     value: Arc<V>,
@@ -51,27 +49,27 @@ struct Ready<V: ?Sized> {
 
 struct Kept<V: ?Sized> {
     ready: Ready<V>,
-    /// The time of [`Cache::clock`].
+    /// The value of [`Cache::clock`] at the last hit.
     last_use: u64,
 }
 
-/// A value that is new.
+/// The state of a recent value.
 enum Slot<V: ?Sized> {
     Ready(Ready<V>),
     Loading(Arc<Flight<V>>),
 }
 
-/// The entries of some of the keys. Each key is in at most one of these.
+/// The entries of the keys of one shard. Each key is in at most one of the three maps.
 struct Shard<K, V: ?Sized> {
-    /// New values, and those on their way.
+    /// New values and loads in flight.
     recent: HashMap<K, Slot<V>, RandomState>,
-    /// Values that were wanted again after they had left `recent`, by last use.
+    /// Values that were requested again after they had left `recent`, in LRU order.
     kept: LruCache<K, Kept<V>>,
-    /// Keys of values that left `recent` not long ago.
+    /// Keys recently evicted from `recent`.
     ghosts: LruCache<K, ()>,
 }
 
-/// A value being made, and the readers that wait for it.
+/// A load in flight, and the threads that wait for it.
 pub struct Flight<V: ?Sized> {
     state: Mutex<FlightState<V>>,
     ended: Condvar,
@@ -79,26 +77,26 @@ pub struct Flight<V: ?Sized> {
 
 struct FlightState<V: ?Sized> {
     outcome: Option<Result<Arc<V>>>,
-    /// Whether anybody waits for it: waking is a system call, even where nobody does.
+    /// Whether any thread waits. Notifying costs a system call even if none does.
     is_awaited: bool,
 }
 
-/// A cache of values by keys. Its memory is bounded by the budget plus the values that readers hold at the moment.
+/// A cache of values by key. Its memory is bounded by the budget plus the values that callers currently hold.
 pub struct Cache<K, V: ?Sized> {
     shards: Vec<Mutex<Shard<K, V>>>,
     hasher: RandomState,
-    /// The keys of new values, oldest first.
+    /// Keys of recent values, oldest first.
     queue: Mutex<VecDeque<K>>,
     recent: Share,
     kept: Share,
-    /// Counts the uses of kept values.
+    /// Logical clock: counts hits and insertions of kept values.
     clock: AtomicU64,
-    /// How many keys that left each shard remembers.
+    /// Maximum number of ghost keys per shard.
     most_ghosts: usize,
     counts: Counts,
 }
 
-/// A part of the budget, and how much of it is used.
+/// A share of the budget and its current use.
 struct Share {
     budget: usize,
     used: AtomicUsize,
@@ -121,27 +119,27 @@ struct Counts {
     evictions: AtomicU64,
 }
 
-/// What the cache has done so far.
+/// Counters of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
     pub hits: u64,
     pub misses: u64,
     pub evictions: u64,
-    /// Bytes held now.
+    /// Bytes currently held.
     pub used: usize,
 }
 
-/// What a look-up finds.
+/// Result of a lookup.
 pub enum Lookup<'a, K: Copy + Eq + Hash, V: ?Sized> {
     Ready(Arc<V>),
-    /// Another thread makes it.
+    /// Another thread is loading the value.
     Loading(Arc<Flight<V>>),
-    /// It is for the caller to make.
+    /// The caller has to load the value.
     Missing(Promise<'a, K, V>),
 }
 
 impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
-    /// An empty cache that holds at most `budget` bytes.
+    /// Creates an empty cache that holds at most `budget` bytes.
     pub fn new(budget: usize) -> Self {
         let recent = (budget / RECENT_SHARE).max(RECENT_BYTES).min(budget - budget / 4);
         let shard = || Shard { recent: HashMap::default(), kept: LruCache::unbounded(), ghosts: LruCache::unbounded() };
@@ -152,22 +150,22 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
             recent: Share::of(recent),
             kept: Share::of(budget - recent),
             clock: AtomicU64::new(0),
-            most_ghosts: (budget / BYTES_OF_A_GHOST / SHARDS).max(1),
+            most_ghosts: (budget / BYTES_PER_GHOST / SHARDS).max(1),
             counts: Counts::default(),
         }
     }
 
-    /// The budget in bytes.
+    /// Returns the budget in bytes.
     pub fn budget(&self) -> usize {
         self.recent.budget + self.kept.budget
     }
 
-    /// The most bytes that a value may have to be kept.
+    /// Returns the size in bytes of the largest value that can be cached.
     pub fn most_kept(&self) -> usize {
         self.recent.budget.max(self.kept.budget).saturating_sub(ENTRY_OVERHEAD)
     }
 
-    /// What the cache has done so far.
+    /// Returns the current counters.
     pub fn statistics(&self) -> Statistics {
         Statistics {
             hits: self.counts.hits.load(Ordering::Relaxed),
@@ -177,25 +175,25 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
     }
 
-    /// The value of `key`; if it is not here, `load` makes it and says how many bytes it weighs.
-    /// Several callers that miss at once make it once. A value over its share of the budget is
-    /// returned, not kept.
+    /// Returns the value of `key`. On a miss, `load` produces the value and its weight in bytes.
+    ///
+    /// Concurrent misses load the value once. A value larger than its share of the budget is returned but not cached.
     ///
     /// # Errors
-    /// What `load` gives, to all who waited for it; errors are not kept. A panic in `load` reaches the
-    /// caller that ran it, the others get an error. [`Error::Cancelled`] reaches the cancelled caller alone: another of
-    /// those who wait makes the value.
+    /// The error of `load`, for every thread that waited; errors are not cached. If `load` panics, the panic propagates
+    /// to the caller that ran it and the waiting threads get an error. [`Error::Cancelled`] reaches only the cancelled
+    /// caller: one of the waiting threads retries the load.
     pub fn get_or_load(&self, key: K, load: impl FnOnce() -> Result<(Arc<V>, usize)>) -> Result<Arc<V>> {
         loop {
             match self.find(key) {
                 Lookup::Ready(value) => return Ok(value),
                 Lookup::Loading(flight) => match flight.wait() {
-                    // Whoever made it gave up, and this thread did not: it goes on in its place.
+                    // The loading thread was cancelled, but this one was not: retry.
                     Err(Error::Cancelled) => cancellation::check()?,
                     outcome => return outcome,
                 },
                 Lookup::Missing(promise) => {
-                    // Parts that it was too late for may be left out of what a cancelled thread made.
+                    // A cancelled thread may have produced an incomplete value.
                     return match load().and_then(|made| cancellation::check().map(|()| made)) {
                         Ok((value, weight)) => Ok(promise.fulfil(value, weight)),
                         Err(error) => Err(promise.fail(error)),
@@ -205,7 +203,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
     }
 
-    /// Looks a key up. Whoever finds that it is missing makes the value.
+    /// Looks a key up. On a miss the caller must load the value and settle the promise.
     pub fn find(&self, key: K) -> Lookup<'_, K, V> {
         let mut shard = self.shard(&key);
         let ready = match shard.recent.get(&key) {
@@ -228,7 +226,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         Lookup::Missing(Promise { cache: self, key, flight, returned, settled: false })
     }
 
-    /// Whether the value is here, without making it or counting the look-up as a use.
+    /// Returns whether the value is cached, without counting a hit or touching its recency.
     pub fn contains(&self, key: &K) -> bool {
         let shard = self.shard(key);
         shard.kept.contains(key) || matches!(shard.recent.get(key), Some(Slot::Ready(_)))
@@ -242,10 +240,10 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.clock.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Adds a value that was made, if there is a share that can hold it. `returned`: it was here before.
+    /// Inserts a loaded value if its share can hold it. `returned`: the key was evicted recently.
     fn add(&self, key: K, ready: Ready<V>, returned: bool) {
         let weight = ready.weight;
-        // In a small budget there is more room for new ones.
+        // With a small budget, `recent` is the larger share.
         let heavy = weight > self.recent.budget / HEAVY_SHARE && self.kept.budget > self.recent.budget;
         let mut shard = self.shard(&key);
         if (returned || heavy) && weight <= self.kept.budget {
@@ -264,12 +262,12 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         self.evict();
     }
 
-    /// Takes new values out, oldest first, until they keep to their share.
+    /// Evicts recent values, oldest first, until their share is within its budget.
     fn retire(&self) {
         while self.recent.is_exceeded() {
             let Some(key) = lock(&self.queue).pop_front() else { return };
             let mut shard = self.shard(&key);
-            // Only values that are ready are in the queue, each once.
+            // The queue holds only keys of loaded values, each once.
             let Some(Slot::Ready(ready)) = shard.recent.remove(&key) else { continue };
             shard.ghosts.put(key, ());
             if shard.ghosts.len() > self.most_ghosts {
@@ -280,7 +278,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
         }
     }
 
-    /// Takes kept values out, least recently used of all shards first, until they keep to their share.
+    /// Evicts kept values, least recently used across all shards, until their share is within its budget.
     fn evict(&self) {
         let last_use = |shard: &Mutex<Shard<K, V>>| lock(shard).kept.peek_lru().map(|(_, kept)| kept.last_use);
         while self.kept.is_exceeded() {
@@ -299,18 +297,19 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Cache<K, V> {
     }
 }
 
-/// A value that its holder has to make: others wait for it. Dropped without a value, as by a panic, they get an error.
+/// The obligation to load a value for which others wait. If dropped unsettled, for example by a panic, the waiting
+/// threads get an error.
 pub struct Promise<'a, K: Copy + Eq + Hash, V: ?Sized> {
     cache: &'a Cache<K, V>,
     key: K,
     flight: Arc<Flight<V>>,
-    /// Whether the value was here not long ago.
+    /// Whether the key was evicted recently.
     returned: bool,
     settled: bool,
 }
 
 impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
-    /// Gives the value, of so many bytes, to all who wait and to the cache.
+    /// Hands the value, of `weight` bytes, to all waiting threads and to the cache.
     pub fn fulfil(mut self, value: Arc<V>, weight: usize) -> Arc<V> {
         let weight = weight.saturating_add(ENTRY_OVERHEAD);
         self.cache.add(self.key, Ready { value: value.clone(), weight }, self.returned);
@@ -318,7 +317,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
         value
     }
 
-    /// Tells all who wait why there is no value; who asks later tries again.
+    /// Hands the error to all waiting threads; later lookups try again.
     pub fn fail(mut self, error: Error) -> Error {
         drop(self.cache.shard(&self.key).recent.remove(&self.key));
         self.tell(Err(error.clone()));
@@ -326,7 +325,7 @@ impl<K: Copy + Eq + Hash, V: ?Sized> Promise<'_, K, V> {
     }
 
     fn tell(&mut self, outcome: Result<Arc<V>>) {
-        // Which is done once: a settled promise tells nothing more.
+        // Called once: a settled promise is consumed.
         self.flight.end(outcome);
         self.settled = true;
     }
@@ -346,10 +345,10 @@ impl<V: ?Sized> Flight<V> {
         Flight { state: Mutex::new(FlightState { outcome: None, is_awaited: false }), ended: Condvar::new() }
     }
 
-    /// The value, as soon as the thread that makes it has done so.
+    /// Waits for the load and returns its value.
     ///
     /// # Errors
-    /// That thread's; [`Error::Cancelled`] where that thread was cancelled, or this one.
+    /// The error of the load; [`Error::Cancelled`] if the loading thread or this one was cancelled.
     pub fn wait(&self) -> Result<Arc<V>> {
         let mut state = lock(&self.state);
         loop {
@@ -370,7 +369,7 @@ impl<V: ?Sized> Flight<V> {
     }
 }
 
-/// A poisoned lock only means that another thread panicked between two consistent states.
+/// Ignores poisoning: panics can only happen between two consistent states.
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_leave_when_the_budget_is_used_up() {
+    fn oldest_values_are_evicted_over_budget() {
         let cache = Cache::new(100_000);
         fill(&cache, 0..1000);
         let statistics = cache.statistics();
@@ -429,15 +428,15 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_outlives_a_scan() {
+    fn a_value_missed_again_survives_a_scan() {
         let cache = Cache::new(100_000_000);
-        // Used often, but only while they are new.
+        // Hit often, but only while new.
         for _ in 0..10 {
             fill(&cache, 0..5);
         }
         fill(&cache, 1_000_000..1_100_000);
         assert!((0..5).all(|tile| !cache.contains(&key(tile))));
-        // Wanted again not long after it left, as is the newest that did.
+        // Requested again soon after eviction: this is the most recently evicted key.
         let evicted = (1_000_000..1_100_000).rev().find(|&tile| !cache.contains(&key(tile))).unwrap();
         fill(&cache, evicted..evicted + 1);
         fill(&cache, 2_000_000..2_200_000);
@@ -446,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_values_leave_when_their_share_is_used_up() {
+    fn kept_values_are_evicted_over_their_share() {
         let cache = Cache::new(64_000);
         for tile in 0..100 {
             fill(&cache, tile..tile + 1);
@@ -458,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heavy_are_kept_at_once() {
+    fn heavy_values_are_kept_at_once() {
         let cache = Cache::new(1 << 30);
         cache.get_or_load(key(1), || Ok((Arc::new(vec![1u8]), 8 << 20))).unwrap();
         fill(&cache, 1000..200_000);
@@ -466,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn of_few_heavy_ones_the_least_recently_used_leaves() {
+    fn eviction_of_heavy_values_is_exact_lru() {
         let cache = Cache::new(1 << 30);
         let weight = 16 << 20;
         let load = |number| drop(cache.get_or_load(key(number), || Ok((Arc::new(vec![1u8]), weight))).unwrap());
@@ -474,14 +473,14 @@ mod tests {
         (0..500).for_each(load);
         let count = (cache.kept.budget / (weight + ENTRY_OVERHEAD)) as u64;
         assert_eq!(here(), (500 - count..500).collect::<Vec<_>>());
-        // One that is used again is the newest of all.
+        // A hit makes a value the most recently used.
         load(500 - count);
         (500..500 + count - 1).for_each(load);
         assert_eq!(here(), [500 - count].into_iter().chain(500..500 + count - 1).collect::<Vec<_>>());
     }
 
     #[test]
-    fn what_is_larger_than_the_budget_is_given_but_not_kept() {
+    fn a_value_over_budget_is_returned_but_not_cached() {
         let cache = Cache::new(100);
         assert_eq!(cache.get_or_load(key(0), || Ok((Arc::new(5u32), 1 << 30))).map(|value| *value).unwrap(), 5);
         assert!(!cache.contains(&key(0)));
@@ -489,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_keeps_a_value_that_left() {
+    fn an_evicted_value_is_dropped() {
         let cache = Cache::new(2000);
         let value = Arc::downgrade(&cache.get_or_load(key(0), || Ok((Arc::new([0u8; 8]), 600))).unwrap());
         assert!(value.upgrade().is_some());
@@ -498,14 +497,14 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_and_not_kept() {
+    fn errors_are_returned_and_not_cached() {
         let cache = Cache::new(1000);
         assert!(cache.get_or_load(key(0), || Err(Error::damaged("no"))).is_err());
         assert_eq!(*cache.get_or_load(key(0), || Ok((Arc::new(1u32), 4))).unwrap(), 1);
     }
 
     #[test]
-    fn a_panic_frees_those_who_wait() {
+    fn a_panicking_load_wakes_waiting_threads() {
         let cache = Cache::new(1000);
         thread::scope(|scope| {
             let panicking = scope.spawn(|| {
@@ -522,9 +521,9 @@ mod tests {
         assert_eq!(*cache.get_or_load(key(0), || Ok((Arc::new(2u32), 4))).unwrap(), 2);
     }
 
-    /// Of eight that want a value, any number is cancelled at any time: all others get it.
+    /// Cancels any subset of eight concurrent callers at any time: all others get the value.
     #[test]
-    fn whoever_is_cancelled_the_others_get_the_value() {
+    fn callers_that_are_not_cancelled_get_the_value() {
         for round in 0..60u64 {
             let (cancelled, cache) = (round.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56, Cache::new(1 << 20));
             let tokens: Vec<Token> = (0..8).map(|_| Token::new()).collect();
@@ -563,7 +562,7 @@ mod tests {
     fn different_keys_do_not_wait_for_each_other() {
         let cache = Cache::new(1000);
         let barrier = Barrier::new(2);
-        // Both loaders are inside at once, or this never ends.
+        // Both loaders must be inside at once, or the test hangs.
         thread::scope(|scope| {
             for tile in 0..2 {
                 let (cache, barrier) = (&cache, &barrier);

@@ -1,4 +1,4 @@
-//! Gets units: from the cache, or from the storage in batches, decoded.
+//! Fetches units from the cache, or in batches from storage.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::storage::{ReadRange, Storage, StoreKey, is_far, together};
 use crate::threads;
 use crate::threads::cancellation::{self, Turn};
 
-/// A batch is of units of about so many decoded bytes together: what a reader holds on to at a time.
+/// Target size of a batch in decoded bytes, which is what a reader holds at a time.
 const BATCH_BYTES: u64 = 4 << 20;
 
-/// As much where requests are waits: each is to be worth one.
+/// The same for storage with high latency, where each batch should be worth its round trip.
 const FAR_BATCH_BYTES: u64 = 16 << 20;
 
-/// From so many decoded bytes on, several threads decode the units of a batch.
-const WORTH_THREADS: u64 = 512 << 10;
+/// From this many decoded bytes on, several threads decode a batch.
+const PARALLEL_DECODE_BYTES: u64 = 512 << 10;
 
-/// Gets decoded units for all readers of one mount.
+/// Fetches decoded units for all readers of one mount.
 ///
-/// Memory: the cache's budget; for each reader a batch, and the stored bytes of that batch while it is decoded; and one
-/// unit that is too large to be kept.
+/// Memory: the cache's budget; for each reader one batch, and its stored bytes while it is decoded; and one unit that
+/// is too large to be cached.
 pub struct Fetcher {
     storage: Arc<dyn Storage>,
     cache: Cache<UnitKey, Decoded>,
     buffers: Arc<Buffers>,
     permits: Permits,
-    /// Held by the thread that has a unit too large to be kept.
+    /// Held by the thread that processes a unit too large to be cached.
     large: Turn,
     far_batch_bytes: u64,
     next_file: AtomicU64,
@@ -41,7 +41,7 @@ pub struct Fetcher {
 type Missing<'c, 'u, U> = (&'u U, usize, Promise<'c, UnitKey, Decoded>);
 
 impl Fetcher {
-    /// Keeps at most `budget` bytes of what was decoded; at most `threads` threads decode at once.
+    /// Creates a fetcher that caches at most `budget` bytes and decodes on at most `threads` threads at once.
     pub fn new(storage: Arc<dyn Storage>, budget: usize, threads: usize) -> Self {
         Fetcher {
             storage,
@@ -49,41 +49,41 @@ impl Fetcher {
             buffers: Arc::default(),
             permits: Permits::new(threads),
             large: Turn::new(),
-            // No more than a part of what may be kept.
+            // At most an eighth of the budget.
             far_batch_bytes: FAR_BATCH_BYTES.min(budget as u64 / 8).max(BATCH_BYTES),
             next_file: AtomicU64::new(0),
         }
     }
 
-    /// What is kept of what was decoded.
+    /// Returns the cache of decoded units.
     pub fn cache(&self) -> &Cache<UnitKey, Decoded> {
         &self.cache
     }
 
-    /// Memory to decode into.
+    /// Returns the buffer pool for decoding.
     pub fn buffers(&self) -> &Arc<Buffers> {
         &self.buffers
     }
 
-    /// The right to decode, as soon as one of those who may is done. Whoever has it waits for nothing.
+    /// Waits for a permit to decode. Never block while holding it.
     pub fn permit(&self) -> Permit<'_> {
         self.permits.take()
     }
 
-    /// How much was decoded.
+    /// Returns the counters of decoding.
     pub fn statistics(&self) -> Vec<Statistic> {
         self.permits.statistics()
     }
 
-    /// The first of `count` consecutive numbers for [`UnitKey::file`] that nobody else has.
+    /// Reserves `count` consecutive values of [`UnitKey::file`] and returns the first.
     pub fn new_files(&self, count: u64) -> u64 {
         self.next_file.fetch_add(count, Ordering::Relaxed)
     }
 
-    /// All of these units, which should be of no more than a batch. What is missing is read in one batch.
+    /// Returns all `units`, which should be no more than a batch. All misses are read in one batch.
     ///
     /// # Errors
-    /// That of the first unit that has one; the others are in the cache nevertheless.
+    /// The error of the first unit that fails; the others are cached nevertheless.
     pub fn fetch<U: Unit>(&self, units: &[U], how: Decoding) -> Result<Vec<Arc<Decoded>>> {
         cancellation::check()?;
         if let [unit] = units {
@@ -109,11 +109,11 @@ impl Fetcher {
                 fetched[number] = Some(outcome);
             }
         }
-        // Only now, as others may be waiting for those above. The last one first: who loads them goes from the first to
-        // the last, and would wake this thread for each.
+        // Wait only now, because other threads may wait for the units loaded above. Wait for the last one first: its
+        // loader goes from first to last and would otherwise wake this thread for each.
         for (number, flight) in loading.into_iter().rev() {
             fetched[number] = Some(match flight.wait() {
-                // Whoever loads it gave up.
+                // The loading thread was cancelled.
                 Err(Error::Cancelled) => self.fetch_one(&units[number]),
                 outcome => outcome,
             });
@@ -121,7 +121,7 @@ impl Fetcher {
         fetched.into_iter().map(|one| one.unwrap_or_else(|| Err(Error::internal("a unit was not fetched")))).collect()
     }
 
-    /// One unit.
+    /// Returns one unit.
     ///
     /// # Errors
     /// Any damage in it.
@@ -134,17 +134,17 @@ impl Fetcher {
         })
     }
 
-    /// A unit that is too large to be kept, for `work` to do something with. One of these is in memory at a time.
+    /// Passes a unit that is too large to be cached to `work`. One such unit is in memory at a time.
     ///
     /// # Errors
-    /// Those of the unit, and of `work`.
+    /// The errors of the unit, and of `work`.
     pub fn with_large<U: Unit, T>(&self, unit: &U, work: impl FnOnce(Decoded) -> Result<T>) -> Result<T> {
         let _alone = self.large.take()?;
         let stored = self.read_one(unit)?;
         work(self.decode(unit, stored)?)
     }
 
-    /// Reads the stored bytes of all, and decodes each.
+    /// Reads the stored bytes of all missing units and decodes each.
     fn load<U: Unit>(&self, missing: Vec<Missing<'_, '_, U>>, how: Decoding) -> Vec<(usize, Result<Arc<Decoded>>)> {
         let stored = self.read_all(&missing);
         let decoded_bytes: u64 = missing.iter().map(|(unit, ..)| unit.size()).sum();
@@ -162,20 +162,20 @@ impl Fetcher {
             };
             (number, outcome)
         };
-        if how == Decoding::OnManyThreads && missing.len() > 1 && decoded_bytes >= WORTH_THREADS {
+        if how == Decoding::OnManyThreads && missing.len() > 1 && decoded_bytes >= PARALLEL_DECODE_BYTES {
             threads::map(missing.into_iter().zip(stored), decode)
         } else {
             missing.into_iter().zip(stored).map(decode).collect()
         }
     }
 
-    /// The stored bytes of each unit. Where they cannot be read together each has its own outcome.
+    /// Reads the stored bytes of each unit. If the batch fails, each unit is retried alone and has its own outcome.
     fn read_all<U: Unit>(&self, missing: &[Missing<'_, '_, U>]) -> Vec<Result<Stored>> {
-        let mut stored: Vec<Result<Stored>> = missing.iter().map(|(unit, ..)| self.room(*unit)).collect();
+        let mut stored: Vec<Result<Stored>> = missing.iter().map(|(unit, ..)| self.stored_buffer(*unit)).collect();
         match self.read_together(missing, &mut stored) {
             Ok(()) => stored,
             Err(Error::Cancelled) => missing.iter().map(|_| Err(Error::Cancelled)).collect(),
-            // It took its time to say so, and each of the others would.
+            // Far storage has already retried; retrying each unit would take as long again.
             Err(error @ Error::Io { .. }) if missing.first().is_some_and(|(unit, ..)| self.is_far(*unit)) => {
                 missing.iter().map(|_| Err(error.clone())).collect()
             }
@@ -183,7 +183,7 @@ impl Fetcher {
         }
     }
 
-    /// Fills the memory of all units, file by file.
+    /// Fills the buffers of all units, grouped by file.
     fn read_together<U: Unit>(&self, missing: &[Missing<'_, '_, U>], stored: &mut [Result<Stored>]) -> Result<()> {
         let mut files: Vec<(&StoreKey, Vec<ReadRange<'_>>)> = Vec::new();
         for ((unit, ..), stored) in missing.iter().zip(stored) {
@@ -207,21 +207,21 @@ impl Fetcher {
         }
     }
 
-    /// Whether the file of a unit, and with it those of the others of its column, is one that requests wait for.
+    /// Returns whether the unit's file, and so the files of its column, are in storage with high latency.
     fn is_far(&self, unit: &impl Unit) -> bool {
         let mut is_far_away = false;
         let looked = unit.for_each_stored(&mut |stored| is_far_away |= is_far(&*self.storage, stored.file));
         looked.is_ok() && is_far_away
     }
 
-    /// How many stored bytes units are fetched in together, of which this is the first.
+    /// Returns the batch size in decoded bytes for units of which this is the first.
     fn batch_bytes(&self, unit: &impl Unit) -> u64 {
         if self.is_far(unit) { self.far_batch_bytes } else { BATCH_BYTES }
     }
 
     fn read_one<U: Unit>(&self, unit: &U) -> Result<Stored> {
         cancellation::check()?;
-        let mut stored = self.room(unit)?;
+        let mut stored = self.stored_buffer(unit)?;
         let (mut rest, mut outcome) = (stored.bytes(), Ok(()));
         unit.for_each_stored(&mut |StoredRange { file, offset, length }| {
             let (into, behind) = std::mem::take(&mut rest).split_at_mut(length as usize);
@@ -233,19 +233,20 @@ impl Fetcher {
         outcome.map(|()| stored)
     }
 
-    /// Memory for the stored bytes of a unit.
-    fn room<U: Unit>(&self, unit: &U) -> Result<Stored> {
+    /// Allocates the buffer for the stored bytes of a unit.
+    fn stored_buffer<U: Unit>(&self, unit: &U) -> Result<Stored> {
         let mut length = 0u64;
         unit.for_each_stored(&mut |range| length = length.saturating_add(range.length))?;
         if unit.is_stored_plain() {
             return unit.room(&self.buffers).map(Stored::Decoded);
         }
         let no_memory = || Error::unsupported(format!("{length} stored bytes: not enough memory"));
-        // Where it wastes little, memory that a unit can be decoded into afterwards: a batch takes hardly more than the
-        // larger of its stored and its decoded bytes, and as little of it is new.
-        let room = if length <= unit.size() && unit.size() / 2 <= length { unit.size() } else { length };
-        let (length, room) = usize::try_from(length).ok().zip(usize::try_from(room).ok()).ok_or_else(no_memory)?;
-        let mut bytes = self.buffers.try_get(room).ok_or_else(no_memory)?;
+        // If it wastes little, allocate enough to reuse the buffer for decoding: a batch then needs little more than
+        // the larger of its stored and decoded sizes, and less fresh memory.
+        let capacity = if length <= unit.size() && unit.size() / 2 <= length { unit.size() } else { length };
+        let (length, capacity) =
+            usize::try_from(length).ok().zip(usize::try_from(capacity).ok()).ok_or_else(no_memory)?;
+        let mut bytes = self.buffers.try_get(capacity).ok_or_else(no_memory)?;
         bytes.truncate(length);
         Ok(Stored::Encoded(bytes))
     }
@@ -268,7 +269,7 @@ impl Fetcher {
 /// The stored bytes of a unit.
 enum Stored {
     Encoded(Buffer),
-    /// Those that are the decoded ones.
+    /// Stored without filters: they are the decoded bytes.
     Decoded(Buffer),
 }
 
@@ -280,24 +281,24 @@ impl Stored {
     }
 }
 
-/// Who decodes.
+/// Which threads decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoding {
-    /// The thread that asks: one of several that read ahead, or that each do a part of the work.
+    /// The calling thread: it is one of several that prefetch, or that each do a part of the work.
     OnThisThread,
-    /// Others too, where there is enough to do: somebody waits.
+    /// Helper threads too if there is enough to do: a reader is waiting.
     OnManyThreads,
 }
 
-/// Goes through the units of a plan, fetching them batch by batch. Holds one batch.
+/// Iterates over the units of a plan, fetching them in batches. Holds one batch.
 pub struct Batches<'a, U> {
     fetcher: &'a Fetcher,
     units: &'a [U],
     how: Decoding,
-    /// Which are held.
+    /// The range of units that are held.
     held: Range<usize>,
     decoded: Vec<Arc<Decoded>>,
-    /// Those before this one are of a batch that has failed, and are fetched one by one.
+    /// End of a failed batch: units before it are fetched one by one.
     one_by_one: usize,
 }
 
@@ -306,15 +307,15 @@ impl<'a, U: Unit> Batches<'a, U> {
         Batches { fetcher, units, how, held: 0..0, decoded: Vec::new(), one_by_one: 0 }
     }
 
-    /// The units of the plan.
+    /// Returns the units of the plan.
     pub fn units(&self) -> &'a [U] {
         self.units
     }
 
-    /// A unit by its number. Where it is not at hand, it is fetched with those behind it.
+    /// Returns a unit by its index. If it is not held, fetches it together with the units after it.
     ///
     /// # Errors
-    /// Any damage in it; that of another unit of its batch is left to those who want that one.
+    /// Any damage in it; damage in another unit of its batch is reported when that unit is requested.
     pub fn get(&mut self, number: usize) -> Result<&Arc<Decoded>> {
         if !self.held.contains(&number) {
             let end = if number < self.one_by_one { number + 1 } else { self.end_of_batch(number) };
@@ -331,10 +332,10 @@ impl<'a, U: Unit> Batches<'a, U> {
         self.decoded.get(number - self.held.start).ok_or_else(|| Error::internal("a unit past the end of its plan"))
     }
 
-    /// Fetches all, to be in the cache.
+    /// Fetches all units into the cache.
     ///
     /// # Errors
-    /// The first of any unit; the batches behind it are left out.
+    /// The first error of any unit; later batches are not fetched.
     pub fn fetch_all(self) -> Result<()> {
         let mut first = 0;
         while first < self.units.len() {
@@ -345,11 +346,11 @@ impl<'a, U: Unit> Batches<'a, U> {
         Ok(())
     }
 
-    /// As [`Batches::fetch_all`], for those who read the units one after the other then: damage is left to that reading,
-    /// which knows whose it is.
+    /// As [`Batches::fetch_all`], for callers that then read the units one by one. Damage is ignored here, because the
+    /// later read can say where it belongs.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Cancelled`], which it would only meet once more.
+    /// [`Error::Io`] and [`Error::Cancelled`], which the later read would only meet again.
     pub fn fetch_before_reading(self) -> Result<()> {
         match self.fetch_all() {
             Err(error @ (Error::Io { .. } | Error::Cancelled)) => Err(error),
@@ -357,7 +358,7 @@ impl<'a, U: Unit> Batches<'a, U> {
         }
     }
 
-    /// Where the batch ends that begins with a unit: behind it at least.
+    /// Returns the end of the batch that begins with unit `first`; a batch has at least one unit.
     fn end_of_batch(&self, first: usize) -> usize {
         let most = self.units.get(first).map_or(0, |unit| self.fetcher.batch_bytes(unit));
         let mut bytes = 0u64;

@@ -1,7 +1,7 @@
-//! How decoded bytes are had: what a read needs is told as units, and a [`Fetcher`] gets those that the cache lacks.
+//! Execution of a read plan: a read is a list of units, and a [`Fetcher`] loads those that miss the cache.
 //!
-//! A unit is what is decoded at once: a chunk, or a small tile. Its stored bytes are known before anything is read, so
-//! a whole batch of units is read from the storage in one call, decoded, and copied from.
+//! A unit is the smallest piece that is decoded on its own: a chunk, or a small tile. Its stored byte ranges are known
+//! before anything is read, so a whole batch of units is read from storage in one call, decoded, and copied from.
 
 mod fetcher;
 mod output;

@@ -1,21 +1,21 @@
-//! Where a read puts what it finds: into memory, or nowhere.
+//! The destination of a read: memory, or only the cache.
 
 use std::ops::Range;
 
-/// What a read is to do with the values that it finds, so many of them.
+/// The destination of a fixed number of values.
 ///
-/// Reading ahead is a read whose output is [`Output::Ahead`]: all that the read needs is fetched and decoded, and stays
-/// in the cache; nothing is copied.
+/// Prefetching is a read whose output is [`Output::Ahead`]: everything that the read needs is fetched and decoded into
+/// the cache, and nothing is copied.
 #[derive(Debug)]
 pub enum Output<'a, T = u8> {
-    /// Copy all of them here.
+    /// Copy the values here.
     Into(&'a mut [T]),
-    /// Only have so many of them decoded.
+    /// Only decode this many values.
     Ahead(u64),
 }
 
 impl<'a, T> Output<'a, T> {
-    /// How many values.
+    /// Returns the number of values.
     pub fn len(&self) -> u64 {
         match self {
             Output::Into(values) => values.len() as u64,
@@ -23,12 +23,12 @@ impl<'a, T> Output<'a, T> {
         }
     }
 
-    /// Whether nothing is wanted.
+    /// Returns whether the number of values is zero.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The memory to fill, where the values themselves are wanted.
+    /// Returns the memory to fill; `None` for a prefetch.
     pub fn wanted(&mut self) -> Option<&mut [T]> {
         match self {
             Output::Into(values) => Some(values),
@@ -36,7 +36,7 @@ impl<'a, T> Output<'a, T> {
         }
     }
 
-    /// The first `count` of the values, or all where there are fewer, and the others.
+    /// Splits into the first `count` values, or all if there are fewer, and the rest.
     pub fn split_at(self, count: u64) -> (Self, Self) {
         match self {
             Output::Into(values) => {
@@ -51,7 +51,7 @@ impl<'a, T> Output<'a, T> {
         }
     }
 
-    /// Some of the values, as an output of their own; those of the range that are not there are left out.
+    /// Returns the given range as an output of its own, clipped to the values that exist.
     pub fn part(&mut self, range: Range<u64>) -> Output<'_, T> {
         let end = range.end.min(self.len());
         let start = range.start.min(end);
@@ -61,8 +61,8 @@ impl<'a, T> Output<'a, T> {
         }
     }
 
-    /// An output of `count` values of another kind that are read for the sake of these: in `scratch`, which it takes
-    /// only where these values are wanted themselves.
+    /// Returns an output of `count` auxiliary values that are needed to produce these. `scratch` is resized only if the
+    /// values are copied; a prefetch needs no memory.
     pub fn aside<'b, U: Clone + Default>(&self, count: u64, scratch: &'b mut Vec<U>) -> Output<'b, U> {
         match self {
             Output::Into(_) => {
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_are_cut_alike() {
+    fn both_variants_split_alike() {
         let mut values = [1u8, 2, 3, 4, 5];
         let mut ahead = Output::<u8>::Ahead(5);
         let mut into = Output::Into(&mut values);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_taken_where_it_is_wanted() {
+    fn prefetches_allocate_no_memory() {
         let mut scratch: Vec<u64> = Vec::new();
         assert_eq!(Output::<u8>::Ahead(1).aside(1 << 40, &mut scratch).len(), 1 << 40);
         assert_eq!(scratch.capacity(), 0);

@@ -1,4 +1,4 @@
-//! How many threads decode at once, in what memory, and how much they have decoded.
+//! Limits concurrent decoding and its scratch memory, and counts decoded bytes.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -7,27 +7,27 @@ use tilefs_format::filter::Scratch;
 
 use crate::statistics::{Counter, Statistic, Stopwatch, Value};
 
-/// Permits to decode. Whoever has one does not wait for anything, so that each comes back soon.
+/// A semaphore for decoding. Never block while holding a permit, so that each is returned soon.
 ///
-/// Memory: a [`Scratch`] for each permit that was in use at the same time.
+/// Memory: one [`Scratch`] for each permit that was in use at the same time.
 pub struct Permits {
-    left: Mutex<Left>,
+    pool: Mutex<Pool>,
     returned: Condvar,
     decode_time: Stopwatch,
     stored_bytes: Counter,
     decoded_bytes: Counter,
 }
 
-struct Left {
+struct Pool {
     permits: usize,
-    /// How many threads wait for one: to wake them is a system call, even where there are none.
+    /// Number of waiting threads. Notifying costs a system call even if there are none.
     waiting: usize,
-    /// Of the permits here, those that were in use. The kernel gives the requests of one reader to thread after thread;
-    /// what was used last is in a processor's cache, whichever thread used it.
+    /// Scratch memory of returned permits, most recently used last. The kernel spreads one reader's requests over
+    /// threads; the most recently used scratch is likely in a processor's cache, whichever thread used it.
     scratches: Vec<Scratch>,
 }
 
-/// A permit, given back when it is dropped.
+/// A permit, returned on drop.
 pub struct Permit<'a> {
     permits: &'a Permits,
     scratch: Scratch,
@@ -35,10 +35,10 @@ pub struct Permit<'a> {
 }
 
 impl Permits {
-    /// At least one.
+    /// Creates `count` permits, but at least one.
     pub fn new(count: usize) -> Self {
         Permits {
-            left: Mutex::new(Left { permits: count.max(1), waiting: 0, scratches: Vec::new() }),
+            pool: Mutex::new(Pool { permits: count.max(1), waiting: 0, scratches: Vec::new() }),
             returned: Condvar::new(),
             decode_time: Stopwatch::default(),
             stored_bytes: Counter::default(),
@@ -46,25 +46,25 @@ impl Permits {
         }
     }
 
-    /// A permit, as soon as one is free.
+    /// Waits for a free permit.
     pub fn take(&self) -> Permit<'_> {
-        let mut left = self.left();
-        while left.permits == 0 {
-            left.waiting += 1;
-            left = self.returned.wait(left).unwrap_or_else(PoisonError::into_inner);
-            left.waiting -= 1;
+        let mut pool = self.pool();
+        while pool.permits == 0 {
+            pool.waiting += 1;
+            pool = self.returned.wait(pool).unwrap_or_else(PoisonError::into_inner);
+            pool.waiting -= 1;
         }
-        left.permits -= 1;
-        let scratch = left.scratches.pop();
-        drop(left);
+        pool.permits -= 1;
+        let scratch = pool.scratches.pop();
+        drop(pool);
         Permit { permits: self, scratch: scratch.unwrap_or_default(), since: Instant::now() }
     }
 
-    fn left(&self) -> MutexGuard<'_, Left> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts bytes that were decoded, and the stored ones that they came from.
+    /// Counts decoded bytes and the stored bytes that they came from.
     pub fn count(&self, stored: u64, decoded: u64) {
         self.stored_bytes.add(stored);
         self.decoded_bytes.add(decoded);
@@ -85,12 +85,12 @@ impl Permits {
 }
 
 impl Permit<'_> {
-    /// Counts bytes that are decoded with it, and the stored ones that they come from.
+    /// Counts bytes decoded under this permit and the stored bytes that they came from.
     pub fn count(&self, stored: usize, decoded: u64) {
         self.permits.count(stored as u64, decoded);
     }
 
-    /// What to decode in.
+    /// Returns the scratch memory for decoding.
     pub fn scratch(&mut self) -> &mut Scratch {
         &mut self.scratch
     }
@@ -99,10 +99,10 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         self.permits.decode_time.add(self.since.elapsed());
-        let mut left = self.permits.left();
-        left.permits += 1;
-        left.scratches.push(std::mem::take(&mut self.scratch));
-        if left.waiting > 0 {
+        let mut pool = self.permits.pool();
+        pool.permits += 1;
+        pool.scratches.push(std::mem::take(&mut self.scratch));
+        if pool.waiting > 0 {
             self.permits.returned.notify_one();
         }
     }
@@ -115,7 +115,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn no_more_work_than_may() {
+    fn concurrency_is_bounded_by_the_permits() {
         let permits = Permits::new(3);
         let (working, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         thread::scope(|scope| {
@@ -132,10 +132,10 @@ mod tests {
             }
         });
         assert!((2..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
-        let left = permits.left();
-        assert_eq!((left.permits, left.waiting), (3, 0));
-        assert!((2..=3).contains(&left.scratches.len()), "as many as decoded at once: {}", left.scratches.len());
-        drop(left);
+        let pool = permits.pool();
+        assert_eq!((pool.permits, pool.waiting), (3, 0));
+        assert!((2..=3).contains(&pool.scratches.len()), "as many as decoded at once: {}", pool.scratches.len());
+        drop(pool);
         assert!(!permits.decode_time.get().is_zero());
     }
 }

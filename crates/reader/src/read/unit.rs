@@ -1,4 +1,4 @@
-//! What is decoded at once.
+//! The unit of decoding.
 
 use tilefs_format::error::Result;
 use tilefs_format::filter::Scratch;
@@ -8,25 +8,25 @@ use crate::storage::StoreKey;
 
 use std::sync::Arc;
 
-/// Which unit of an open array.
+/// Identifies a unit of an open array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct UnitKey {
-    /// A number that stands for one stored file of one open array: see [`Fetcher::new_files`](super::Fetcher::new_files).
+    /// Number of one stored file of one open array: see [`Fetcher::new_files`](super::Fetcher::new_files).
     pub file: u64,
     pub tile: u64,
     pub part: UnitPart,
 }
 
-/// Which part of a tile, or in which form.
+/// The part of a tile, or the form it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnitPart {
-    /// All of it.
+    /// The whole tile.
     Tile,
     /// One of its chunks.
     Chunk(u32),
-    /// All of it, its cells in row-major order where they are stored in column-major order.
+    /// The whole tile in row-major cell order, where it is stored in column-major order.
     RowMajor,
-    /// All of it, cells of variable size: of this file and of that of the offsets.
+    /// The whole tile of variable-size cells, from this file and the offsets file.
     VariableSize,
 }
 
@@ -34,23 +34,23 @@ pub enum UnitPart {
 #[derive(Debug)]
 pub struct Decoded {
     pub bytes: Buffer,
-    /// Of cells of variable size, where each begins in the bytes, and where the last one ends; else none.
+    /// For variable-size cells: the start of each cell in `bytes`, and the end of the last one. Otherwise empty.
     pub offsets: Vec<u64>,
 }
 
 impl Decoded {
-    /// Cells of one size, or a part of them.
+    /// Wraps fixed-size cells.
     pub fn of_bytes(bytes: Buffer) -> Self {
         Decoded { bytes, offsets: Vec::new() }
     }
 
-    /// The memory that it takes.
+    /// Returns the memory in bytes.
     pub fn weight(&self) -> usize {
         self.bytes.capacity() + self.offsets.capacity() * size_of::<u64>()
     }
 }
 
-/// Some consecutive bytes of a stored file.
+/// A contiguous byte range of a stored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredRange<'a> {
     pub file: &'a StoreKey,
@@ -58,31 +58,31 @@ pub struct StoredRange<'a> {
     pub length: u64,
 }
 
-/// What is decoded at once.
+/// The smallest piece that is decoded on its own.
 pub trait Unit: Send + Sync {
     fn key(&self) -> UnitKey;
 
-    /// Bytes that it decodes to: those that copies are made from, and the offsets.
+    /// Returns the number of decoded bytes, including offsets.
     fn size(&self) -> u64;
 
-    /// Calls `visit` with each range of stored bytes that it is decoded from: one, or of cells of variable size two.
+    /// Calls `visit` with each stored byte range that the unit is decoded from: one, or two for variable-size cells.
     ///
     /// # Errors
-    /// Where the stored bytes cannot be so many, or the file is known not to have them.
+    /// If the stored size is impossible, or the file is known to be too short.
     fn for_each_stored<'a>(&'a self, visit: &mut dyn FnMut(StoredRange<'a>)) -> Result<()>;
 
-    /// Whether it has one stored range, whose bytes are the decoded ones.
+    /// Returns whether there is a single stored range that needs no decoding.
     fn is_stored_plain(&self) -> bool;
 
-    /// Decodes the stored bytes, given as one piece, range after range.
+    /// Decodes the stored bytes, given as the concatenation of all ranges.
     ///
     /// # Errors
-    /// Any damage in them.
+    /// Any damage in the bytes.
     fn decode(&self, stored: &[u8], buffers: &Arc<Buffers>, scratch: &mut Scratch) -> Result<Decoded>;
 
-    /// The memory to be filled with the stored bytes of a unit that [is stored plain](Unit::is_stored_plain).
+    /// Allocates the buffer for the stored bytes of a unit that [is stored plain](Unit::is_stored_plain).
     ///
     /// # Errors
-    /// Where there is not so much.
+    /// If there is not enough memory.
     fn room(&self, buffers: &Arc<Buffers>) -> Result<Buffer>;
 }

@@ -1,4 +1,5 @@
-//! This machine's files, and object stores: a key says which. A group on a disk may have its members in buckets.
+//! The local file system and object stores behind one interface; the key selects one. A group on a local disk may have
+//! members in buckets.
 
 use std::sync::OnceLock;
 
@@ -7,7 +8,7 @@ use tilefs_format::error::{Locate, Result};
 use super::cloud::ObjectStorage;
 use super::{CloudOptions, KnownFolder, Listed, ListedObject, LocalStorage, ReadRange, Storage, StoreKey, uri};
 
-/// The local file system, and the object stores once one of them is asked for something.
+/// The local file system, and object stores, which are initialized on first use.
 pub struct AnyStorage {
     local: LocalStorage,
     options: CloudOptions,
@@ -15,12 +16,12 @@ pub struct AnyStorage {
 }
 
 impl AnyStorage {
-    /// Object stores are reached as these options say.
+    /// Creates a storage that reaches object stores with `options`.
     pub fn new(local: LocalStorage, options: CloudOptions) -> Self {
         AnyStorage { local, options, stores: OnceLock::new() }
     }
 
-    /// The storage of a key.
+    /// Returns the storage of a key.
     ///
     /// # Errors
     /// As [`ObjectStorage::new`].
@@ -32,13 +33,13 @@ impl AnyStorage {
             return Ok(stores);
         }
         let made = ObjectStorage::new(self.options.clone()).in_file(key)?;
-        // Where another thread was faster, this one ends unused.
+        // If another thread was faster, drop this one.
         Ok(self.stores.get_or_init(|| made))
     }
 }
 
 fn is_far(key: &StoreKey) -> bool {
-    // Paths are absolute.
+    // Local paths are absolute.
     !key.as_bytes().starts_with(b"/") && str::from_utf8(key.as_bytes()).is_ok_and(uri::is_object_uri)
 }
 
@@ -88,7 +89,7 @@ impl Storage for AnyStorage {
     }
 
     fn requests_at_once(&self, key: &StoreKey) -> usize {
-        // One that cannot be had is told of by whoever reads.
+        // An initialization error is reported by the read itself.
         self.of(key).map_or(1, |storage| storage.requests_at_once(key))
     }
 

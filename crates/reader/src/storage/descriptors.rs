@@ -1,15 +1,15 @@
-//! Room for many open files: the limit of them, and the kernel's table, enlarged while there is one thread.
+//! The limit of open files and the size of the kernel's descriptor table, raised while there is only one thread.
 //!
-//! The kernel's table of a process's descriptors grows when they pass 64, 128, 256 ..., and where there are several
-//! threads, the one that opens the file then waits until no processor uses the old table: some 15 ms each time, more
-//! than opening a thousand files takes.
+//! The kernel enlarges a process's descriptor table when it passes 64, 128, 256 ... entries. With several threads, the
+//! thread that opens the file then waits until no processor uses the old table: some 15 ms each time, more than opening
+//! a thousand files takes.
 
 use std::fs::File;
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit of this process's open files, raised to `wanted` where it is lower and the system lets us.
+/// Raises the limit of open files to `wanted` if it is lower and the system allows it. Returns the resulting limit.
 pub fn raise_limit(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     // `None` is no limit.
@@ -22,8 +22,8 @@ pub fn raise_limit(wanted: u64) -> u64 {
     }
 }
 
-/// Has the kernel make room for descriptors up to `most`. Where it refuses, opening files is only slower.
-pub fn make_room(most: u16) {
+/// Makes the kernel enlarge the table to hold descriptors up to `most`. If it refuses, opening files is only slower.
+pub fn grow_table(most: u16) {
     // Any descriptor will do.
     let Ok(root) = File::open("/") else { return };
     // The table keeps its size when the copy is closed.
@@ -35,27 +35,27 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    /// The size of the table of descriptors.
-    fn room() -> Option<u64> {
+    /// Reads the size of the descriptor table.
+    fn table_size() -> Option<u64> {
         let status = std::fs::read_to_string("/proc/self/status").ok()?;
         status.lines().find_map(|line| line.strip_prefix("FDSize:"))?.trim().parse().ok()
     }
 
     #[test]
-    fn a_limit_that_is_enough_stays() {
+    fn a_sufficient_limit_stays() {
         let before = getrlimit(Resource::Nofile);
         assert_eq!(raise_limit(1), before.current.unwrap_or(u64::MAX));
         assert_eq!(getrlimit(Resource::Nofile).current, before.current);
     }
 
     #[test]
-    fn there_is_room_afterwards_and_no_descriptor_is_left() {
-        make_room(300);
-        // Where /proc is not there, or the limit is lower, there is nothing to see.
-        if let Some(room) = room() {
-            assert!(room > 300, "{room}");
+    fn the_table_grows_without_leaking_descriptors() {
+        grow_table(300);
+        // Without /proc, or with a lower limit, there is nothing to check.
+        if let Some(table_size) = table_size() {
+            assert!(table_size > 300, "{table_size}");
         }
         assert!(!Path::new("/proc/self/fd/300").exists());
-        make_room(u16::MAX);
+        grow_table(u16::MAX);
     }
 }

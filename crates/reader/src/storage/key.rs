@@ -1,4 +1,4 @@
-//! Where something is in a storage.
+//! Keys of stored objects.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -6,56 +6,56 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Where an object or a folder is: names separated by slashes, whatever a storage makes of the first of them. A local
-/// path is one, of any bytes, and so is `s3://bucket/array`.
+/// The key of an object or folder: names separated by slashes. The storage interprets the first ones. A local path of
+/// any bytes is a key, and so is `s3://bucket/array`.
 ///
-/// Keys are compared as text. There is no slash at the end, no empty name and no `.`; `..` stays, as what it leads to
-/// only the storage knows ([`Storage::canonical`](super::Storage::canonical)). Cloning one is cheap.
+/// Keys are compared as text. A key has no trailing slash, no empty name and no `.`. It may have `..`, because only the
+/// storage knows where that leads ([`Storage::canonical`](super::Storage::canonical)). Cloning is cheap.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreKey(Arc<[u8]>);
 
-/// What separates the scheme of a URI from the rest.
+/// The separator between the scheme and the rest of a URI.
 const SCHEME_END: &[u8] = b"://";
 
 impl StoreKey {
-    /// The key of what is at `path` below this one.
+    /// Appends `path` to this key.
     pub fn join(&self, path: impl AsRef<[u8]>) -> Self {
         let mut bytes = self.0.to_vec();
         append(&mut bytes, path.as_ref());
         StoreKey(bytes.into())
     }
 
-    /// The key of the folder around; `None` for one that has no name.
+    /// Returns the key of the parent folder; `None` for a key without a name.
     pub fn parent(&self) -> Option<Self> {
         let start = self.name_start()?;
         let root = self.root_length();
-        // The slash goes, unless it is the root itself.
+        // Drop the slash, unless it is the root itself.
         Some(StoreKey(self.0[..start.saturating_sub(1).max(root)].into()))
     }
 
-    /// The last name; `None` for the root of a storage, and where the last name is `..`, which is none.
+    /// Returns the last name; `None` for the root of a storage and if the last name is `..`.
     pub fn name(&self) -> Option<&[u8]> {
         Some(&self.0[self.name_start()?..])
     }
 
-    /// The last name as text for people; that of the root is itself.
+    /// Returns the last name as text for people; for the root, the whole key.
     pub fn shown_name(&self) -> String {
         String::from_utf8_lossy(self.name().unwrap_or(&self.0)).into_owned()
     }
 
-    /// All of it.
+    /// Returns the whole key.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The names of this key below `folder`; `None` where it is not below it by its text, or the same.
+    /// Returns the part of this key below `folder`; `None` if it is not textually below it, or equal.
     pub fn below(&self, folder: &StoreKey) -> Option<&[u8]> {
         let rest = self.0.strip_prefix(folder.as_bytes())?;
         let rest = if matches!(folder.0.last(), None | Some(b'/')) { rest } else { rest.strip_prefix(b"/")? };
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// The path that a local storage takes it for.
+    /// Returns the key as a local path.
     pub(super) fn as_path(&self) -> &Path {
         Path::new(OsStr::from_bytes(&self.0))
     }
@@ -66,7 +66,7 @@ impl StoreKey {
         is_name.then_some(start)
     }
 
-    /// Length of what no name is part of: `/`, or a scheme and what stands for the host.
+    /// Returns the length of the prefix that is not part of any name: `/`, or the scheme and host.
     fn root_length(&self) -> usize {
         match self.0.windows(SCHEME_END.len()).position(|part| part == SCHEME_END) {
             Some(at) => {
@@ -88,7 +88,7 @@ fn append(bytes: &mut Vec<u8>, path: &[u8]) {
     }
 }
 
-/// A path of the local file system.
+/// Converts a path of the local file system.
 impl From<&Path> for StoreKey {
     fn from(path: &Path) -> Self {
         let parts: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
@@ -108,7 +108,7 @@ impl From<&PathBuf> for StoreKey {
     }
 }
 
-/// A URI `scheme://host/path`, or a path.
+/// Converts a URI `scheme://host/path`, or a path.
 impl From<&str> for StoreKey {
     fn from(text: &str) -> Self {
         match text.split_once("://") {
@@ -129,7 +129,7 @@ impl From<&str> for StoreKey {
     }
 }
 
-/// Bytes that are not UTF-8 are shown as replacement characters.
+/// Shows bytes that are not UTF-8 as replacement characters.
 impl fmt::Display for StoreKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_path().display().fmt(f)
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_what_is_around_them() {
+    fn names_and_parents() {
         let parts = |text: &str| {
             let key = StoreKey::from(text);
             let name = key.name().map(|name| String::from_utf8(name.to_vec()).unwrap());

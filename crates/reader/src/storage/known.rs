@@ -1,4 +1,4 @@
-//! A folder by its key and by what it is, so that another folder which is given its name is not taken for it.
+//! A folder's key together with its identity, so that a replacement of the same name is detected.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -8,39 +8,39 @@ use tilefs_format::error::{Error, Locate};
 
 use super::StoreKey;
 
-/// A folder as it was when somebody asked for it. A storage has no identity for it where folders are nothing but parts
-/// of names, as in object stores.
+/// A folder as it was when it was first opened. The identity is `None` in object stores, where folders are only
+/// prefixes of names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KnownFolder {
     pub key: StoreKey,
     pub identity: Option<FolderIdentity>,
 }
 
-/// What no two folders of a machine share: the device, the number on it and, as numbers are used again, the time at
-/// which the folder was made, where the file system tells that.
+/// Identity of a folder on this machine: device, inode and, because inode numbers are reused, the creation time if the
+/// file system records it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FolderIdentity {
     device: u64,
     inode: u64,
-    made: Option<SystemTime>,
+    created: Option<SystemTime>,
 }
 
 impl FolderIdentity {
-    /// Of the file or folder that has this metadata.
+    /// Returns the identity in a file's or folder's metadata.
     pub(super) fn of(metadata: &Metadata) -> Self {
-        FolderIdentity { device: metadata.dev(), inode: metadata.ino(), made: metadata.created().ok() }
+        FolderIdentity { device: metadata.dev(), inode: metadata.ino(), created: metadata.created().ok() }
     }
 }
 
 impl KnownFolder {
-    /// The error of a folder whose name another one has now.
+    /// Error for a folder that another one has replaced.
     pub fn replaced(&self) -> Error {
-        Error::missing("another folder has taken its place since it was looked at").in_file(&self.key)
+        Error::missing("another folder has replaced it since it was opened").in_file(&self.key)
     }
 
-    /// The error of something in the folder that was listed and is no longer there.
+    /// Error for something that was listed in the folder and no longer exists.
     pub fn vanished(&self, path: &str) -> Error {
-        let reason = "it was there a moment ago: vacuumed, taken away or replaced meanwhile";
+        let reason = "it was listed a moment ago: vacuumed, removed or replaced meanwhile";
         Error::missing(reason).in_file(self.key.join(path))
     }
 }

@@ -1,4 +1,4 @@
-//! Stored files on the local file system.
+//! Storage in the local file system.
 
 use std::fs;
 use std::io::{self, IoSliceMut};
@@ -21,25 +21,25 @@ use super::ranges::{Coalescing, ReadRange, coalesce};
 use super::{FolderIdentity, KnownFolder, Listed, ListedKind, Storage, StoreKey, no_folder, past_end};
 use crate::threads::cancellation;
 
-/// Files kept open, so that an array of many thousand fragments stays well below the usual limit of
-/// 1024 descriptors a process.
+/// Maximum number of files kept open, so that an array of many thousand fragments stays well below the usual limit of
+/// 1024 descriptors per process.
 const OPEN_FILES: u64 = 256;
 
-/// So few are kept open where the limit is low.
+/// The number kept open under a low limit.
 const LEAST_OPEN_FILES: u64 = 8;
 
-/// Descriptors that are something else: connections with the kernel, files being looked at once.
+/// Descriptors reserved for other uses: connections to the kernel, files opened once.
 const OTHER_FILES: u64 = 64;
 
-/// Where there are no descriptors left, how long to wait, once more each time, until others have closed theirs.
-const WAITS_MS: [u64; 6] = [0, 1, 4, 16, 64, 128];
+/// Waits between attempts when descriptors run out, for others to close theirs.
+const RETRY_DELAYS_MS: [u64; 6] = [0, 1, 4, 16, 64, 128];
 
-/// What ranges are read by one system call. Reading over a gap of some pages costs as much as another call; a run has as
-/// many buffers as the kernel takes (`IOV_MAX`), for gaps too.
+/// Ranges coalesced into one system call. Reading a gap of some pages costs as much as another call. A call has as many
+/// buffers as the kernel accepts (`IOV_MAX`), gaps included.
 const COALESCING: Coalescing = Coalescing { gap: 8 << 10, wide_gap: 8 << 10, most: 64 << 20, most_ranges: 512 };
 
-/// The beginning of the names that TileDB gives; others may be in its folders too.
-const OF_TILEDB: &str = "__";
+/// Prefix of all names that TileDB gives; other files may be in its folders too.
+const TILEDB_PREFIX: &str = "__";
 
 /// The local file system. Memory is bounded by [`OPEN_FILES`] paths and descriptors.
 pub struct LocalStorage {
@@ -47,23 +47,22 @@ pub struct LocalStorage {
     open_files: Mutex<LruCache<StoreKey, Arc<LocalFile>>>,
 }
 
-/// Raises this process's limit of open files where it is lower than [`LocalStorage`] needs and may be raised, and has the
-/// kernel make room for them; how many files may be kept open. Takes some milliseconds unless it is done before there
-/// are other threads.
+/// Raises the limit of open files if it is lower than [`LocalStorage`] needs, and enlarges the kernel's descriptor
+/// table. Returns how many files may be kept open. Takes some milliseconds unless called before other threads exist.
 pub fn make_room_for_files() -> u64 {
     let limit = descriptors::raise_limit(OPEN_FILES + OTHER_FILES);
     let most = limit.saturating_sub(OTHER_FILES).clamp(LEAST_OPEN_FILES, OPEN_FILES);
-    descriptors::make_room((most + OTHER_FILES) as u16);
+    descriptors::grow_table((most + OTHER_FILES) as u16);
     most
 }
 
 impl LocalStorage {
-    /// Follows links wherever they lead.
+    /// Creates a storage that follows all links.
     pub fn new() -> Self {
         Self::with_links(Links::Anywhere)
     }
 
-    /// Follows links as far as they may lead.
+    /// Creates a storage with a policy for links.
     pub fn with_links(links: Links) -> Self {
         let most = make_room_for_files();
         let capacity = NonZeroUsize::new(most as usize).unwrap_or(NonZeroUsize::MIN);
@@ -74,9 +73,9 @@ impl LocalStorage {
         self.open_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens something; where there are no descriptors left, closes the files kept open and tries again.
-    fn making_room<T>(&self, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        for wait in WAITS_MS {
+    /// Opens something. If descriptors run out, closes the files kept open and retries.
+    fn with_free_descriptors<T>(&self, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        for wait in RETRY_DELAYS_MS {
             match attempt() {
                 Err(error) if is_out_of_descriptors(&error) => {
                     self.lock().clear();
@@ -88,7 +87,7 @@ impl LocalStorage {
         attempt()
     }
 
-    /// The file, kept open.
+    /// Opens a file, or returns it from the open files.
     fn open(&self, key: &StoreKey) -> Result<Arc<LocalFile>> {
         if let Some(file) = self.lock().get(key) {
             return Ok(file.clone());
@@ -98,18 +97,18 @@ impl LocalStorage {
         Ok(file)
     }
 
-    /// The file, not kept open.
+    /// Opens a file without keeping it open.
     fn open_once(&self, key: &StoreKey) -> Result<LocalFile> {
-        let opened = self.making_room(|| self.paths.open(key.as_path(), OFlags::empty()));
+        let opened = self.with_free_descriptors(|| self.paths.open(key.as_path(), OFlags::empty()));
         let file = match opened {
             Ok(file) => fs::File::from(file),
-            // What a socket says, and a device that is not there.
+            // open(2) says so for a socket, and for the node of an absent device.
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
                 return Err(Error::damaged("a socket or a device where a file is expected").in_file(key));
             }
-            // Whoever opened the array goes on reading it as it was then.
+            // A reader goes on with the array as of when it was opened.
             Err(error) if error.kind() == io::ErrorKind::NotFound && is_folder_gone(key.as_path()) => {
-                let reason = "its folder is gone, too: vacuumed since the array was opened, or taken away";
+                let reason = "its folder is gone too: vacuumed since the array was opened, or removed";
                 return Err(Error::missing(reason).in_file(key));
             }
             Err(error) => return Err(Error::stored(error).in_file(key)),
@@ -129,9 +128,9 @@ impl LocalStorage {
         Ok(LocalFile { file, length: metadata.len() })
     }
 
-    /// The names in a folder; `None` where there is no folder.
+    /// Lists a folder; `None` if there is no folder.
     fn entries(&self, folder: &Path) -> io::Result<Option<Vec<Listed>>> {
-        let opened = match self.making_room(|| self.paths.open(folder, OFlags::DIRECTORY)) {
+        let opened = match self.with_free_descriptors(|| self.paths.open(folder, OFlags::DIRECTORY)) {
             Ok(opened) => opened,
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -145,9 +144,9 @@ impl LocalStorage {
         names_of(opened).map(Some)
     }
 
-    /// A known folder, opened for what is below it.
+    /// Opens a known folder and checks its identity.
     fn enter(&self, root: &KnownFolder) -> Result<fs::File> {
-        let opened = self.making_room(|| self.paths.open(root.key.as_path(), OFlags::DIRECTORY));
+        let opened = self.with_free_descriptors(|| self.paths.open(root.key.as_path(), OFlags::DIRECTORY));
         let opened = opened.map(fs::File::from).map_err(|error| Error::stored(error).in_file(&root.key))?;
         let identity = identity_of(&opened).map_err(|error| Error::io(error).in_file(&root.key))?;
         if root.identity.is_some_and(|known| known != identity) {
@@ -156,10 +155,11 @@ impl LocalStorage {
         Ok(opened)
     }
 
-    /// Whether `opened`, which was opened by its whole path and so as links may lead, is what an entered folder has at
-    /// `path`. On the way there another folder may have taken the place of the entered one.
+    /// Returns whether `opened`, which was opened by its whole path with the link policy, is what `entered` has at
+    /// `path`. Another folder may have replaced the entered one in between.
     fn is_below(&self, entered: &fs::File, path: &str, opened: &fs::File) -> io::Result<bool> {
-        let looked_at = self.making_room(|| Ok(openat(entered, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?));
+        let looked_at =
+            self.with_free_descriptors(|| Ok(openat(entered, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?));
         match looked_at {
             Ok(found) => Ok(identity_of(&fs::File::from(found))? == identity_of(opened)?),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -198,7 +198,7 @@ impl Storage for LocalStorage {
         if path.is_empty() {
             return names_of(entered.into()).map(Some).map_err(io_error);
         }
-        match self.making_room(|| self.paths.open(folder.as_path(), OFlags::DIRECTORY)) {
+        match self.with_free_descriptors(|| self.paths.open(folder.as_path(), OFlags::DIRECTORY)) {
             Ok(opened) => {
                 let opened = fs::File::from(opened);
                 if !self.is_below(&entered, path, &opened).map_err(io_error)? {
@@ -207,7 +207,7 @@ impl Storage for LocalStorage {
                 names_of(opened.into()).map(Some).map_err(io_error)
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                // What the entered folder itself has there.
+                // Check what the entered folder itself has there.
                 match statat(&entered, path, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from) {
                     Ok(found) => match FileType::from_raw_mode(found.st_mode) {
                         FileType::Directory => Err(root.replaced()),
@@ -224,7 +224,7 @@ impl Storage for LocalStorage {
         }
     }
 
-    /// Opens the file anew: one that is kept open may be that of another folder.
+    /// Opens the file anew: a file kept open may belong to a replaced folder.
     fn read_in(&self, root: &KnownFolder, path: &str, most: u64) -> Result<Vec<u8>> {
         let (entered, key) = (self.enter(root)?, root.key.join(path));
         let file = self.open_once(&key)?;
@@ -253,7 +253,7 @@ impl Storage for LocalStorage {
         cancellation::check()?;
         let file = self.open(key)?;
         let outcome = match ranges {
-            // Most are small: of the headers of chunks.
+            // Most reads are small: headers of chunks.
             [range] => file.read_exact(range),
             _ => coalesce(ranges, COALESCING).into_iter().try_for_each(|run| file.read_run(run)),
         };
@@ -280,7 +280,7 @@ impl Storage for LocalStorage {
     }
 }
 
-/// The names in a folder that was opened, in byte order.
+/// Lists an opened folder in byte order.
 fn names_of(folder: OwnedFd) -> io::Result<Vec<Listed>> {
     let mut names = Vec::new();
     let mut folder = Dir::new(folder)?;
@@ -295,7 +295,7 @@ fn names_of(folder: OwnedFd) -> io::Result<Vec<Listed>> {
             FileType::Symlink | FileType::Unknown => leads_to_folder(folder.fd()?, name)?,
             _ => false,
         };
-        // A look at each file would take longer than the listing.
+        // A stat of each file would take longer than the listing.
         let kind = if is_folder { ListedKind::Folder } else { ListedKind::Object { length: None } };
         names.push(Listed { name: name.to_owned(), kind });
     }
@@ -311,21 +311,21 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Whether there is no folder that a file could be in.
+/// Returns whether the parent folder of a file does not exist.
 fn is_folder_gone(file: &Path) -> bool {
     let gone = |folder: &Path| fs::symlink_metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     file.parent().is_some_and(gone)
 }
 
-/// Whether a name in a folder is that of a folder, or of a link to one. What a link leads to is only looked at, not
-/// opened.
+/// Returns whether an entry is a folder, or a link to one. The target of a link is only examined, not opened.
 ///
-/// A link that cannot be followed is an error where its name is one of TileDB's: what is committed would be left out.
-/// Of other names it is a file where there is nothing, else a folder, whose listing tells why there is none.
+/// A link that cannot be followed is an error if its name is one of TileDB's, because committed data would be omitted.
+/// With another name it counts as a file if its target does not exist, otherwise as a folder, so that listing it
+/// reports the reason.
 fn leads_to_folder(folder: impl AsFd, name: &str) -> io::Result<bool> {
     match statat(folder, name, AtFlags::empty()).map_err(io::Error::from) {
         Ok(found) => Ok(FileType::from_raw_mode(found.st_mode) == FileType::Directory),
-        Err(error) if name.starts_with(OF_TILEDB) => {
+        Err(error) if name.starts_with(TILEDB_PREFIX) => {
             Err(io::Error::new(error.kind(), format!("the symbolic link {name} cannot be followed: {error}")))
         }
         Err(error) => Ok(error.kind() != io::ErrorKind::NotFound),
@@ -338,7 +338,7 @@ struct LocalFile {
 }
 
 impl LocalFile {
-    /// Fills one range; one of no bytes is anywhere.
+    /// Fills one range; an empty range is valid at any offset.
     fn read_exact(&self, range: &mut ReadRange<'_>) -> Result<()> {
         if range.end() > self.length && !range.into.is_empty() {
             return Err(past_end(self.length, range));
@@ -349,7 +349,7 @@ impl LocalFile {
         })
     }
 
-    /// Fills ranges that are near each other, in the order of their offsets, with as few system calls as can be.
+    /// Fills near ranges, sorted by offset, with as few system calls as possible.
     fn read_run(&self, run: &mut [ReadRange<'_>]) -> Result<()> {
         if let [range] = run {
             return self.read_exact(range);
@@ -388,12 +388,12 @@ impl LocalFile {
         Ok(())
     }
 
-    /// It was shortened since it was opened.
+    /// Error for a file that was truncated since it was opened.
     fn shortened(&self, offset: u64) -> Error {
         Error::damaged(format!("the file had {} bytes and has fewer", self.length)).at(offset)
     }
 
-    /// The bytes from `offset`, at most so many, and the length of the file.
+    /// Reads up to `most` bytes from `offset`; returns them and the length of the file.
     fn read_part(&self, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
         let available = self.length.checked_sub(offset);
         let available = available.ok_or_else(|| past_end(self.length, &ReadRange { offset, into: &mut [] }))?;
@@ -450,12 +450,12 @@ mod tests {
     }
 
     #[test]
-    fn many_ranges_are_what_each_alone_is() {
+    fn many_ranges_read_as_each_alone() {
         let root = tempfile::tempdir().unwrap();
         let bytes: Vec<u8> = (0..3_000_000u32).map(|at| (at % 251) as u8).collect();
         fs::write(root.path().join("b"), &bytes).unwrap();
         let (storage, key) = (LocalStorage::new(), StoreKey::from(root.path()).join("b"));
-        // More buffers than one call takes, gaps small and large, an overlap, and no order.
+        // More buffers than one call accepts, small and large gaps, an overlap, and no order.
         let mut places: Vec<(usize, usize)> = (0..1500).map(|at| (at * 1999, 1 + at % 7)).collect();
         places.extend([(5, 100_000), (2_999_999, 1), (1_000_000, 0), (2_000_000, 999_999)]);
         places.reverse();
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_loses_bytes_is_damaged() {
+    fn a_truncated_file_is_damaged() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("b");
         fs::write(&path, b"0123456789").unwrap();
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_refused_at_once() {
+    fn special_files_are_refused_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let key = |name: &str| StoreKey::from(at(name));
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_nowhere_are_no_empty_folders() {
+    fn dangling_links_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         symlink(at("none"), at("other")).unwrap();
@@ -523,7 +523,7 @@ mod tests {
         symlink(at("none"), at("__commits")).unwrap();
         let error = storage_lists(folder.path()).unwrap_err().to_string();
         assert!(error.contains("__commits"), "{error}");
-        // One that leads in a circle is there, and yet cannot be looked at.
+        // A link cycle exists, but cannot be resolved.
         fs::remove_file(at("__commits")).unwrap();
         symlink(at("circle"), at("circle")).unwrap();
         let listed = storage_lists(folder.path()).unwrap();
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn files_kept_open_make_room_for_others() {
+    fn cached_files_are_closed_when_descriptors_run_out() {
         let folder = tempfile::tempdir().unwrap();
         let storage = LocalStorage::new();
         for number in 0..10 {
@@ -544,15 +544,15 @@ mod tests {
             storage.length(&folder.path().join(number.to_string()).into()).unwrap();
         }
         let attempts = std::cell::Cell::new(0);
-        let kept = storage.making_room(|| {
+        let kept = storage.with_free_descriptors(|| {
             attempts.set(attempts.get() + 1);
             let kept = storage.lock().len();
             if kept > 0 { Err(io::Error::from_raw_os_error(libc::EMFILE)) } else { Ok(kept) }
         });
         assert_eq!((kept.unwrap(), attempts.get()), (0, 2));
-        let never = storage.making_room(|| Err::<(), _>(io::Error::from_raw_os_error(libc::ENFILE)));
+        let never = storage.with_free_descriptors(|| Err::<(), _>(io::Error::from_raw_os_error(libc::ENFILE)));
         assert_eq!(never.unwrap_err().raw_os_error(), Some(libc::ENFILE));
-        let once = storage.making_room(|| Err::<(), _>(io::Error::from_raw_os_error(libc::EACCES)));
+        let once = storage.with_free_descriptors(|| Err::<(), _>(io::Error::from_raw_os_error(libc::EACCES)));
         assert_eq!(once.unwrap_err().raw_os_error(), Some(libc::EACCES));
     }
 }

@@ -1,4 +1,4 @@
-//! Stored objects in memory, for tests and for those who have an array's bytes at hand.
+//! Objects in memory, for tests and for callers that hold an array's bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,17 +10,17 @@ use tilefs_format::error::{Error, Locate, Result};
 use super::ranges::ReadRange;
 use super::{Listed, ListedKind, ListedObject, Storage, StoreKey, past_end};
 
-/// More objects than this take several requests to list, as with an object store.
+/// With more objects than this, a listing takes several requests, as in an object store.
 const MOST_LISTED_AT_ONCE: usize = 1000;
 
-/// Objects by their keys, like those of an object store: a folder is what a key goes through, so that none is empty. All
-/// copies share their objects until one is changed.
+/// Objects by key, with the semantics of an object store: a folder is a prefix of keys, so none is empty. Clones share
+/// the objects until one is changed.
 #[derive(Debug, Default)]
 pub struct MemoryStorage {
     objects: RwLock<BTreeMap<StoreKey, StoredObject>>,
 }
 
-/// Some bytes, and zeros behind them up to a length, as a file with a hole has.
+/// Bytes followed by zeros up to a length, like a file with a hole.
 #[derive(Debug, Clone)]
 struct StoredObject {
     bytes: Arc<[u8]>,
@@ -32,10 +32,10 @@ impl MemoryStorage {
         Self::default()
     }
 
-    /// The files of a local folder and of the folders in it, under the key `root`.
+    /// Loads the files below a local folder, under the key `root`.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub fn load(folder: &Path, root: &StoreKey) -> io::Result<Self> {
         let storage = MemoryStorage::new();
         storage.load_folder(folder, root)?;
@@ -54,29 +54,29 @@ impl MemoryStorage {
         Ok(())
     }
 
-    /// Puts an object where none or another one was.
+    /// Stores an object, replacing any previous one.
     pub fn put(&self, key: StoreKey, bytes: impl Into<Arc<[u8]>>) {
         let bytes = bytes.into();
         let length = bytes.len() as u64;
         self.put_with_hole(key, bytes, length);
     }
 
-    /// Puts an object of `length` bytes, of which those behind the given ones are zeros that take no memory.
+    /// Stores an object of `length` bytes; the zeros after the given bytes take no memory.
     pub fn put_with_hole(&self, key: StoreKey, bytes: impl Into<Arc<[u8]>>, length: u64) {
         self.write().insert(key, StoredObject { bytes: bytes.into(), length });
     }
 
-    /// Takes an object away; whether it was there.
+    /// Removes an object; returns whether it existed.
     pub fn remove(&self, key: &StoreKey) -> bool {
         self.write().remove(key).is_some()
     }
 
-    /// The bytes of an object, without a hole at its end.
+    /// Returns the bytes of an object, without the hole at its end.
     pub fn bytes(&self, key: &StoreKey) -> Option<Arc<[u8]>> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner).get(key).map(|object| object.bytes.clone())
     }
 
-    /// All keys in their order.
+    /// Returns all keys in order.
     pub fn keys(&self) -> Vec<StoreKey> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
     }
@@ -90,12 +90,12 @@ impl MemoryStorage {
         object.ok_or_else(|| Error::missing("there is no such object").in_file(key))
     }
 
-    /// The path and the length of each object below a folder.
+    /// Lists the path and length of each object below a folder.
     fn below(&self, folder: &StoreKey) -> Vec<ListedObject> {
         let folder = self.canonical(folder);
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         let from = objects.range(folder.clone()..);
-        // What sorts between a folder and what is in it has its name and more.
+        // Everything that sorts between a folder and its contents starts with its name.
         let near = from.take_while(|(key, _)| key.as_bytes().starts_with(folder.as_bytes()));
         let below = near.filter_map(|(key, object)| {
             let path = str::from_utf8(key.below(&folder)?).ok()?.to_owned();
@@ -167,7 +167,7 @@ impl Storage for MemoryStorage {
         self.read_from(key, length.saturating_sub(most as u64), most)
     }
 
-    /// Without `..`, which no object store knows.
+    /// Resolves `..`, which no object store knows.
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         if !key.as_bytes().split(|&byte| byte == b'/').any(|name| name == b"..") {
             return key.clone();
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_what_keys_go_through() {
+    fn folders_are_prefixes_of_keys() {
         let storage = MemoryStorage::new();
         let root = StoreKey::from("s3://bucket/array");
         storage.put(root.join("a/b"), *b"0123456789");

@@ -1,11 +1,11 @@
-//! Where the stored bytes are. Everything above reads arrays through [`Storage`] alone, and names what it reads by
-//! [`StoreKey`]s: nothing above knows of paths.
+//! Access to stored bytes. All code above reads arrays only through [`Storage`] and names objects by [`StoreKey`]s; it
+//! does not know paths.
 //!
 //! * [`local`]: the local file system
-//! * [`memory`]: objects in memory, as an object store has them
-//! * [`simulated`]: any storage made slow, failing or short on demand, which counts what is asked of it
-//! * [`cloud`]: object stores of the cloud, with the feature of that name
-//! * [`any`]: the local file system and object stores, by the key
+//! * [`memory`]: objects in memory, with the semantics of an object store
+//! * [`simulated`]: a wrapper that makes any storage slow or failing on demand and counts its requests
+//! * [`cloud`]: object stores in the cloud, with the feature of that name
+//! * [`any`]: the local file system and object stores, chosen by the key
 
 use tilefs_format::error::{Error, Locate, Result};
 
@@ -40,19 +40,19 @@ pub use simulated::SimulatedStorage;
 pub use together::{is_far, together};
 pub use uri::is_object_uri;
 
-/// One name in a stored folder.
+/// An entry of a stored folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub name: String,
     pub kind: ListedKind,
 }
 
-/// What a name in a folder is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListedKind {
     Folder,
     Object {
-        /// Its bytes; `None` where the storage would have to ask for it, which [`Storage::length`] does.
+        /// Size in bytes; `None` if learning it costs another request ([`Storage::length`]).
         length: Option<u64>,
     },
 }
@@ -63,33 +63,34 @@ impl Listed {
     }
 }
 
-/// An object somewhere below a folder.
+/// An object at any depth below a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedObject {
-    /// The names from the folder to the object, separated by slashes.
+    /// The path from the folder to the object, separated by slashes.
     pub path: String,
     pub length: u64,
 }
 
-/// A place that holds stored objects: list, length, read ranges. Objects of TileDB never change once committed.
+/// A store of objects that can list folders, tell lengths and read ranges. TileDB never changes objects once committed.
 ///
-/// Each method makes one request of the storage, or as many as it says. Errors name the object or folder as their file.
+/// Each method makes one request to the storage unless it says otherwise. Errors name the object or folder as their
+/// file.
 pub trait Storage: Send + Sync {
-    /// Says that an array or a group in this folder was asked for, so that what is below may be read. A storage whose
-    /// links may lead anywhere need not know.
+    /// Allows reading below this folder, because the user asked for the array or group in it. Storage that follows any
+    /// link can ignore this.
     fn allow(&self, folder: &StoreKey) {
         let _ = folder;
     }
 
-    /// The names in a folder in byte order. A folder that is not there is an empty one, as object
-    /// stores have no empty folders. Names that are not UTF-8 are none of TileDB's and are left out.
+    /// Lists a folder in byte order. A missing folder lists as empty, because object stores have no empty folders.
+    /// Names that are not UTF-8 cannot be TileDB's and are omitted.
     ///
     /// # Errors
-    /// [`Error::Io`] when the folder is there and cannot be listed, or is a link that leads nowhere.
+    /// [`Error::Io`] if the folder exists and cannot be listed, or is a dangling link.
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>>;
 
-    /// All objects below a folder, by path in byte order, where this storage tells that in one request; `None` where it
-    /// would take one for each folder, or there are too many.
+    /// Lists all objects below a folder, by path in byte order, if this storage can do so in one request; `None` if it
+    /// would take a request per folder, or there are too many objects.
     ///
     /// # Errors
     /// As [`Storage::list`].
@@ -98,23 +99,23 @@ pub trait Storage: Send + Sync {
         Ok(None)
     }
 
-    /// A folder and which one it is, so that [`Storage::list_in`] notices another one of its name.
+    /// Returns a folder with its identity, so that [`Storage::list_in`] notices if another folder replaces it.
     ///
     /// # Errors
-    /// [`Error::Missing`] where this storage can tell that there is no such folder, else as [`Storage::list`].
+    /// [`Error::Missing`] if this storage can tell that the folder does not exist, otherwise as [`Storage::list`].
     fn know(&self, folder: &StoreKey) -> Result<KnownFolder> {
         Ok(KnownFolder { key: folder.clone(), identity: None })
     }
 
-    /// The names in the folder at `path` below a known one, or in that itself where `path` is empty, in byte order.
-    /// `None` only where it is established that the known folder has no such folder.
+    /// Lists the folder at `path` below a known folder, or the known folder itself if `path` is empty, in byte order.
+    /// Returns `None` only if the known folder certainly has no such folder.
     ///
-    /// An object store gives no names both of an empty folder and of none; only the folder around it, listed afterwards,
-    /// tells which.
+    /// An object store lists nothing both for an empty and for a missing folder; listing the parent folder afterwards
+    /// tells which it is.
     ///
     /// # Errors
-    /// As [`Storage::list`]; [`Error::Missing`] where another folder has taken the place of the known one;
-    /// [`Error::Damaged`] where `path` is that of something else than a folder.
+    /// As [`Storage::list`]; [`Error::Missing`] if another folder has replaced the known one; [`Error::Damaged`] if
+    /// `path` is not a folder.
     fn list_in(&self, root: &KnownFolder, path: &str) -> Result<Option<Vec<Listed>>> {
         let folder = root.key.join(path);
         let names = self.list(&folder)?;
@@ -130,8 +131,8 @@ pub trait Storage: Send + Sync {
         Ok(Some(names))
     }
 
-    /// All bytes of the object at `path` below a known folder, of at most `most` bytes. For objects whose names say
-    /// nothing of what is in them, so that one of the same name in another folder must not be taken for them.
+    /// Reads a whole object of at most `most` bytes at `path` below a known folder. For objects whose names do not
+    /// identify their content, so that an object of the same name in a replacement folder must not be taken for them.
     ///
     /// # Errors
     /// As [`Storage::read`] and [`Storage::list_in`].
@@ -139,44 +140,43 @@ pub trait Storage: Send + Sync {
         self.read(&root.key.join(path), most)
     }
 
-    /// Why there is no such folder, in words for people; `None` where there is, or only [`Storage::list`] can tell.
+    /// Explains why there is no such folder; `None` if it exists, or if only [`Storage::list`] can tell.
     fn absence(&self, folder: &StoreKey) -> Option<String> {
         let _ = folder;
         None
     }
 
-    /// The length of an object in bytes.
+    /// Returns the length of an object in bytes.
     ///
     /// # Errors
-    /// [`Error::Missing`] when it is not there, [`Error::Io`] when that cannot be told, [`Error::Damaged`] when it is no
-    /// object but a folder, a FIFO, a socket or a device.
+    /// [`Error::Missing`] if it does not exist, [`Error::Io`] if that cannot be determined, [`Error::Damaged`] if it is
+    /// a folder, a FIFO, a socket or a device.
     fn length(&self, key: &StoreKey) -> Result<u64>;
 
-    /// Fills many ranges of one object. Near ones are read together, where that is cheaper. Leaves the ranges in
-    /// another order.
+    /// Fills many ranges of one object, coalescing near ones if that is cheaper. Reorders `ranges`.
     ///
     /// # Errors
-    /// As [`Storage::length`]; [`Error::Damaged`] with its offset for a range that the object ends before. One error
-    /// says nothing of the other ranges, whose bytes are then unspecified.
+    /// As [`Storage::length`]; [`Error::Damaged`] with the offset of a range that extends past the end of the object.
+    /// After an error, the content of the other ranges is unspecified.
     fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()>;
 
-    /// The bytes of an object from `offset`, `most` or as many as it has, and its length.
+    /// Reads up to `most` bytes of an object from `offset`; returns them and the object's length.
     ///
     /// # Errors
-    /// As [`Storage::read_ranges`] for an offset behind its end.
+    /// As [`Storage::read_ranges`] for an offset past the end.
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)>;
 
-    /// The last bytes of an object, `most` or as many as it has, and its length. For objects that are looked at once:
-    /// nothing is kept open.
+    /// Reads up to `most` bytes at the end of an object; returns them and the object's length. For objects that are
+    /// read once: nothing is kept open.
     ///
     /// # Errors
     /// As [`Storage::length`].
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)>;
 
-    /// All bytes of an object of at most `most` bytes.
+    /// Reads a whole object of at most `most` bytes.
     ///
     /// # Errors
-    /// As [`Storage::length`]; [`Error::Damaged`] when it is larger.
+    /// As [`Storage::length`]; [`Error::Damaged`] if it is larger.
     fn read(&self, key: &StoreKey, most: u64) -> Result<Vec<u8>> {
         let (bytes, length) = self.read_from(key, 0, usize::try_from(most).unwrap_or(usize::MAX))?;
         if length > most {
@@ -185,7 +185,7 @@ pub trait Storage: Send + Sync {
         Ok(bytes)
     }
 
-    /// Fills `into` from `offset`: one range.
+    /// Reads one range into `into` from `offset`.
     ///
     /// # Errors
     /// As [`Storage::read_ranges`].
@@ -193,31 +193,31 @@ pub trait Storage: Send + Sync {
         self.read_ranges(key, &mut [ReadRange { offset, into }])
     }
 
-    /// How many requests under way serve the storage of a key best: as many as there are cores where they take no time,
-    /// many where each is a wait.
+    /// Returns the preferred number of concurrent requests for a key's storage: the number of cores if latency is
+    /// negligible, many if each request is a round trip.
     fn requests_at_once(&self, key: &StoreKey) -> usize {
         let _ = key;
         1
     }
 
-    /// The key of an absolute URI, if it names a place that this storage can have.
+    /// Returns the key of an absolute URI, if it names a place in this storage.
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
         let path = uri.strip_prefix("file://").unwrap_or(uri);
         (path.starts_with('/') && !path.contains('\0')).then(|| path.into())
     }
 
-    /// The one key of all those that lead to the same place (links, `..`), to tell whether two do.
+    /// Returns the canonical form of a key (links and `..` resolved), to tell whether two keys name the same place.
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         key.clone()
     }
 }
 
-/// The error of something else where a folder should be: what is in the folder would be left out.
+/// Error for a non-folder where a folder should be: its contents would silently be omitted.
 pub(crate) fn no_folder(folder: &StoreKey) -> Error {
     Error::damaged("it is no folder, or a link to nowhere").in_file(folder)
 }
 
-/// The error of a range that an object of `length` bytes ends before.
+/// Error for a range that extends past the end of an object of `length` bytes.
 fn past_end(length: u64, range: &ReadRange<'_>) -> Error {
     Error::damaged(format!("the file ends at {length}, {} bytes wanted", range.into.len())).at(range.offset)
 }

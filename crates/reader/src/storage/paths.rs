@@ -1,4 +1,4 @@
-//! Opening by path: without ever waiting, and where that is wanted without following a link that leads elsewhere.
+//! Opens files by path without ever blocking and, if wanted, without following links that lead elsewhere.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,23 +10,23 @@ use std::sync::{PoisonError, RwLock};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::io::Errno;
 
-/// What symbolic links in an array or a group may lead to.
+/// Policy for symbolic links inside an array or group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
-    /// Anything: people link arrays together from several disks.
+    /// Links may lead anywhere: people link arrays together from several disks.
     Anywhere,
-    /// What is in the same array or group, and nothing else: whoever wrote the array could otherwise have this process
-    /// read for others what only this process may.
+    /// Links must stay in the same array or group. Otherwise whoever wrote the array could make this process read files
+    /// for others that only this process may read.
     Within,
 }
 
-/// How often a folder that others rename meanwhile is looked for.
+/// Retries for a folder that others rename meanwhile.
 const ATTEMPTS: usize = 8;
 
-/// Opens what is below the folders that somebody named. Memory: the paths of those, where links stay within.
+/// Opens files below the folders that the user named. Memory: the paths of these folders, if links must stay within.
 pub struct Paths {
     links: Links,
-    /// Where links stay within: the arrays and groups that may be read.
+    /// Arrays and groups that may be read, if links must stay within.
     roots: RwLock<BTreeSet<PathBuf>>,
 }
 
@@ -35,21 +35,20 @@ impl Paths {
         Paths { links, roots: RwLock::default() }
     }
 
-    /// Lets everything below this folder be opened; the folder itself may be a link.
+    /// Allows opening everything below this folder; the folder itself may be a link.
     pub fn allow(&self, folder: &Path) {
         if self.links == Links::Within {
             let mut roots = self.roots.write().unwrap_or_else(PoisonError::into_inner);
-            // Those of groups are found by both of their paths.
+            // Members of groups are opened by either path.
             roots.extend(fs::canonicalize(folder));
             roots.insert(folder.to_owned());
         }
     }
 
-    /// Opens for reading, with further flags. Nothing that is opened makes this wait, whatever it is: a FIFO without a
-    /// writer is as open as a file.
+    /// Opens for reading, with additional flags. Opening never blocks: a FIFO without a writer opens like a file.
     ///
     /// # Errors
-    /// What open(2) says; `PermissionDenied` with a reason of its own for links that lead out of what is allowed.
+    /// As open(2); `PermissionDenied` with its own message for a link that leads out of the allowed folders.
     pub fn open(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match self.links {
@@ -57,7 +56,7 @@ impl Paths {
             Links::Within => {
                 let root = self.root_of(path).ok_or_else(leads_out)?;
                 match open_below(&root, path, flags, ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
-                    // A link of an absolute path may still lead to what is below; and kernels before 5.6 cannot tell.
+                    // An absolute link may still lead to something below; and kernels before 5.6 have no openat2.
                     Err(Errno::XDEV | Errno::NOSYS | Errno::PERM) => open_canonical(&root, path, flags),
                     opened => Ok(opened?),
                 }
@@ -65,14 +64,14 @@ impl Paths {
         }
     }
 
-    /// The innermost allowed folder that a path is in by its text.
+    /// Returns the innermost allowed folder that textually contains a path.
     fn root_of(&self, path: &Path) -> Option<PathBuf> {
         let roots = self.roots.read().unwrap_or_else(PoisonError::into_inner);
         path.ancestors().find(|folder| roots.contains(*folder)).map(Path::to_owned)
     }
 }
 
-/// Opens a path below `root`, whose own links are followed.
+/// Opens a path below `root`; links in the path of `root` itself are followed.
 fn open_below(root: &Path, path: &Path, flags: OFlags, resolve: ResolveFlags) -> rustix::io::Result<OwnedFd> {
     let within = path.strip_prefix(root).unwrap_or(path);
     if within.as_os_str().is_empty() {
@@ -82,7 +81,7 @@ fn open_below(root: &Path, path: &Path, flags: OFlags, resolve: ResolveFlags) ->
     let mut opened = Err(Errno::AGAIN);
     for _ in 0..ATTEMPTS {
         opened = openat2(&folder, within, flags, Mode::empty(), resolve);
-        // Something on the way was renamed at the same moment.
+        // Something on the path was renamed at the same moment.
         if !matches!(opened, Err(Errno::AGAIN)) {
             break;
         }
@@ -90,7 +89,7 @@ fn open_below(root: &Path, path: &Path, flags: OFlags, resolve: ResolveFlags) ->
     opened
 }
 
-/// As [`open_below`] for paths whose links have been followed already, if they are still below.
+/// As [`open_below`], but resolves links first and then requires the result to be below `root`.
 fn open_canonical(root: &Path, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let (root, path) = (fs::canonicalize(root)?, fs::canonicalize(path)?);
     if !path.starts_with(&root) {
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn links_stay_within_where_they_must() {
+    fn confined_links_cannot_leave_the_array() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at("array/inner")).unwrap();

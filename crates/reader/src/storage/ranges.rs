@@ -1,6 +1,6 @@
-//! Ranges of an object that are read together.
+//! Coalescing of read ranges.
 
-/// Bytes of an object from `offset` on, as many as there is room `into`.
+/// A range of an object, from `offset` over the length of `into`, and the buffer for it.
 #[derive(Debug)]
 pub struct ReadRange<'a> {
     pub offset: u64,
@@ -8,28 +8,28 @@ pub struct ReadRange<'a> {
 }
 
 impl ReadRange<'_> {
-    /// Where it ends; saturated, as no object is so long.
+    /// Returns the end offset, saturating because no object is that long.
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.into.len() as u64)
     }
 }
 
-/// What bounds a run of ranges that are read as one.
+/// Limits for coalescing ranges into one request.
 #[derive(Debug, Clone, Copy)]
 pub struct Coalescing {
-    /// Ranges at most so many bytes apart are one request: reading the bytes between costs less than another.
+    /// Ranges at most this many bytes apart are coalesced: reading the gap is cheaper than another request.
     pub gap: u64,
-    /// So are ranges at most so many bytes apart, as long as no more of the request is read in vain than is wanted: what
-    /// many readers get in vain slows all of them.
+    /// Ranges at most this many bytes apart are coalesced as long as the request skips no more bytes than it uses,
+    /// because wasted bandwidth slows all readers.
     pub wide_gap: u64,
-    /// No request is made larger than this by joining ranges.
+    /// Coalescing never makes a request larger than this.
     pub most: u64,
-    /// No request has more ranges.
+    /// Maximum number of ranges per request.
     pub most_ranges: usize,
 }
 
-/// Sorts ranges by their offset and divides them into runs, each of which is one request. Ranges in a run do not
-/// overlap; those of no bytes are in no run.
+/// Sorts ranges by offset and splits them into runs, each of which is one request. Ranges in a run do not overlap.
+/// Empty ranges are in no run.
 pub fn coalesce<'r, 'a>(ranges: &'r mut [ReadRange<'a>], bounds: Coalescing) -> Vec<&'r mut [ReadRange<'a>]> {
     ranges.sort_unstable_by_key(|range| (!range.into.is_empty(), range.offset));
     let empty = ranges.partition_point(|range| range.into.is_empty());
@@ -52,7 +52,7 @@ pub fn coalesce<'r, 'a>(ranges: &'r mut [ReadRange<'a>], bounds: Coalescing) -> 
     runs
 }
 
-/// The same ranges in parts of at most `most` bytes.
+/// Splits ranges into parts of at most `most` bytes.
 pub fn split<'r>(ranges: &'r mut [ReadRange<'_>], most: u64) -> Vec<ReadRange<'r>> {
     let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
     let parts = ranges.iter_mut().flat_map(|range| {
@@ -85,18 +85,18 @@ mod tests {
         let bounds = Coalescing { gap: 10, wide_gap: 10, most: 100, most_ranges: 3 };
         assert_eq!(runs(&[(50, 5), (0, 40), (200, 0)], bounds), [[(0, 40), (50, 5)]]);
         assert_eq!(runs(&[(0, 40), (51, 5)], bounds).len(), 2);
-        // Neither larger nor of more ranges than it may be; one that is larger by itself stays as it is.
+        // A request exceeds neither limit; a single range over the limit stays as it is.
         assert_eq!(runs(&[(0, 90), (90, 20)], bounds).len(), 2);
         assert_eq!(runs(&[(0, 500)], bounds), [[(0, 500)]]);
         assert_eq!(runs(&[(0, 1), (1, 1), (2, 1), (3, 1)], bounds).len(), 2);
-        // What overlaps is read twice.
+        // Overlapping bytes are read twice.
         assert_eq!(runs(&[(0, 10), (5, 10)], bounds).len(), 2);
         assert_eq!(runs(&[(u64::MAX, 5), (u64::MAX - 3, 2)], bounds).len(), 1);
         assert!(runs(&[(7, 0)], bounds).is_empty());
     }
 
     #[test]
-    fn no_more_is_read_in_vain_than_is_wanted() {
+    fn wide_gaps_waste_at_most_half_of_a_request() {
         let bounds = Coalescing { gap: 10, wide_gap: 50, most: 1000, most_ranges: 9 };
         assert_eq!(runs(&[(0, 20), (60, 20)], bounds), [[(0, 20), (60, 20)]]);
         assert_eq!(runs(&[(0, 20), (61, 20)], bounds).len(), 2);

@@ -1,4 +1,4 @@
-//! Reading a small secret, such as a key: from a file or a pipe, leaving no copy of it in memory.
+//! Reads a small secret, such as a key, from a file or pipe without leaving copies in memory.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,20 +10,20 @@ use zeroize::Zeroizing;
 
 use tilefs_format::error::{Error, Locate, Result};
 
-/// Everything in a file or a pipe of at most `most` bytes. From then on the kernel writes no memory of this process to
-/// disk when it dies, and lets no other process of this user look into it.
+/// Reads a file or pipe of at most `most` bytes. From then on the kernel writes no core dump of this process and lets
+/// no other process of this user inspect its memory.
 ///
-/// A file that others can read is a warning in the log.
+/// A file that others can read causes a warning in the log.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Missing`] where it cannot be read, [`Error::Key`] where there is more.
+/// [`Error::Io`] and [`Error::Missing`] if it cannot be read, [`Error::Key`] if it is longer.
 pub fn read_secret(path: &Path, most: usize) -> Result<Zeroizing<Vec<u8>>> {
     let (bytes, mode) = read_private(path, most)?;
     warn_if_open(path, mode, true);
     Ok(bytes)
 }
 
-/// Warns where others may open a file that holds a key.
+/// Warns if others may open a file that holds a key.
 pub(super) fn warn_if_open(path: &Path, mode: u32, holds_a_key: bool) {
     if holds_a_key && mode & 0o077 != 0 {
         let path = path.display();
@@ -31,14 +31,14 @@ pub(super) fn warn_if_open(path: &Path, mode: u32, holds_a_key: bool) {
     }
 }
 
-/// As [`read_secret`], of a file that may hold a secret; and its mode, which is 0 for a pipe.
+/// As [`read_secret`], for a file that may hold a secret; also returns its mode, or 0 for a pipe.
 pub(super) fn read_private(path: &Path, most: usize) -> Result<(Zeroizing<Vec<u8>>, u32)> {
     let failed = |error: std::io::Error| Error::stored(error).in_file(path.display());
-    // Before there is anything to be seen. Where it is refused, the secret is as safe as any other program's.
+    // Before any secret is in memory. If refused, the secret is as safe as any other program's.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    // As long as it may get: one that grew would leave copies behind.
+    // Allocate the full length: a growing vector would leave copies behind.
     let mut bytes = Zeroizing::new(vec![0; most + 1]);
     let mut length = 0;
     while length < bytes.len() {

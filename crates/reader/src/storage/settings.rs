@@ -1,5 +1,5 @@
-//! How object stores are reached, in the words of TileDB's own settings (`vfs.s3.region` ...): from the file that
-//! `tiledb.Config().save` writes, and from the command line.
+//! Settings for object stores, named like TileDB's own (`vfs.s3.region` ...), from a file that `tiledb.Config().save`
+//! writes and from the command line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,21 +11,21 @@ use zeroize::Zeroizing;
 
 use super::secret::{read_private, warn_if_open};
 
-/// A file of settings has some kilobytes; more than this is something else.
+/// A settings file has a few kilobytes; anything larger than this is something else.
 const MOST_FILE: usize = 1 << 20;
 
-/// What values a setting has.
+/// The type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
     /// `true` or `false`.
     Flag,
     Number,
-    /// Text that no one else may see.
+    /// Text that nobody else may see.
     Secret,
 }
 
-/// The settings that we have.
+/// The supported settings.
 const KNOWN: [(&str, Kind); 30] = [
     ("vfs.s3.region", Kind::Text),
     ("vfs.s3.endpoint_override", Kind::Text),
@@ -59,8 +59,8 @@ const KNOWN: [(&str, Kind); 30] = [
     ("vfs.azure.max_parallel_ops", Kind::Number),
 ];
 
-/// What a saved file has of settings that we have not, or not in this sense, where nobody set them: TileDB 2.30's
-/// defaults. Those of `max_parallel_ops` are the number of cores.
+/// Defaults of TileDB 2.30 in a saved file, for settings that tilefs does not have or interprets differently. The
+/// default of `max_parallel_ops` is the number of cores.
 const DEFAULTS: [(&str, &str); 40] = [
     ("vfs.azure.block_list_block_size", "5242880"),
     ("vfs.azure.is_data_lake_endpoint", ""),
@@ -104,14 +104,14 @@ const DEFAULTS: [(&str, &str); 40] = [
     ("vfs.s3.use_multipart_upload", "true"),
 ];
 
-/// The number of cores where a file was saved, which its `max_parallel_ops` are too unless somebody set them.
+/// The number of cores of the machine that saved the file: the value of `max_parallel_ops` unless the user set it.
 const CORES: &str = "sm.compute_concurrency_level";
 
-/// Settings by their names, each checked for its type. Secrets are wiped when they are dropped, and never shown.
+/// Settings by name, each checked for its type. Secrets are zeroed on drop and never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<&'static str, Zeroizing<String>>);
 
-/// The names alone.
+/// Shows only the names.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
@@ -119,16 +119,16 @@ impl fmt::Debug for Settings {
 }
 
 impl Settings {
-    /// Reads a file of lines `name value`. Settings of object stores that we do not have are named in a warning, unless
-    /// they are as TileDB has them when nobody sets them; so is a file with keys that others can read. What is not of
-    /// `vfs.` says how libtiledb works, and is not looked at.
+    /// Reads a file with a `name value` pair per line. Warns of unsupported object store settings, unless they have
+    /// TileDB's default value, and of a file with keys that others can read. Settings outside `vfs.` configure
+    /// libtiledb and are ignored.
     ///
     /// # Errors
-    /// Where it cannot be read; [`Error::Usage`] for a value of another type.
+    /// If the file cannot be read; [`Error::Usage`] for a value of the wrong type.
     pub fn read(path: &Path) -> Result<Self> {
         let (bytes, mode) = read_private(path, MOST_FILE)?;
         let text = str::from_utf8(&bytes)
-            .map_err(|_| Error::usage(format!("{} is no file of settings: it is not text", path.display())))?;
+            .map_err(|_| Error::usage(format!("{} is not a settings file: it is not text", path.display())))?;
         let (settings, unknown) = Settings::parse(text).in_file(path.display())?;
         if !unknown.is_empty() {
             log::warn!("{}: tilefs does not have the settings {}", path.display(), unknown.join(", "));
@@ -137,7 +137,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The settings of a text, and the names of those that we do not have.
+    /// Parses settings; also returns the names of unsupported ones.
     fn parse(text: &str) -> Result<(Self, Vec<&str>)> {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let pairs: Vec<(&str, &str)> =
@@ -159,11 +159,11 @@ impl Settings {
         Ok((settings, unknown))
     }
 
-    /// Sets one, as typed on a command line.
+    /// Sets a value given on the command line.
     ///
     /// # Errors
-    /// [`Error::Usage`] for one that we do not have, a value of another type, and a secret, which others on this machine
-    /// would see there.
+    /// [`Error::Usage`] for an unsupported setting, a value of the wrong type, and a secret, because others on this
+    /// machine can see the command line.
     pub fn set_typed(&mut self, name: &str, value: &str) -> Result<()> {
         match KNOWN.iter().find(|(known, _)| *known == name) {
             Some((_, Kind::Secret)) => Err(Error::usage(format!(
@@ -195,18 +195,18 @@ impl Settings {
                 Kind::Number => "a number",
                 _ => "http or https",
             };
-            return Err(Error::usage(format!("the setting {name} is to be {due}, not {value:?}")));
+            return Err(Error::usage(format!("the setting {name} must be {due}, not {value:?}")));
         }
         self.0.insert(name, value.to_owned().into());
         Ok(())
     }
 
-    /// Takes over what `other` has.
+    /// Merges `other` into these settings, overriding existing values.
     pub fn extend(&mut self, other: Settings) {
         self.0.extend(other.0);
     }
 
-    /// A text or a secret.
+    /// Returns a text or secret; `None` if empty or not set.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         debug_assert!(KNOWN.iter().any(|(known, _)| *known == name), "{name}");
         self.0.get(name).map(|value| value.as_str()).filter(|value| !value.is_empty())
@@ -225,15 +225,15 @@ impl Settings {
     }
 }
 
-/// How object stores are reached.
+/// Options for object stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CloudOptions {
     pub settings: Settings,
-    /// Whether nothing is signed: for buckets that all may read.
+    /// Whether requests are unsigned: for public buckets.
     pub anonymous: bool,
-    /// How long one request may be tried again before it is an error.
+    /// Time limit of one request including its retries.
     pub io_timeout: Duration,
-    /// A folder for stored bytes, which are then read from there, and how many bytes of them to keep.
+    /// Folder of the disk cache of stored bytes, and its limit in bytes.
     pub disk_cache: Option<(PathBuf, u64)>,
 }
 
@@ -258,12 +258,12 @@ mod tests {
                          vfs.s3.request_timeout_ms 4000\nvfs.s3.use_virtual_addressing  true\nvfs.s3.ca_file \n";
 
     #[test]
-    fn saved_files_are_read_and_what_is_not_known_is_named() {
+    fn saved_files_are_read_and_unknown_settings_reported() {
         let (settings, unknown) = Settings::parse(SAVED).unwrap();
         assert_eq!(settings.text("vfs.s3.region"), Some("eu-west-1"));
         assert_eq!(settings.number("vfs.s3.request_timeout_ms"), Some(4000));
         assert_eq!(settings.flag("vfs.s3.use_virtual_addressing"), Some(true));
-        // As nobody set them, these are ours.
+        // TileDB's defaults count as not set.
         assert_eq!(settings.number("vfs.s3.connect_timeout_ms"), None);
         assert_eq!(settings.number("vfs.s3.max_parallel_ops"), None);
         assert_eq!(unknown, ["vfs.s3.sse"]);

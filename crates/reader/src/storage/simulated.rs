@@ -1,5 +1,5 @@
-//! A storage as slow and as unreliable as one far away, which counts what is asked of it. For tests, and for those who
-//! want to know what their reads would cost.
+//! A wrapper that makes any storage as slow and unreliable as a remote one and records its requests. For tests, and for
+//! measuring what reads would cost.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,65 +11,64 @@ use super::ranges::{Coalescing, ReadRange, coalesce, split};
 use super::{Listed, ListedObject, Storage, StoreKey, together};
 use crate::threads::cancellation;
 
-/// Requests under way at a time.
-const AT_ONCE: usize = 64;
+/// Preferred number of concurrent requests.
+const CONCURRENT_REQUESTS: usize = 64;
 
-/// What ranges an object store would be asked for together.
+/// Coalescing limits like those of an object store.
 const COALESCING: Coalescing = Coalescing { gap: 64 << 10, wide_gap: 64 << 10, most: 1 << 20, most_ranges: usize::MAX };
 
-/// Passes requests on to another storage, each after a delay, unless it is to fail. One request is one listing, one
-/// length, or one run of ranges near each other; the runs of one call are under way at once. Memory: what is told of
-/// each request.
+/// Forwards requests to another storage, each after a delay, unless it should fail. A request is one listing, one
+/// length, or one run of coalesced ranges; the runs of one call are concurrent. Memory: a record of each request.
 pub struct SimulatedStorage {
     inner: Arc<dyn Storage>,
     delay: Duration,
-    state: Mutex<State>,
+    state: Mutex<SimulationState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SimulationState {
     requests: Vec<Request>,
     faults: Vec<Fault>,
     in_flight: usize,
     most_in_flight: usize,
-    /// The longest chain of requests that were answered.
+    /// Length of the longest chain of dependent requests answered so far.
     answered: usize,
 }
 
-/// What is asked.
+/// The operation of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum Operation {
     List,
     ListBelow,
     Length,
-    /// So many bytes from an offset.
+    /// Up to `most` bytes from an offset.
     From {
         offset: u64,
         most: u64,
     },
-    /// So many bytes at the end.
+    /// Up to `most` bytes at the end.
     End {
         most: u64,
     },
 }
 
-/// One request.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub key: StoreKey,
-    pub asked: Asked,
-    /// The number of requests in the longest chain that ends with this one, each of which was made when the one before
-    /// it had been answered.
+    pub operation: Operation,
+    /// Length of the longest chain of requests that ends with this one, where each was made after the answer to the one
+    /// before.
     pub step: usize,
 }
 
-/// What becomes of a request that fails.
+/// The way a request fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failing {
-    /// No answer in time, which may be otherwise the next time.
-    Passing,
-    /// A refusal, which the next one will be too.
-    Lasting,
+pub enum FaultKind {
+    /// A timeout; a retry may succeed.
+    Transient,
+    /// A refusal; a retry fails too.
+    Permanent,
     /// There is no such object.
     Missing,
     /// The connection ends in the midst of the bytes.
@@ -78,28 +77,28 @@ pub enum Failing {
 
 struct Fault {
     concerns: Box<dyn Fn(&Request) -> bool + Send>,
-    failing: Failing,
-    /// Requests of these that still go well.
+    failing: FaultKind,
+    /// Number of matching requests that still succeed.
     spared: usize,
-    /// Requests that will fail from then on.
+    /// Number of matching requests that fail after that.
     left: usize,
 }
 
 impl SimulatedStorage {
-    /// The same objects, each request of which takes `delay`.
+    /// Wraps `inner`; each request takes `delay`.
     pub fn new(inner: Arc<dyn Storage>, delay: Duration) -> Self {
         SimulatedStorage { inner, delay, state: Mutex::default() }
     }
 
-    /// From now on the requests that `concerns` says fail.
-    pub fn fail(&self, failing: Failing, concerns: impl Fn(&Request) -> bool + Send + 'static) {
+    /// Makes all requests that `concerns` selects fail from now on.
+    pub fn fail(&self, failing: FaultKind, concerns: impl Fn(&Request) -> bool + Send + 'static) {
         self.fail_some(failing, 0, usize::MAX, concerns);
     }
 
-    /// Of the requests that `concerns` says, `spared` go well, and the `count` after them fail.
+    /// Lets the next `spared` requests that `concerns` selects succeed, and the `count` after them fail.
     pub fn fail_some(
         &self,
-        failing: Failing,
+        failing: FaultKind,
         spared: usize,
         count: usize,
         concerns: impl Fn(&Request) -> bool + Send + 'static,
@@ -107,29 +106,29 @@ impl SimulatedStorage {
         self.lock().faults.push(Fault { concerns: Box::new(concerns), failing, spared, left: count });
     }
 
-    /// From now on all goes well.
+    /// Lets all requests succeed from now on.
     pub fn recover(&self) {
         self.lock().faults.clear();
     }
 
-    /// The requests since the last time this was asked, in the order in which they were made.
+    /// Returns the requests since the last call, in the order in which they were made.
     pub fn take_requests(&self) -> Vec<Request> {
         let mut state = self.lock();
         (state.answered, state.most_in_flight) = (0, state.in_flight);
         std::mem::take(&mut state.requests)
     }
 
-    /// The most requests that were under way at once since [`SimulatedStorage::take_requests`].
+    /// Returns the maximum number of concurrent requests since the last [`SimulatedStorage::take_requests`].
     pub fn most_in_flight(&self) -> usize {
         self.lock().most_in_flight
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SimulationState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn request<T>(&self, key: &StoreKey, asked: Asked, answer: impl FnOnce() -> Result<T>) -> Result<T> {
-        let (step, failing) = self.lock().begin(key, asked);
+    fn request<T>(&self, key: &StoreKey, operation: Operation, answer: impl FnOnce() -> Result<T>) -> Result<T> {
+        let (step, failing) = self.lock().begin(key, operation);
         let answer = cancellation::pause(self.delay).and_then(|()| match failing {
             None => answer(),
             Some(failing) => Err(failing.error().in_file(key)),
@@ -141,10 +140,10 @@ impl SimulatedStorage {
     }
 }
 
-impl State {
-    fn begin(&mut self, key: &StoreKey, asked: Asked) -> (usize, Option<Failing>) {
+impl SimulationState {
+    fn begin(&mut self, key: &StoreKey, operation: Operation) -> (usize, Option<FaultKind>) {
         let step = self.answered + 1;
-        let request = Request { key: key.clone(), asked, step };
+        let request = Request { key: key.clone(), operation, step };
         let failing = self.faults.iter_mut().find_map(|fault| fault.strikes(&request));
         self.requests.push(request);
         self.in_flight += 1;
@@ -154,7 +153,7 @@ impl State {
 }
 
 impl Fault {
-    fn strikes(&mut self, request: &Request) -> Option<Failing> {
+    fn strikes(&mut self, request: &Request) -> Option<FaultKind> {
         if self.left == 0 || !(self.concerns)(request) {
             return None;
         }
@@ -167,13 +166,13 @@ impl Fault {
     }
 }
 
-impl Failing {
+impl FaultKind {
     fn error(self) -> Error {
         match self {
-            Failing::Passing => Error::io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")),
-            Failing::Lasting => Error::io(io::Error::new(io::ErrorKind::PermissionDenied, "refused")).lasting(),
-            Failing::Missing => Error::missing("there is no such object"),
-            Failing::CutShort => Error::io(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was cut")),
+            FaultKind::Transient => Error::io(io::Error::new(io::ErrorKind::TimedOut, "no answer in time")),
+            FaultKind::Permanent => Error::io(io::Error::new(io::ErrorKind::PermissionDenied, "refused")).lasting(),
+            FaultKind::Missing => Error::missing("there is no such object"),
+            FaultKind::CutShort => Error::io(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was cut")),
         }
     }
 }
@@ -184,38 +183,38 @@ impl Storage for SimulatedStorage {
     }
 
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
-        self.request(folder, Asked::List, || self.inner.list(folder))
+        self.request(folder, Operation::List, || self.inner.list(folder))
     }
 
     fn list_below(&self, folder: &StoreKey) -> Result<Option<Vec<ListedObject>>> {
-        self.request(folder, Asked::ListBelow, || self.inner.list_below(folder))
+        self.request(folder, Operation::ListBelow, || self.inner.list_below(folder))
     }
 
     fn length(&self, key: &StoreKey) -> Result<u64> {
-        self.request(key, Asked::Length, || self.inner.length(key))
+        self.request(key, Operation::Length, || self.inner.length(key))
     }
 
     fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         let mut parts = split(ranges, COALESCING.most);
         let read = |run: &mut [ReadRange<'_>]| {
             let (first, last) = (run.first().map_or(0, |range| range.offset), run.last().map_or(0, ReadRange::end));
-            let asked = Asked::From { offset: first, most: last - first };
-            self.request(key, asked, || self.inner.read_ranges(key, run))
+            let operation = Operation::From { offset: first, most: last - first };
+            self.request(key, operation, || self.inner.read_ranges(key, run))
         };
         together(self, key, coalesce(&mut parts, COALESCING), read).into_iter().collect()
     }
 
     fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
-        let asked = Asked::From { offset, most: most as u64 };
-        self.request(key, asked, || self.inner.read_from(key, offset, most))
+        let operation = Operation::From { offset, most: most as u64 };
+        self.request(key, operation, || self.inner.read_from(key, offset, most))
     }
 
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
-        self.request(key, Asked::End { most: most as u64 }, || self.inner.read_end(key, most))
+        self.request(key, Operation::End { most: most as u64 }, || self.inner.read_end(key, most))
     }
 
     fn requests_at_once(&self, _: &StoreKey) -> usize {
-        AT_ONCE
+        CONCURRENT_REQUESTS
     }
 
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_one_call_are_under_way_at_once() {
+    fn ranges_of_one_call_are_concurrent() {
         let (storage, key) = storage(30);
         let mut room = [vec![0; 10], vec![0; 20], vec![0; 2 << 20]];
         let offsets = [5, 100, 1 << 20];
@@ -254,19 +253,21 @@ mod tests {
         storage.length(&key).unwrap();
         let requests = storage.take_requests();
         assert_eq!(requests.iter().map(|one| one.step).collect::<Vec<_>>(), [1, 1, 1, 2]);
-        assert!(requests.iter().any(|one| one.asked == Asked::From { offset: 5, most: 115 }), "{requests:?}");
+        assert!(requests.iter().any(|one| one.operation == Operation::From { offset: 5, most: 115 }), "{requests:?}");
         assert!(storage.take_requests().is_empty());
     }
 
     #[test]
-    fn requests_fail_as_they_are_told() {
+    fn requests_fail_as_configured() {
         let (storage, key) = storage(0);
         let length = || storage.length(&key);
-        storage.fail_some(Failing::Passing, 1, 1, |request| request.asked == Asked::Length);
+        storage.fail_some(FaultKind::Transient, 1, 1, |request| request.operation == Operation::Length);
         assert!(length().is_ok());
         assert!(length().is_err_and(|error| error.is_passing() && error.to_string().contains("s3://bucket/object")));
         assert!(length().is_ok());
-        for (failing, is_passing) in [(Failing::Lasting, false), (Failing::Missing, true), (Failing::CutShort, true)] {
+        for (failing, is_passing) in
+            [(FaultKind::Permanent, false), (FaultKind::Missing, true), (FaultKind::CutShort, true)]
+        {
             storage.fail(failing, |_| true);
             assert!(length().is_err_and(|error| error.is_passing() == is_passing), "{failing:?}");
             assert!(storage.list(&key).is_err() && storage.read_end(&key, 1).is_err());

@@ -1,18 +1,18 @@
-//! Several requests under way at once.
+//! Concurrent requests.
 
 use super::{Storage, StoreKey};
 use crate::threads;
 
-/// Whether requests for a key are waits, so that it pays to make together what may be wanted soon.
+/// Returns whether requests for a key have high latency, so that it pays to issue likely future ones concurrently.
 pub fn is_far(storage: &dyn Storage, key: &StoreKey) -> bool {
     storage.requests_at_once(key) > threads::decoding()
 }
 
-/// Does `work`, which makes a request or a few one after the other, for each of the items, as many at once as serves the
-/// storage of this key, which is that of all; what came of each, in their order.
+/// Maps `items` with `work`, which makes one request or a few in sequence, with as many concurrent calls as the storage
+/// of `key` prefers. All items must be in that storage. Results are in order.
 ///
-/// Where requests take no time, that is on the threads that decode. Where they are waits it is on threads of their own,
-/// [`Storage::requests_at_once`] at most.
+/// With negligible latency the calls run on the decoding team; otherwise on threads of their own, at most
+/// [`Storage::requests_at_once`].
 pub fn together<T: Send, R: Send>(
     storage: &dyn Storage,
     key: &StoreKey,

@@ -1,4 +1,4 @@
-//! URIs of object stores: which store, which bucket, which key in it.
+//! Parsing of object store URIs into store, bucket and object key.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// The store that a URI of TileDB's is of, and what stands behind the scheme.
+    /// Returns the store of a TileDB URI, and the part after the scheme.
     fn of_uri(uri: &str) -> Option<(Self, &str)> {
         let (scheme, rest) = uri.split_once("://")?;
         Some((Provider::of_scheme(scheme)?, rest))
     }
 
-    /// The store that a scheme of TileDB's URIs stands for.
+    /// Returns the store of a TileDB URI scheme.
     fn of_scheme(scheme: &str) -> Option<Self> {
         match scheme {
             "s3" => Some(Provider::S3),
@@ -29,7 +29,7 @@ impl Provider {
         }
     }
 
-    /// The one scheme that keys of this store are compared with.
+    /// Returns the canonical scheme, used when keys are compared.
     fn scheme(self) -> &'static str {
         match self {
             Provider::S3 => "s3",
@@ -39,16 +39,16 @@ impl Provider {
     }
 }
 
-/// A bucket, or a container of an account.
+/// A bucket, or a container of an Azure account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BucketName {
     pub provider: Provider,
     pub bucket: String,
-    /// The account of Azure that the URI itself names, as in `abfs://container@account.dfs.core.windows.net/`.
+    /// The Azure account if the URI names it, as in `abfs://container@account.dfs.core.windows.net/`.
     pub account: Option<String>,
 }
 
-/// As it is typed, without a slash at the end.
+/// The canonical URI without a trailing slash.
 impl fmt::Display for BucketName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}", self.provider.scheme(), self.bucket)?;
@@ -56,28 +56,28 @@ impl fmt::Display for BucketName {
     }
 }
 
-/// Whether this is a URI of an object store.
+/// Returns whether this is a URI of an object store.
 pub fn is_object_uri(text: &str) -> bool {
     Provider::of_uri(text).is_some()
 }
 
-/// Whether a name can stand in the address of a server and leave it what it is. Names of buckets come from stored groups
-/// too, and must not send what is asked, and with it who asks, to somebody else.
+/// Returns whether a name can be part of a host name without changing which host it is. Bucket names also come from
+/// stored groups and must not redirect requests, and the credentials in them, to another server.
 pub fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(is_plain)
 }
 
-/// The bucket that a key is in, and its names there, without a slash at either end; `None` where it is in no bucket, or
-/// is not text.
-pub fn take_apart(key: &StoreKey) -> Option<(BucketName, &str)> {
+/// Splits a key into its bucket and the path in it, without a slash at either end; `None` if it is in no bucket, or is
+/// not text.
+pub fn split_uri(key: &StoreKey) -> Option<(BucketName, &str)> {
     let (provider, rest) = Provider::of_uri(str::from_utf8(key.as_bytes()).ok()?)?;
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (bucket, account) = match (provider, host.split_once('@')) {
         (Provider::Azure, Some((container, host))) => (container, Some(host.split('.').next().unwrap_or(host))),
         _ => (host, None),
     };
-    // As $web and $root, which Azure itself made.
+    // Azure has the built-in containers $web and $root.
     let plain_bucket = if provider == Provider::Azure { bucket.strip_prefix('$').unwrap_or(bucket) } else { bucket };
     if !is_name(plain_bucket) || account.is_some_and(|account| !is_name(account)) {
         return None;
@@ -85,9 +85,9 @@ pub fn take_apart(key: &StoreKey) -> Option<(BucketName, &str)> {
     Some((BucketName { provider, bucket: bucket.to_owned(), account: account.map(str::to_owned) }, path))
 }
 
-/// The same place without `..`, which no object store knows, and with the usual one of several schemes.
+/// Returns the canonical key: without `..`, which object stores do not know, and with the canonical scheme.
 pub fn canonical(key: &StoreKey) -> StoreKey {
-    let Some((bucket, path)) = take_apart(key) else { return key.clone() };
+    let Some((bucket, path)) = split_uri(key) else { return key.clone() };
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
         match name {
@@ -106,7 +106,7 @@ mod tests {
     fn buckets_and_keys() {
         let parts = |text: &str| {
             let key = StoreKey::from(text);
-            take_apart(&key).map(|(bucket, path)| (bucket.to_string(), path.to_owned()))
+            split_uri(&key).map(|(bucket, path)| (bucket.to_string(), path.to_owned()))
         };
         let some = |bucket: &str, path: &str| Some((bucket.to_owned(), path.to_owned()));
         assert_eq!(parts("s3://b/x/y/"), some("s3://b", "x/y"));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_place_has_one_key() {
+    fn keys_of_the_same_place_have_one_canonical_form() {
         let key = |text: &str| canonical(&text.into()).to_string();
         assert_eq!(key("gcs://b/a/../c"), "gs://b/c");
         assert_eq!(key("s3://b/../../c"), "s3://b/c");

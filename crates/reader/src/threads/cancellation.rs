@@ -1,12 +1,12 @@
-//! Whether anybody still waits for what a thread does: the cancellation of a request.
+//! Cancellation of requests: whether anybody still waits for a thread's work.
 //!
-//! A [`Token`] stands for one request. Whoever serves a request does so [under](Token::cover) its token, and threads that
-//! help it do so under the same one. Work that can take long calls [`check`] again and again, at least once a batch, and
-//! ends with [`Error::Cancelled`] where the token was cancelled. Work under no token, such as that of a command,
-//! is never cancelled.
+//! A [`Token`] stands for one request. The thread that serves a request runs [under](Token::cover) its token, and
+//! helper threads run under the same one. Long work calls [`check`] repeatedly, at least once per batch, and ends with
+//! [`Error::Cancelled`] once the token is cancelled. Work without a token, such as that of a command, is never
+//! cancelled.
 //!
-//! The token belongs to the thread and is no argument of every function between a request and its innermost loop:
-//! a function that forgot to pass it on would compile, and would not end.
+//! The token is thread-local and not an argument of every function between a request and its innermost loop: a function
+//! that forgot to pass it on would still compile, and could not be cancelled.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 
 use tilefs_format::error::{Error, Result};
 
-/// How often a thread that waits for another one looks whether its own request was cancelled.
-pub const LOOK: Duration = Duration::from_millis(50);
+/// Interval at which a waiting thread polls for the cancellation of its own request.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
     static CURRENT: RefCell<Option<Token>> = const { RefCell::new(None) };
 }
 
-/// Stands for a request, in all threads that work for it.
+/// Identifies a request in all threads that work for it.
 #[derive(Debug, Clone, Default)]
 pub struct Token(Arc<AtomicBool>);
 
@@ -32,9 +32,9 @@ impl Token {
         Self::default()
     }
 
-    /// Nobody waits for the result any more: work under this token ends soon.
+    /// Cancels the request: work under this token ends soon.
     pub fn cancel(&self) {
-        // It orders nothing: whoever sees it only stops.
+        // Relaxed: no other memory depends on the flag.
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -42,61 +42,62 @@ impl Token {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Does `work` under this token.
+    /// Runs `work` under this token.
     pub fn cover<T>(&self, work: impl FnOnce() -> T) -> T {
         cover(Some(self.clone()), work)
     }
 }
 
-/// The token under which this thread works.
+/// Returns the token of the current thread.
 pub fn current() -> Option<Token> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Does `work` under a token, or under none.
+/// Runs `work` under the given token, or under none.
 pub fn cover<T>(token: Option<Token>, work: impl FnOnce() -> T) -> T {
-    /// Puts the token back that was there before, after a panic too.
-    struct Before(Option<Token>);
+    /// Restores the previous token, also after a panic.
+    struct Restore(Option<Token>);
 
-    impl Drop for Before {
+    impl Drop for Restore {
         fn drop(&mut self) {
             CURRENT.set(self.0.take());
         }
     }
 
-    let _before = Before(CURRENT.replace(token));
+    let _restore = Restore(CURRENT.replace(token));
     work()
 }
 
-/// Whether the request that this thread works for was cancelled.
+/// Returns whether the request that this thread works for was cancelled.
 pub fn is_cancelled() -> bool {
     CURRENT.with_borrow(|token| token.as_ref().is_some_and(Token::is_cancelled))
 }
 
-/// Ends work that nobody waits for. Costs about as much as reading a variable.
+/// Returns an error once the current request is cancelled. Costs about as much as reading a variable.
 ///
 /// # Errors
-/// [`Error::Cancelled`] where the request that this thread works for was cancelled.
+/// [`Error::Cancelled`] if the request that this thread works for was cancelled.
 pub fn check() -> Result<()> {
     if is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
 }
 
-/// Waits until `condition` is notified, or for a moment. To be called in a loop that looks for what it waits for.
+/// Waits until `condition` is notified, or for at most [`POLL_INTERVAL`] under a token. Call it in a loop that tests
+/// the condition.
 ///
 /// # Errors
 /// [`Error::Cancelled`] as [`check`].
 pub fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Result<MutexGuard<'a, T>> {
     check()?;
     Ok(match current() {
-        Some(_) => condition.wait_timeout(guard, LOOK).unwrap_or_else(PoisonError::into_inner).0,
+        Some(_) => condition.wait_timeout(guard, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner).0,
         None => condition.wait(guard).unwrap_or_else(PoisonError::into_inner),
     })
 }
 
-/// Waits for so long.
+/// Sleeps for `duration`.
 ///
 /// # Errors
-/// [`Error::Cancelled`] as [`check`], soon after it was cancelled.
+/// [`Error::Cancelled`] soon after the cancellation.
 pub fn pause(duration: Duration) -> Result<()> {
     let deadline = Instant::now() + duration;
     loop {
@@ -105,26 +106,25 @@ pub fn pause(duration: Duration) -> Result<()> {
         if left.is_zero() {
             return Ok(());
         }
-        thread::sleep(if current().is_some() { left.min(LOOK) } else { left });
+        thread::sleep(if current().is_some() { left.min(POLL_INTERVAL) } else { left });
     }
 }
 
-/// A lock for work that takes long: a thread that waits for it can be cancelled. The next holder goes on where the last
-/// one gave up.
+/// A lock for long work: waiting for it can be cancelled. If a holder gives up, the next one continues the work.
 #[derive(Debug, Default)]
 pub struct Turn {
-    taken: Mutex<Taken>,
+    state: Mutex<TurnState>,
     returned: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TurnState {
     is_taken: bool,
-    /// How many threads wait: waking is a system call, even where there are none.
+    /// Number of waiting threads. Notifying costs a system call even if there are none.
     waiting: usize,
 }
 
-/// The lock is held until this is dropped.
+/// Holds the lock until it is dropped.
 #[derive(Debug)]
 pub struct Held<'a>(&'a Turn);
 
@@ -133,7 +133,7 @@ impl Turn {
         Self::default()
     }
 
-    /// Waits until nobody else holds it.
+    /// Waits until the lock is free and takes it.
     ///
     /// # Errors
     /// [`Error::Cancelled`] as [`check`].
@@ -147,7 +147,7 @@ impl Turn {
                 Err(error) => {
                     let mut taken = self.lock();
                     taken.waiting -= 1;
-                    // It may have been woken in another's place.
+                    // This thread may have consumed a notification meant for another.
                     self.wake_one(&taken);
                     return Err(error);
                 }
@@ -158,14 +158,14 @@ impl Turn {
         Ok(Held(self))
     }
 
-    fn wake_one(&self, taken: &Taken) {
+    fn wake_one(&self, taken: &TurnState) {
         if taken.waiting > 0 && !taken.is_taken {
             self.returned.notify_one();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, TurnState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_cancelled_under_its_token_alone() {
+    fn only_work_under_the_token_is_cancelled() {
         let (outer, inner) = (Token::new(), Token::new());
         assert!(check().is_ok());
         outer.cover(|| {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_turn_can_be_cancelled_and_the_others_get_it() {
+    fn waiting_for_a_turn_can_be_cancelled() {
         for cancelled in 0u32..32 {
             let (turn, within, done) = (Turn::new(), AtomicUsize::new(0), AtomicUsize::new(0));
             let tokens: Vec<Token> = (0..5).map(|_| Token::new()).collect();

@@ -1,22 +1,22 @@
-//! Lines of the log that tell how far lasting work is.
+//! Rate limit for progress lines in the log.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How often work that lasts is told about.
+/// Interval between progress lines.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Says when the next line about some work is due: one every five seconds, whichever threads ask.
+/// Tells when the next progress line is due: one every five seconds across all threads.
 #[derive(Debug)]
 pub struct LogInterval(Mutex<Instant>);
 
 impl LogInterval {
-    /// Of work that begins now.
+    /// Starts the interval now.
     pub fn new() -> Self {
         LogInterval(Mutex::new(Instant::now() + INTERVAL))
     }
 
-    /// Whether a line is due; whoever is told so writes it.
+    /// Returns whether a line is due; the caller must then write it.
     pub fn is_due(&self) -> bool {
         match self.0.try_lock() {
             Ok(mut due) if Instant::now() >= *due => {

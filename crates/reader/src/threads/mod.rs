@@ -1,11 +1,10 @@
-//! Where all threads of this process start.
+//! The only place where threads of this process start.
 //!
-//! A [team](team::Team) decodes: who has something to decode begins, and the others help. What waits, for requests to a
-//! far storage or for the kernel, has threads of its own, so that no decoding thread is held by it. A thread that the
-//! system refuses is an error for the caller or less speed, never a panic.
-
+//! A [team](team::Team) of threads decodes: the caller starts, and idle helpers join. Work that blocks, on requests to
+//! far storage or on the kernel, has its own threads, so that it never occupies a decoding thread. If the system
+//! refuses a thread, the caller gets an error or loses speed, but nothing panics.
 //!
-//! Threads that help with work take its [cancellation] over.
+//! Threads that help with work inherit its [cancellation] token.
 
 pub mod cancellation;
 mod log_interval;
@@ -22,17 +21,17 @@ use crate::address_space;
 pub use log_interval::LogInterval;
 use team::Team;
 
-/// What a thread takes where the address space is limited: a stack of 2 MiB, and what the standard library has it allocate
-/// as it begins, which ends the process where it cannot be had.
-const ADDRESSES: u64 = 3 << 20;
+/// Address space per thread: a stack of 2 MiB, and the allocations of the standard library at thread start, which abort
+/// the process if they fail.
+const ADDRESS_SPACE_PER_THREAD: u64 = 3 << 20;
 
-/// Those that decode, beside whoever asks for something.
+/// The helpers that decode besides the calling threads.
 static TEAM: Team = Team::new();
 
 /// Whether this process may have other threads by now.
 static ARE_STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a thread was started, or should have been, since the process began.
+/// Returns whether any thread was started, or its start attempted, since the process began.
 pub fn are_started() -> bool {
     ARE_STARTED.load(Ordering::SeqCst)
 }
@@ -40,69 +39,69 @@ pub fn are_started() -> bool {
 /// Starts a thread.
 ///
 /// # Errors
-/// Where the system lets us have no other.
+/// If the system refuses another thread.
 pub fn start<T: Send + 'static>(
     name: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    has_room()?;
+    check_address_space()?;
     Builder::new().name(name.into()).spawn(work)
 }
 
-/// Whether a limit of address space leaves room for another thread. To be asked before one is started.
-fn has_room() -> io::Result<()> {
+/// Checks that the address-space limit leaves space for another thread. Must be called before each thread start.
+fn check_address_space() -> io::Result<()> {
     ARE_STARTED.store(true, Ordering::SeqCst);
     match address_space::left() {
-        Some(left) if left < ADDRESSES => Err(io::ErrorKind::OutOfMemory.into()),
+        Some(left) if left < ADDRESS_SPACE_PER_THREAD => Err(io::ErrorKind::OutOfMemory.into()),
         _ => Ok(()),
     }
 }
 
-/// Has so many threads decode at the same time, each of which is one that asks or helps. To be called once, before
-/// anything is read; until then who asks is alone. Where the system lets us have fewer, only speed is lost.
+/// Starts helpers so that `wanted` threads decode at the same time, the calling thread included. Call once, before
+/// anything is read; until then each caller decodes alone. If the system allows fewer threads, only speed is lost.
 pub fn start_team(wanted: usize) {
     if let Err(error) = (1..wanted).try_for_each(|_| TEAM.grow()) {
-        log::info!("only {} of {wanted} threads that decode can be started: {error}", decoding());
+        log::info!("only {} of {wanted} decoding threads can be started: {error}", decoding());
     }
 }
 
-/// How many cores this process may use, as it starts.
+/// Returns the number of cores that this process may use.
 pub fn cores() -> usize {
-    // The system has files read for it.
+    // The standard library reads files to find out, so cache the result.
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(2, usize::from))
 }
 
-/// How many threads decode where nobody says: one more than there are cores. Mostly one of them waits, for memory or for
-/// the kernel to copy what it read; with no more than cores, one of these would wait with it.
+/// Returns the default number of decoding threads: one more than cores. Usually one of them waits, for memory or for
+/// the kernel to copy data; with one thread per core, that core would idle.
 pub fn usual() -> usize {
     cores() + 1
 }
 
-/// How many threads decode.
+/// Returns the number of decoding threads.
 pub fn decoding() -> usize {
     TEAM.helpers() + 1
 }
 
-/// Threads that only show how many there can be at the same time: a limit of processes is met when a thread starts. They
-/// end by themselves; dropping this waits until they have.
+/// Threads that only probe how many can exist at once, because a process limit shows only when a thread starts. They
+/// end by themselves; dropping the probe waits for them.
 pub struct Probe(Vec<JoinHandle<()>>);
 
 impl Probe {
-    /// Starts so many threads, or as many as the system lets us have.
+    /// Starts `wanted` threads, or as many as the system allows.
     pub fn new(wanted: usize) -> Self {
         let gate = Arc::new(Mutex::new(()));
         let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = || {
             let gate = Arc::clone(&gate);
-            has_room().and_then(|()| Builder::new().spawn(move || drop(gate.lock())))
+            check_address_space().and_then(|()| Builder::new().spawn(move || drop(gate.lock())))
         };
         let threads = (0..wanted).map_while(|_| wait().ok()).collect();
         drop(closed);
         Probe(threads)
     }
 
-    /// How many there were.
+    /// Returns how many threads started.
     pub fn threads(&self) -> usize {
         self.0.len()
     }
@@ -110,44 +109,44 @@ impl Probe {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // They do nothing, and so do not panic.
+        // The threads do nothing and so cannot panic.
         self.0.drain(..).for_each(|thread| drop(thread.join()));
     }
 }
 
-/// Does `work` while another thread, where there can be one, does something `beside` it.
+/// Runs `work` while another thread, if one can start, runs `beside`.
 pub fn with<T>(name: &str, beside: impl FnOnce() + Send, work: impl FnOnce() -> T) -> T {
     scope(|scope| {
         let token = cancellation::current();
         let beside = || cancellation::cover(token, beside);
-        let _ = has_room().and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, beside));
+        let _ = check_address_space().and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, beside));
         work()
     })
 }
 
-/// Does `work` for each of the items, as many at the same time as decode.
+/// Runs `work` for each item on the decoding team.
 pub fn for_each<T>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) + Sync) {
-    let helpers = most_of(&items).saturating_sub(1);
+    let helpers = upper_bound(&items).saturating_sub(1);
     one_by_one(items, work, |run| TEAM.share(helpers, run));
 }
 
-/// What `work` makes of each of the items, in their order; as many at the same time as decode.
+/// Maps the items with `work` on the decoding team; the results are in order.
 pub fn map<T, R: Send>(items: impl Iterator<Item = T> + Send, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let helpers = most_of(&items).saturating_sub(1);
+    let helpers = upper_bound(&items).saturating_sub(1);
     in_order(items, work, |run| TEAM.share(helpers, run))
 }
 
-/// The results of `work` for the numbers up to `count`, as many at the same time as decode. The first error, by number,
-/// ends it, and so does the cancellation of the request.
+/// Returns the results of `work` for the numbers below `count`, computed on the decoding team. Stops at the first
+/// error, by number, or when the request is cancelled.
 ///
 /// # Errors
-/// Those of `work`; [`Error::Cancelled`].
+/// The errors of `work`; [`Error::Cancelled`].
 pub fn for_all<T: Send, E: Send + From<Error>>(
     count: usize,
     work: impl Fn(usize) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let has_failed = AtomicBool::new(false);
-    // What is not begun after a failure lies behind it.
+    // Numbers not started after a failure are greater than the failed one.
     let numbers = (0..count).take_while(|_| !has_failed.load(Ordering::Relaxed));
     let work = |number| {
         let outcome = cancellation::check().map_err(E::from).and_then(|()| work(number));
@@ -156,31 +155,33 @@ pub fn for_all<T: Send, E: Send + From<Error>>(
     map(numbers, work).into_iter().collect()
 }
 
-/// As [`map`], for what waits: on so many threads, of which the calling one is the first. The others start and end with
-/// this; where there can be none, the calling one does all.
+/// As [`map`], for work that blocks: on `threads` threads, of which the caller is the first. The others live only for
+/// this call; if none can start, the caller does everything.
 pub fn map_waiting<T, R: Send>(
     name: &str,
     threads: usize,
     items: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<R> {
-    let threads = threads.min(most_of(&items));
+    let threads = threads.min(upper_bound(&items));
     in_order(items, work, |run| {
         scope(|scope| {
             for _ in 1..threads {
-                let _ = has_room().and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, run));
+                let _ =
+                    check_address_space().and_then(|()| Builder::new().name(name.to_owned()).spawn_scoped(scope, run));
             }
             run();
         });
     })
 }
 
-/// How many items there are at most.
-fn most_of(items: &impl Iterator) -> usize {
+/// Returns the maximum number of items.
+fn upper_bound(items: &impl Iterator) -> usize {
     items.size_hint().1.unwrap_or(usize::MAX)
 }
 
-/// Does `work` for each of the items by something that takes one after the other, which `share` has several threads call.
+/// Runs `work` for each item: `share` gets a closure that takes items until none is left, and calls it on several
+/// threads.
 fn one_by_one<T>(
     items: impl Iterator<Item = T> + Send,
     work: impl Fn(T) + Sync,
@@ -198,7 +199,7 @@ fn one_by_one<T>(
     });
 }
 
-/// As [`one_by_one`], with what came of each of the items, in their order.
+/// As [`one_by_one`], but collects the results in the order of the items.
 fn in_order<T, R: Send>(
     items: impl Iterator<Item = T> + Send,
     work: impl Fn(T) -> R + Sync,
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_order_and_errors_end_it() {
+    fn results_are_in_order_and_the_first_error_stops() {
         let doubled: Vec<_> = (0..100).map(|number| number * 2).collect();
         assert_eq!(for_all(100, |number| Ok::<_, Error>(number * 2)).unwrap(), doubled);
         assert_eq!(for_all(0, |_| Err::<(), _>(Error::usage("none"))).unwrap(), []);
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn helpers_take_the_cancellation_over() {
+    fn helpers_inherit_the_token() {
         start_team(3);
         let token = cancellation::Token::new();
         let is_covered = |_| cancellation::is_cancelled();
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_work_at_once_and_no_more() {
+    fn map_waiting_uses_exactly_the_given_threads() {
         let all_here = Barrier::new(5);
         let results = map_waiting("test", 5, 0..5, |number| {
             all_here.wait();

@@ -1,7 +1,7 @@
-//! Work that threads share: who has it begins at once, and those that have nothing to do come to help.
+//! A team of threads that share work: the caller starts its work at once, and idle helpers join it.
 //!
-//! Nobody waits for a helper to begin, and who waits for the last helpers takes up nothing else meanwhile. So work may
-//! share out parts of itself, and may wait for other threads, wherever it may on a thread alone.
+//! Nobody waits for a helper to start, and a caller that waits for the last helpers takes up no other work meanwhile.
+//! So work may share its own parts recursively, and may block on other threads wherever a single thread could.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -10,108 +10,109 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Threads that help, and the work that they may help with. They end with the process.
+/// A pool of helper threads and the work offered to them. The threads live as long as the process.
 pub struct Team {
     helpers: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<TeamState>,
     offered: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct TeamState {
     offers: Vec<Offer>,
-    /// How many helpers wait for an offer.
+    /// Number of helpers that wait for an offer.
     idle: usize,
 }
 
-/// Work that has room for so many helpers more.
+/// Work that up to `slots` more helpers may join.
 struct Offer {
     work: Work,
-    helped: Arc<Helped>,
-    room: usize,
+    participants: Arc<Participants>,
+    slots: usize,
 }
 
-/// What everybody who shares some work calls, until there is nothing left to do. As long as [`Team::share`] says, and
-/// not longer.
+/// The function that every participant calls until there is nothing left to do. Valid as long as [`Team::share`] says,
+/// despite the type's lifetime.
 type Work = &'static (dyn Fn() + Sync);
 
-/// The helpers within some work.
+/// The helpers that currently run some work.
 #[derive(Default)]
-struct Helped {
-    within: Mutex<Within>,
+struct Participants {
+    active: Mutex<ActiveHelpers>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Within {
+struct ActiveHelpers {
     helpers: usize,
     has_panicked: bool,
 }
 
 impl Team {
-    /// A team of nobody yet.
+    /// Creates a team without helpers.
     pub const fn new() -> Self {
-        let state = Mutex::new(State { offers: Vec::new(), idle: 0 });
+        let state = Mutex::new(TeamState { offers: Vec::new(), idle: 0 });
         Team { helpers: AtomicUsize::new(0), state, offered: Condvar::new() }
     }
 
-    /// Has another thread help.
+    /// Adds a helper thread.
     ///
     /// # Errors
-    /// Where the system lets us have no other.
+    /// If the system refuses another thread.
     pub fn grow(&'static self) -> io::Result<()> {
         super::start(format!("decode-{}", self.helpers()), || self.help())?;
         self.helpers.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
-    /// How many threads help.
+    /// Returns the number of helper threads.
     pub fn helpers(&self) -> usize {
         self.helpers.load(Ordering::Relaxed)
     }
 
-    /// Calls `work` on this thread, and at the same time on up to `most` of those that have nothing to do. It is to
-    /// return when there is nothing left to do. Afterwards nobody is within it, and nobody will be.
+    /// Calls `work` on this thread and, at the same time, on up to `most` idle helpers. `work` must return when there
+    /// is nothing left to do. When this function returns, no helper runs `work` and none will.
     ///
     /// # Panics
-    /// Where `work` does, on whichever thread.
+    /// If `work` panics on any thread.
     pub fn share(&self, most: usize, work: &(dyn Fn() + Sync)) {
-        let room = most.min(self.helpers());
-        if room == 0 {
+        let slots = most.min(self.helpers());
+        if slots == 0 {
             return work();
         }
-        // SAFETY: only the lifetime changes. `work` is reached through an offer alone. A helper enters it under the lock
-        // under which offers are made and taken back, and counts itself in before it gives that lock up; this function
-        // does not return, nor unwind, before the offer is taken back and the count is zero. What is between is `work`
-        // itself, whose panic is caught, and locks and lists of this module, which do not panic.
+        // SAFETY: only the lifetime changes. `work` is reachable only through an offer. A helper enters it under the
+        // lock that guards the offers, and counts itself as active before it releases that lock; this function neither
+        // returns nor unwinds before the offer is withdrawn and the count is zero. In between run only `work` itself,
+        // whose panic is caught, and locks and lists of this module, which do not panic.
         let shared = unsafe { transmute::<&(dyn Fn() + Sync), Work>(work) };
-        let helped = Arc::<Helped>::default();
+        let participants = Arc::<Participants>::default();
         let mut state = lock(&self.state);
-        state.offers.push(Offer { work: shared, helped: Arc::clone(&helped), room });
+        state.offers.push(Offer { work: shared, participants: Arc::clone(&participants), slots });
         self.wake_one(&state);
         drop(state);
         let outcome = catch_unwind(AssertUnwindSafe(work));
-        lock(&self.state).offers.retain(|offer| !Arc::ptr_eq(&offer.helped, &helped));
-        let mut within = lock(&helped.within);
-        while within.helpers > 0 {
-            within = helped.changed.wait(within).unwrap_or_else(PoisonError::into_inner);
+        lock(&self.state).offers.retain(|offer| !Arc::ptr_eq(&offer.participants, &participants));
+        let mut active = lock(&participants.active);
+        while active.helpers > 0 {
+            active = participants.changed.wait(active).unwrap_or_else(PoisonError::into_inner);
         }
-        let has_panicked = within.has_panicked;
-        drop(within);
+        let has_panicked = active.has_panicked;
+        drop(active);
         if let Err(panic) = outcome {
             resume_unwind(panic);
         }
-        assert!(!has_panicked, "a thread that helped has panicked");
+        assert!(!has_panicked, "a helper thread panicked");
     }
 
-    /// Wakes a helper where there is room for it, which then wakes the next: who has work is not to spend its time on that.
-    fn wake_one(&self, state: &State) {
+    /// Wakes one helper if there is an offer. That helper wakes the next, so that the caller does not spend its time on
+    /// it.
+    fn wake_one(&self, state: &TeamState) {
         if state.idle > 0 && !state.offers.is_empty() {
             self.offered.notify_one();
         }
     }
 
-    /// What a helper does, for ever: enters what was offered first and has room.
+    /// Runs forever in a helper thread: joins the oldest offer that has a slot left.
     fn help(&self) {
         let mut state = lock(&self.state);
         loop {
@@ -121,20 +122,20 @@ impl Team {
                 state.idle -= 1;
                 continue;
             };
-            let (work, helped) = (offer.work, Arc::clone(&offer.helped));
-            offer.room -= 1;
-            if offer.room == 0 {
+            let (work, participants) = (offer.work, Arc::clone(&offer.participants));
+            offer.slots -= 1;
+            if offer.slots == 0 {
                 state.offers.remove(0);
             }
-            lock(&helped.within).helpers += 1;
+            lock(&participants.active).helpers += 1;
             self.wake_one(&state);
             drop(state);
             let outcome = catch_unwind(AssertUnwindSafe(work));
-            let mut within = lock(&helped.within);
-            within.has_panicked |= outcome.is_err();
-            within.helpers -= 1;
-            drop(within);
-            helped.changed.notify_one();
+            let mut active = lock(&participants.active);
+            active.has_panicked |= outcome.is_err();
+            active.helpers -= 1;
+            drop(active);
+            participants.changed.notify_one();
             state = lock(&self.state);
         }
     }
@@ -158,7 +159,7 @@ mod tests {
         team
     }
 
-    /// Takes numbers from `next` up to `end`; how often each was taken.
+    /// Takes numbers from `next` up to `end` and counts how often each was taken.
     fn count_off(next: &AtomicUsize, end: usize, taken: &Mutex<BTreeMap<usize, usize>>) {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -169,7 +170,7 @@ mod tests {
         }
     }
 
-    /// The same by threads that the standard library starts and joins.
+    /// The same with threads that the standard library starts and joins.
     fn by_scoped_threads(threads: usize, work: &(dyn Fn() + Sync)) {
         scope(|scope| {
             (1..threads).for_each(|_| drop(scope.spawn(work)));
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_done_once_as_by_scoped_threads() {
+    fn work_is_done_exactly_once() {
         let team = team(3);
         for end in (0..400).chain([20_000]) {
             let run = |share: &dyn Fn(&(dyn Fn() + Sync))| {
@@ -193,20 +194,20 @@ mod tests {
     }
 
     #[test]
-    fn helpers_come_and_no_more_than_have_room() {
+    fn at_most_the_requested_helpers_join() {
         let team = team(5);
         let all_here = Barrier::new(4);
         team.share(3, &|| {
             all_here.wait();
         });
-        let (within, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (active, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         for _ in 0..200 {
             team.share(2, &|| {
-                most.fetch_max(within.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                most.fetch_max(active.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 (0..20).for_each(|_| yield_now());
-                within.fetch_sub(1, Ordering::SeqCst);
+                active.fetch_sub(1, Ordering::SeqCst);
             });
-            assert_eq!(within.load(Ordering::SeqCst), 0, "nobody is within it any more");
+            assert_eq!(active.load(Ordering::SeqCst), 0, "no helper is inside any more");
         }
         assert!((2..=3).contains(&most.load(Ordering::SeqCst)), "{most:?}");
     }
@@ -224,9 +225,9 @@ mod tests {
         assert_eq!(calls.into_inner(), 2);
     }
 
-    /// Work that shares out its parts, from more threads than there are helpers.
+    /// Nested sharing, from more threads than there are helpers.
     #[test]
-    fn parts_of_parts_are_done_too() {
+    fn sharing_can_be_nested() {
         let team = team(2);
         let done = AtomicUsize::new(0);
         scope(|scope| {
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_the_callers_and_the_team_goes_on() {
+    fn a_panic_reaches_the_caller_and_the_team_survives() {
         let team = team(1);
         for panics_here in [true, false] {
             let (caller, both_here) = (std::thread::current().id(), Barrier::new(2));

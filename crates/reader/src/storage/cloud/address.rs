@@ -1,27 +1,27 @@
-//! Addresses of servers, checked before a request is made of one: what makes requests takes for granted that they are.
+//! Validation of server addresses before a request is made, because the client libraries assume valid ones.
 
 use object_store::client::{HttpRequest, HttpRequestBody};
 
 use tilefs_format::error::{Error, Result};
 
-/// A request of what has this address; `None` where it is no address of a server.
+/// Builds a request for an address; `None` if it is not a valid server address.
 pub fn request(address: &str) -> Option<HttpRequest> {
     let mut request = HttpRequest::new(HttpRequestBody::empty());
     *request.uri_mut() = address.parse().ok()?;
     let uri = request.uri();
     let is_of_server = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
-    // Not all that passes as the one does as the other, and requests are made of both.
+    // The two URL parsers accept different strings, and requests go through both.
     (is_of_server && reqwest::Url::parse(&uri.to_string()).is_ok()).then_some(request)
 }
 
-/// Refuses what is no address of a server.
+/// Rejects an invalid server address.
 ///
 /// # Errors
-/// [`Error::Usage`], which says where the address came from; it may have a password, and is not told itself.
+/// [`Error::Usage`], which names the origin of the address but not the address itself, because it may have a password.
 pub fn check(address: &str, origin: &str) -> Result<()> {
     match request(address) {
         Some(_) => Ok(()),
-        None => Err(Error::usage(format!("{origin} makes no address of a server, such as https://HOST:PORT"))),
+        None => Err(Error::usage(format!("{origin} is not a valid server address, such as https://HOST:PORT"))),
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
             "http://a b",
             "http://bücher",
         ];
-        // A name whose last part is a number is to be an Internet address as a whole.
+        // A host name whose last label is a number must be an IP address.
         for bad in none.into_iter().chain(["http://b.127.0.0.1", "http://h/a b", "http://h/\n"]) {
             assert!(request(bad).is_none(), "{bad}");
             let error = check(bad, "the endpoint").unwrap_err().to_string();

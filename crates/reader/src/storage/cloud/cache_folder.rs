@@ -1,8 +1,8 @@
-//! The folder of the disk cache: this user's alone, entered once, with the key that its checksums are made with.
+//! The folder of the disk cache, private to this user and opened once, with its checksum key.
 //!
-//! What is in it is taken for what the store has. So nobody else may be able to write to it, names are resolved in the
-//! folder that was looked at, whatever takes its place, no link is followed, and what somebody else made all the same does
-//! not have the checksum.
+//! Its content is trusted like that of the store. So nobody else may be able to write to it; names are resolved
+//! relative to the opened folder, whatever replaces its path; links are not followed; and files that somebody else
+//! planted nevertheless lack valid checksums.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -19,30 +19,30 @@ use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
 
-/// What the names of our files end in; no other file is ever removed.
+/// Suffix of the cache's file names; no other file is ever removed.
 pub const SUFFIX: &str = ".tilefs-cache";
 
-/// The file of the key.
+/// Name of the key file.
 const KEY: &str = "key.tilefs";
 const KEY_BYTES: usize = 32;
 
-/// How long a key may be on its way to its file, and how often to look.
-const KEY_LOOKS: (u32, Duration) = (50, Duration::from_millis(2));
+/// Number of attempts and delay while another process is writing the key.
+const KEY_POLLS: (u32, Duration) = (50, Duration::from_millis(2));
 
-/// Permissions of others to write.
+/// Write permissions of others.
 const WRITABLE: u32 = 0o022;
 
 /// Bytes of a checksum.
 pub const TAG: usize = 16;
 
-/// The folder, and its key.
+/// The opened folder and its key.
 #[derive(Debug)]
 pub struct CacheFolder {
     folder: OwnedFd,
     key: Key,
 }
 
-/// Not shown.
+/// Hides the key in debug output.
 struct Key([u8; KEY_BYTES]);
 
 impl std::fmt::Debug for Key {
@@ -51,24 +51,24 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// Why a folder cannot be a cache.
+/// Reasons why a folder cannot be the cache.
 #[derive(Debug)]
-pub enum Closed {
-    /// It must not be one, as others could put there what is read.
+pub enum OpenError {
+    /// Unsafe, because others could plant data.
     Refused(String),
-    /// The system does not let it, now.
+    /// A system error, possibly transient.
     Failed(io::Error),
 }
 
-impl From<io::Error> for Closed {
+impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> Self {
-        Closed::Failed(error)
+        OpenError::Failed(error)
     }
 }
 
-impl From<rustix::io::Errno> for Closed {
+impl From<rustix::io::Errno> for OpenError {
     fn from(error: rustix::io::Errno) -> Self {
-        Closed::Failed(error.into())
+        OpenError::Failed(error.into())
     }
 }
 
@@ -76,65 +76,65 @@ impl From<rustix::io::Errno> for Closed {
 pub struct CacheFile {
     pub name: String,
     pub used: SystemTime,
-    /// Bytes on the disk.
+    /// Bytes on disk.
     pub size: u64,
 }
 
 impl CacheFolder {
-    /// Enters the folder; makes it, for its owner alone, where there is none, and its key.
+    /// Opens the folder. Creates it and its key, private to the owner, if they do not exist.
     ///
     /// # Errors
-    /// [`Closed::Refused`] where it is a link, another user's or writable by others, or its key is not a file of this
-    /// user alone.
-    pub fn enter(path: &Path) -> Result<Self, Closed> {
+    /// [`OpenError::Refused`] if it is a link, another user's or writable by others, or if its key is not a private
+    /// file of this user.
+    pub fn enter(path: &Path) -> Result<Self, OpenError> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         if fs::symlink_metadata(path)?.is_symlink() {
-            return Err(Closed::Refused("it is a symbolic link; give the folder that it leads to".to_owned()));
+            return Err(OpenError::Refused("it is a symbolic link; give the folder that it leads to".to_owned()));
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
         let found = fstat(&folder)?;
         if found.st_uid != geteuid().as_raw() {
-            let reason = format!("it belongs to the user {}, who could put there what is read", found.st_uid);
-            return Err(Closed::Refused(reason));
+            let reason = format!("it belongs to the user {}, who could plant data in it", found.st_uid);
+            return Err(OpenError::Refused(reason));
         }
         if found.st_mode & WRITABLE != 0 {
             let mode = found.st_mode & 0o7777;
             let reason = format!("others can write to it ({mode:04o}) and put there what is read; chmod go-w helps");
-            return Err(Closed::Refused(reason));
+            return Err(OpenError::Refused(reason));
         }
         let key = key_of(&folder)?;
         Ok(CacheFolder { folder, key })
     }
 
-    /// Opens a file for reading and writing, a regular one of this user.
+    /// Opens a regular file of this user for reading and writing.
     ///
     /// # Errors
-    /// Those of the system; `InvalidData` for anything else of that name.
+    /// The errors of the system; `InvalidData` for anything else of that name.
     pub fn open(&self, name: &str) -> io::Result<File> {
         open_own(&self.folder, name, OFlags::RDWR)
     }
 
-    /// As [`CacheFolder::open`]; makes the file where there is none.
+    /// As [`CacheFolder::open`], but creates the file if it does not exist.
     ///
     /// # Errors
-    /// As there.
+    /// As [`CacheFolder::open`].
     pub fn open_or_make(&self, name: &str) -> io::Result<File> {
         match self.open(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             opened => return opened,
         }
         match make(&self.folder, name) {
-            // Another process was faster.
+            // Another process created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name),
             made => made,
         }
     }
 
-    /// The files of the cache that are there.
+    /// Lists the files of the cache.
     ///
     /// # Errors
-    /// Where the folder cannot be listed.
+    /// If the folder cannot be listed.
     pub fn files(&self) -> io::Result<Vec<CacheFile>> {
         let mut files = Vec::new();
         for entry in Dir::read_from(&self.folder)? {
@@ -154,17 +154,17 @@ impl CacheFolder {
         Ok(files)
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file if it exists.
     pub fn remove(&self, name: &str) {
         let _ = unlinkat(&self.folder, name, AtFlags::empty());
     }
 
-    /// Whether the folder was removed.
+    /// Returns whether the folder was removed.
     pub fn is_gone(&self) -> bool {
         fstat(&self.folder).is_ok_and(|found| found.st_nlink == 0)
     }
 
-    /// What makes the checksums of an object's blocks.
+    /// Returns the checksum function for an object's blocks.
     pub fn seal(&self, owner: &[u8; 32]) -> Seal {
         let mut key = Sha256::new();
         key.update(self.key.0);
@@ -173,18 +173,18 @@ impl CacheFolder {
     }
 }
 
-/// Makes checksums that only those who have the key can make: the tags of AES-GCM, by a key for each object and with the
-/// number of the block as nonce, so that no two blocks share both. One of 64 KiB takes some 25 µs, twice as long as reading
-/// the block from memory that the kernel has of it.
+/// Computes checksums that only holders of the key can compute: AES-GCM tags under a key per object, with the block
+/// number as nonce, so that no two blocks share both. A block of 64 KiB takes some 25 µs, twice as long as reading it
+/// from the page cache.
 pub struct Seal(Aes256Gcm);
 
 impl Seal {
-    /// The checksum of a block; never all zeros.
+    /// Returns the checksum of a block, which is never all zeros.
     pub fn tag(&self, block: u64, bytes: &[u8]) -> Option<[u8; TAG]> {
         let mut nonce = [0; 12];
         nonce[..8].copy_from_slice(&block.to_le_bytes());
         let nothing: &mut [u8] = &mut [];
-        // Fails of more bytes than memory has.
+        // Fails only for more bytes than memory holds.
         let tag = self.0.encrypt_inout_detached(&nonce.into(), bytes, InOutBuf::from(nothing)).ok()?;
         Some(tag.into()).filter(|tag| *tag != [0; TAG])
     }
@@ -195,7 +195,7 @@ fn open_own(folder: &OwnedFd, name: &str, flags: OFlags) -> io::Result<File> {
     let opened = openat(folder, name, flags, Mode::empty())?;
     let found = fstat(&opened)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_uid != geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{name} is no file of this user")));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{name} is not a file of this user")));
     }
     Ok(File::from(opened))
 }
@@ -205,12 +205,12 @@ fn make(folder: &OwnedFd, name: &str) -> io::Result<File> {
     Ok(File::from(openat(folder, name, flags, Mode::from_raw_mode(0o600))?))
 }
 
-/// The key of the folder; a new one where there is none, or where whoever made it was stopped while they did.
-fn key_of(folder: &OwnedFd) -> Result<Key, Closed> {
-    for _ in 0..KEY_LOOKS.0 {
+/// Returns the folder's key. Creates one if it is missing, or if its writer was stopped before it finished.
+fn key_of(folder: &OwnedFd) -> Result<Key, OpenError> {
+    for _ in 0..KEY_POLLS.0 {
         match read_key(folder)? {
             Some(Some(key)) => return Ok(key),
-            Some(None) => thread::sleep(KEY_LOOKS.1),
+            Some(None) => thread::sleep(KEY_POLLS.1),
             None => match make(folder, KEY) {
                 Ok(file) => return write_key(folder, file),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -222,25 +222,25 @@ fn key_of(folder: &OwnedFd) -> Result<Key, Closed> {
     write_key(folder, make(folder, KEY)?)
 }
 
-/// The key, where it has one: none without a file, nor in a file that is not whole.
-fn read_key(folder: &OwnedFd) -> Result<Option<Option<Key>>, Closed> {
+/// Reads the key: `None` without a file, `Some(None)` if the file is incomplete.
+fn read_key(folder: &OwnedFd) -> Result<Option<Option<Key>>, OpenError> {
     let file = match open_own(folder, KEY, OFlags::RDONLY) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData || error.raw_os_error() == Some(libc::ELOOP) => {
-            return Err(Closed::Refused(format!("{KEY} in it is no file of this user")));
+            return Err(OpenError::Refused(format!("{KEY} in it is not a file of this user")));
         }
         opened => opened?,
     };
     let mode = fstat(&file)?.st_mode & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(Closed::Refused(format!("others can use {KEY} in it ({mode:04o}); remove it")));
+        return Err(OpenError::Refused(format!("others can use {KEY} in it ({mode:04o}); remove it")));
     }
     let mut bytes = Vec::with_capacity(KEY_BYTES);
     file.take(KEY_BYTES as u64).read_to_end(&mut bytes)?;
     Ok(Some(bytes.try_into().ok().map(Key)))
 }
 
-fn write_key(folder: &OwnedFd, mut file: File) -> Result<Key, Closed> {
+fn write_key(folder: &OwnedFd, mut file: File) -> Result<Key, OpenError> {
     let mut key = [0; KEY_BYTES];
     let written = match getrandom(&mut key, GetRandomFlags::empty())? {
         KEY_BYTES => file.write_all(&key),

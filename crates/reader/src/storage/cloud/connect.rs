@@ -1,4 +1,4 @@
-//! From the name of a bucket and the settings to a client of it: where it is, and who asks.
+//! Creates the client of a bucket from settings, environment and credentials.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,25 +22,25 @@ use super::transport::Transport;
 use crate::storage::settings::{CloudOptions, Settings};
 use crate::storage::uri::{BucketName, Provider, is_name};
 
-/// Where the command line of Google leaves what it was told of the user, in the home folder.
-const OF_GCLOUD: &str = ".config/gcloud/application_default_credentials.json";
+/// Path in the home folder where the gcloud command line stores application default credentials.
+const GCLOUD_CREDENTIALS: &str = ".config/gcloud/application_default_credentials.json";
 
-/// A file with a key of Google has some kilobytes; more than this is something else.
+/// A Google key file has a few kilobytes; anything larger than this is something else.
 const MOST_KEY_FILE: usize = 64 << 10;
 
-/// What gives credentials to a container, at a path that its environment says.
-const OF_CONTAINERS: &str = "http://169.254.170.2";
+/// Server of container credentials; the environment has the path.
+const CONTAINER_CREDENTIALS_SERVER: &str = "http://169.254.170.2";
 
-/// What knows the users of Azure, where nothing says another.
-const AUTHORITY: &str = "https://login.microsoftonline.com";
+/// Azure's default authority host.
+const AZURE_AUTHORITY: &str = "https://login.microsoftonline.com";
 
-/// What shows to Azure's services that it is their machine which asks for credentials.
-const OF_IDENTITY: &str = "IDENTITY_HEADER";
+/// Variable with the secret that proves to Azure's identity service that the request comes from its machine.
+const IDENTITY_HEADER_VARIABLE: &str = "IDENTITY_HEADER";
 
-/// Of S3's buckets where nothing says which.
-pub(super) const USUAL_REGION: &str = "us-east-1";
+/// Default region of S3 buckets.
+pub(super) const DEFAULT_REGION: &str = "us-east-1";
 
-/// What a client of a bucket can do.
+/// Operations of a bucket's client.
 pub trait Client: ObjectStore + PaginatedListStore {}
 
 impl<T: ObjectStore + PaginatedListStore> Client for T {}
@@ -48,24 +48,24 @@ impl<T: ObjectStore + PaginatedListStore> Client for T {}
 /// A client of a bucket.
 pub struct Connection {
     pub client: Arc<dyn Client>,
-    /// The region it was made for, and whether anything said that it is that one. Of S3 only.
+    /// The client's region, and whether it was configured. S3 only.
     pub region: Option<(String, bool)>,
-    /// Where requests go, and to whose account, where that is not the provider's own and in the URI; else empty.
+    /// The endpoint and account, unless they are the provider's default and in the URI; otherwise empty.
     pub endpoint: String,
 }
 
-/// Makes a client of a bucket; nothing is asked yet. `region` is where the store itself said that it is.
+/// Creates a client of a bucket without making a request. `region` is the region that the store reported.
 ///
 /// # Errors
-/// [`Error::Usage`] for settings that contradict each other or lead nowhere, [`Error::Io`] and [`Error::Key`] for
-/// credentials that cannot be used.
+/// [`Error::Usage`] for contradictory settings or invalid addresses, [`Error::Io`] and [`Error::Key`] for unusable
+/// credentials.
 pub fn connect(
     bucket: &BucketName,
     options: &CloudOptions,
     region: Option<&str>,
     traffic: &Arc<Traffic>,
 ) -> Result<Connection> {
-    // Of this process; it may have been set by another bucket.
+    // Process-wide; another bucket may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match bucket.provider {
         Provider::S3 => s3(bucket, options, region, traffic),
@@ -81,7 +81,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
     let mut builder = configured(builder, "AWS_", |builder, key, value| builder.with_config(key, value));
     builder = builder.with_bucket_name(&bucket.bucket);
     let profile = Profile::load()?;
-    // The environment comes before the profile's keys, and the settings before both.
+    // Settings take precedence over the environment, which takes precedence over the profile.
     let has_keys = |builder: &AmazonS3Builder| {
         let has = |key: AmazonS3ConfigKey| builder.get_config_value(&key).is_some();
         has(AmazonS3ConfigKey::AccessKeyId)
@@ -93,7 +93,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         builder = builder.with_access_key_id(id).with_secret_access_key(secret);
         builder = match settings.text("vfs.s3.aws_session_token") {
             Some(token) => builder.with_token(token),
-            // That of the environment is of other keys.
+            // The token in the environment belongs to other keys.
             None if builder.get_config_value(&AmazonS3ConfigKey::Token).is_some() => builder.with_token(""),
             None => builder,
         };
@@ -112,7 +112,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Region))
         .or_else(|| variable("AWS_DEFAULT_REGION"))
         .or_else(|| profile.text("region"));
-    let (region, is_said) = said.map_or((USUAL_REGION.to_owned(), false), |region| (region, true));
+    let (region, is_said) = said.map_or((DEFAULT_REGION.to_owned(), false), |region| (region, true));
     if !is_name(&region) {
         return Err(Error::usage(format!("the region of {bucket} has characters that no region has")));
     }
@@ -125,7 +125,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         transport = transport.with_certificates(Path::new(&file))?;
     }
     if settings.flag("vfs.s3.verify_ssl") == Some(false) {
-        log::warn!("vfs.s3.verify_ssl is false: anybody on the way can read and change what is read");
+        log::warn!("vfs.s3.verify_ssl is false: anybody on the network path can read and change the data");
         transport = transport.with_invalid_certificates();
     }
     transport = transport.through(proxy(settings));
@@ -149,7 +149,7 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
             builder.with_endpoint(endpoint.trim_end_matches('/')).with_virtual_hosted_style_request(is_virtual)
         }
         None => {
-            // The certificates of S3 are for names without further dots.
+            // S3's wildcard certificates do not cover names with dots.
             let is_virtual = virtual_addressing.unwrap_or(true) && !bucket.bucket.contains('.');
             if is_virtual {
                 address::check(&format!("https://{}.s3.amazonaws.com", bucket.bucket), &bucket.to_string())?;
@@ -165,7 +165,10 @@ fn s3(bucket: &BucketName, options: &CloudOptions, region: Option<&str>, traffic
         check_address(builder.get_config_value(&key), key.as_ref())?;
     }
     let key = AmazonS3ConfigKey::ContainerCredentialsRelativeUri;
-    check_address(builder.get_config_value(&key).map(|path| format!("{OF_CONTAINERS}{path}")), key.as_ref())?;
+    check_address(
+        builder.get_config_value(&key).map(|path| format!("{CONTAINER_CREDENTIALS_SERVER}{path}")),
+        key.as_ref(),
+    )?;
     if settings.flag("vfs.s3.requester_pays") == Some(true) {
         builder = builder.with_request_payer(true);
     }
@@ -192,7 +195,7 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
     let mut transport = Transport::new(options.io_timeout, [None, settings.number("vfs.gcs.request_timeout_ms")]);
     let emulator = variable("CLOUD_STORAGE_EMULATOR_ENDPOINT").or_else(|| variable("STORAGE_EMULATOR_HOST"));
     let endpoint = settings.text("vfs.gcs.endpoint").map(|endpoint| with_scheme(endpoint, "https"));
-    // An emulator knows nobody.
+    // Emulators need no credentials.
     let is_emulator = endpoint.is_none() && emulator.is_some();
     if let Some(endpoint) = endpoint.or(emulator.map(|host| with_scheme(&host, "http"))) {
         transport = transport.to(&endpoint);
@@ -202,7 +205,7 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
         let value = HeaderValue::from_str(project)
             .map_err(|_| Error::usage("the setting vfs.gcs.project_id has characters that no project has"))?;
         let mut headers = HeaderMap::new();
-        // Who pays, where the bucket says that the requester does.
+        // The project to bill if the bucket is requester-pays.
         headers.insert("x-goog-user-project", value);
         transport = transport.with_headers(headers);
     }
@@ -226,35 +229,35 @@ fn gcs(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) -> R
     Ok(Connection { client: Arc::new(client), region: None, endpoint })
 }
 
-/// Warns where others may read the file that the client of Google's store takes a key from, and looks where it leads.
+/// Warns if others may read Google's key file, and validates the address in it.
 ///
 /// # Errors
-/// [`Error::Usage`] where it names a server that can be none.
+/// [`Error::Usage`] if it names an invalid server address.
 fn check_key_file(builder: &GoogleCloudStorageBuilder) -> Result<()> {
     let named = [GoogleConfigKey::ServiceAccount, GoogleConfigKey::ApplicationCredentials]
         .iter()
         .find_map(|key| builder.get_config_value(key).map(PathBuf::from));
-    let Some(file) = named.or_else(|| file("HOME").map(|home| home.join(OF_GCLOUD))) else {
+    let Some(file) = named.or_else(|| file("HOME").map(|home| home.join(GCLOUD_CREDENTIALS))) else {
         return Ok(());
     };
-    // What cannot be read the client itself says.
+    // The client reports an unreadable file itself.
     let Ok((bytes, mode)) = read_private(&file, MOST_KEY_FILE) else { return Ok(()) };
     let text = String::from_utf8_lossy(&bytes);
     warn_if_open(&file, mode, ["private_key", "refresh_token"].iter().any(|name| text.contains(name)));
     check_key(&text, &file.display().to_string())
 }
 
-/// Looks where a key of Google's leads.
+/// Validates the server address in a Google key.
 ///
 /// # Errors
-/// [`Error::Usage`] where it names a server that can be none.
+/// [`Error::Usage`] if it names an invalid server address.
 fn check_key(key: &str, origin: &str) -> Result<()> {
     let key: Value = serde_json::from_str(key).unwrap_or_default();
     let server = key.get("gcs_base_url").and_then(Value::as_str);
     check_address(server.map(str::to_owned), &format!("gcs_base_url in {origin}"))
 }
 
-/// Refuses what is to be the address of a server, if there is one, and is none.
+/// Rejects an invalid server address, if there is one.
 ///
 /// # Errors
 /// As [`address::check`].
@@ -289,7 +292,7 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
         .or_else(|| of_connection("BlobEndpoint"));
     let Some(account) = account else {
         return Err(Error::usage(format!(
-            "{bucket}: of which account? Name it with -o vfs.azure.storage_account_name=NAME or in \
+            "{bucket}: the account is not known; name it with -o vfs.azure.storage_account_name=NAME or in \
              AZURE_STORAGE_ACCOUNT"
         )));
     };
@@ -319,11 +322,11 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
     }
     if let Some(tenant) = builder.get_config_value(&AzureConfigKey::AuthorityId) {
         let authority = builder.get_config_value(&AzureConfigKey::AuthorityHost);
-        let authority = authority.as_deref().unwrap_or(AUTHORITY);
+        let authority = authority.as_deref().unwrap_or(AZURE_AUTHORITY);
         address::check(&format!("{authority}/{tenant}"), AzureConfigKey::AuthorityId.as_ref())?;
     }
-    if variable(OF_IDENTITY).is_some_and(|value| !is_sendable(&value)) {
-        return Err(Error::key(format!("{OF_IDENTITY} has characters that cannot be sent")));
+    if variable(IDENTITY_HEADER_VARIABLE).is_some_and(|value| !is_sendable(&value)) {
+        return Err(Error::key(format!("{IDENTITY_HEADER_VARIABLE} has characters that cannot be sent")));
     }
     let builder = builder
         .with_retry(no_retries())
@@ -334,12 +337,12 @@ fn azure(bucket: &BucketName, options: &CloudOptions, traffic: &Arc<Traffic>) ->
     Ok(Connection { client: Arc::new(client), region: None, endpoint: format!("{endpoint} {account}") })
 }
 
-/// Requests are made again by us: within a time, counted, and told of.
+/// The client must not retry: tilefs retries itself, with a time limit, counters and log lines.
 fn no_retries() -> RetryConfig {
     RetryConfig { backoff: BackoffConfig::default(), max_retries: 0, retry_timeout: Duration::ZERO }
 }
 
-/// The proxy that the settings say.
+/// Builds the proxy URL from the settings.
 fn proxy(settings: &Settings) -> Option<String> {
     let host = settings.text("vfs.s3.proxy_host")?;
     let scheme = settings.text("vfs.s3.proxy_scheme").unwrap_or("http");
@@ -352,7 +355,7 @@ fn proxy(settings: &Settings) -> Option<String> {
     Some(format!("{scheme}://{}{host}{port}", user.unwrap_or_default()))
 }
 
-/// As it stands in a URL.
+/// Percent-encodes text for a URL.
 pub(super) fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -372,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_passwords_of_a_proxy_stand_in_its_address() {
+    fn proxy_credentials_are_escaped_in_its_url() {
         let mut settings = Settings::default();
         assert_eq!(proxy(&settings), None);
         for (name, value) in [("host", "proxy.example"), ("port", "3128"), ("username", "me@home")] {

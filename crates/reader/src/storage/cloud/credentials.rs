@@ -1,4 +1,4 @@
-//! Credentials that end, and those that the token service of AWS gives for a role.
+//! Temporary credentials, and role credentials from the AWS token service.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use super::environment::variable;
 use super::transport;
 use crate::storage::uri::is_name;
 
-/// Credentials that expire so soon are fetched anew.
-const LEAST_LIFE: TimeDelta = TimeDelta::minutes(5);
+/// Credentials that expire sooner than this are renewed.
+const MIN_LIFETIME: TimeDelta = TimeDelta::minutes(5);
 
-/// How long those who give credentials may take to answer.
+/// Time limit of requests for credentials.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of an answer is read: credentials take some kilobytes.
-const MOST_ANSWER: usize = 256 << 10;
+/// Maximum size of an answer: credentials take a few kilobytes.
+const MAX_ANSWER: usize = 256 << 10;
 
-/// What a session is called, in the records of who did what.
+/// Default session name, which appears in audit logs.
 const SESSION: &str = "tilefs";
 
-/// Credentials of AWS, and when they end, if they do.
+/// AWS credentials and their expiry, if any.
 #[derive(Clone)]
 pub struct Credentials {
     pub credential: Arc<AwsCredential>,
     pub expires: Option<DateTime<Utc>>,
 }
 
-/// Without the secrets.
+/// Hides the secrets.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credentials").field("expires", &self.expires).finish_non_exhaustive()
@@ -41,7 +41,8 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Those of an id and a secret, with the token that temporary ones have. None where one of them cannot be sent.
+    /// Creates credentials from an id, a secret and, for temporary ones, a token. `None` if one of them is not valid in
+    /// a header.
     pub fn new(id: String, secret: String, token: Option<String>, expires: Option<DateTime<Utc>>) -> Option<Self> {
         let can_be_sent = [&id, &secret].into_iter().chain(&token).all(|text| is_sendable(text));
         can_be_sent.then(|| {
@@ -50,45 +51,45 @@ impl Credentials {
         })
     }
 
-    /// Those in a JSON object, whose fields for id, secret and token have these names.
+    /// Reads credentials from a JSON object, with the given field names for id, secret and token.
     pub fn of_json(value: &Value, names: [&str; 3], expires: Option<DateTime<Utc>>) -> Option<Self> {
         let text = |name: &str| value.get(name)?.as_str().map(str::to_owned);
         let [id, secret, token] = names;
         Credentials::new(text(id)?, text(secret)?, text(token), expires)
     }
 
-    /// Whether they will do for the next requests.
+    /// Returns whether they are valid long enough for the next requests.
     pub fn are_good(&self) -> bool {
-        self.expires.is_none_or(|end| end - Utc::now() > LEAST_LIFE)
+        self.expires.is_none_or(|end| end - Utc::now() > MIN_LIFETIME)
     }
 }
 
-/// Whether a text can stand in the header of a request.
+/// Returns whether a text is valid in a request header.
 pub fn is_sendable(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
 }
 
-/// A client for those who give credentials.
+/// Creates an HTTP client for credential services.
 pub fn client() -> reqwest::Result<reqwest::Client> {
-    transport::faithful(reqwest::Client::builder()).timeout(TIMEOUT).build()
+    transport::direct_client(reqwest::Client::builder()).timeout(TIMEOUT).build()
 }
 
-/// The text of an answer with credentials; of one that is too long for that, only the beginning.
+/// Reads the body of an answer with credentials, truncated to [`MAX_ANSWER`] bytes.
 ///
 /// # Errors
-/// Where the connection breaks, or takes too long.
+/// If the connection breaks or times out.
 pub async fn body(mut answer: reqwest::Response) -> reqwest::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(part) = answer.chunk().await? {
-        bytes.extend_from_slice(&part[..part.len().min(MOST_ANSWER - bytes.len())]);
-        if bytes.len() == MOST_ANSWER {
+        bytes.extend_from_slice(&part[..part.len().min(MAX_ANSWER - bytes.len())]);
+        if bytes.len() == MAX_ANSWER {
             break;
         }
     }
     Ok(bytes)
 }
 
-/// A role to take.
+/// A role to assume.
 pub struct Role<'a> {
     pub name: &'a str,
     pub external_id: Option<&'a str>,
@@ -97,7 +98,7 @@ pub struct Role<'a> {
 }
 
 impl Role<'_> {
-    /// Asks the token service (STS, `AssumeRole`) for credentials of the role, as somebody who may take it.
+    /// Requests credentials of the role from the token service (STS, `AssumeRole`), signed with `taker`'s credentials.
     pub async fn assume(&self, taker: &Credentials) -> Result<Credentials, String> {
         let service = variable("AWS_ENDPOINT_URL_STS");
         let service = service.unwrap_or_else(|| format!("https://sts.{}.amazonaws.com", self.region));
@@ -110,7 +111,7 @@ impl Role<'_> {
         if let Some(id) = self.external_id {
             url.push_str(&format!("&ExternalId={}", escaped(id)));
         }
-        let no_address = || format!("{service} is no address of a token service");
+        let no_address = || format!("{service} is not a valid address of a token service");
         let mut request = address::request(&url).filter(|_| is_name(self.region)).ok_or_else(no_address)?;
         AwsAuthorizer::new(&taker.credential, "sts", self.region)
             .try_authorize(&mut request, None)
@@ -124,18 +125,18 @@ impl Role<'_> {
             let code = field(&text, "Code").map_or(String::new(), |code| format!(" {code}"));
             return Err(format!("the token service does not give the role {} ({}{code})", self.name, status.as_u16()));
         }
-        of_answer(&text).ok_or("the token service sent no credentials".to_owned())
+        parse_role_credentials(&text).ok_or("the token service sent no credentials".to_owned())
     }
 }
 
-/// The credentials in an answer of the token service.
-fn of_answer(text: &str) -> Option<Credentials> {
+/// Parses the credentials in an answer of the token service.
+fn parse_role_credentials(text: &str) -> Option<Credentials> {
     let end = DateTime::parse_from_rfc3339(&field(text, "Expiration")?).ok()?.to_utc();
     let token = field(text, "SessionToken");
     Credentials::new(field(text, "AccessKeyId")?, field(text, "SecretAccessKey")?, token, Some(end))
 }
 
-/// The text of the first element of that name.
+/// Returns the text of the first element of that name.
 fn field(text: &str, name: &str) -> Option<String> {
     let document = roxmltree::Document::parse(text).ok()?;
     let found = document.descendants().find(|node| node.tag_name().name() == name)?;
@@ -147,20 +148,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_the_token_service_have_credentials_and_their_end() {
+    fn credentials_of_a_role_are_parsed_with_their_expiry() {
         let text = "<AssumeRoleResponse xmlns='https://sts.amazonaws.com/doc/2011-06-15/'><AssumeRoleResult>\
                     <Credentials><AccessKeyId>ASIA</AccessKeyId><SecretAccessKey>hunter2</SecretAccessKey>\
                     <SessionToken>t</SessionToken><Expiration>2024-01-31T12:00:00Z</Expiration></Credentials>\
                     </AssumeRoleResult></AssumeRoleResponse>";
-        let got = of_answer(text).unwrap();
+        let got = parse_role_credentials(text).unwrap();
         assert_eq!((got.credential.key_id.as_str(), got.credential.token.as_deref()), ("ASIA", Some("t")));
         assert!(got.expires.unwrap().timestamp() == 1_706_702_400 && !got.are_good());
         assert!(!format!("{got:?}").contains("hunter2"));
-        assert!(of_answer("<a/>").is_none() && of_answer("no XML").is_none());
+        assert!(parse_role_credentials("<a/>").is_none() && parse_role_credentials("no XML").is_none());
     }
 
     #[test]
-    fn what_no_header_can_hold_is_no_credential() {
+    fn credentials_must_be_valid_in_a_header() {
         let new = |token: &str| Credentials::new("id".to_owned(), "secret".to_owned(), Some(token.to_owned()), None);
         assert!(new("token").unwrap().are_good());
         assert!(new("to\nken").is_none() && new("tökén").is_none());

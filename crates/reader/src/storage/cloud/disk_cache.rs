@@ -1,11 +1,11 @@
-//! Stored bytes of objects, kept in a folder of this machine for later reads, also by other processes.
+//! Disk cache of stored bytes in a local folder, shared by processes.
 //!
-//! An object is cut into segments of [`SEGMENT_BLOCKS`] blocks. Each segment is one file with a head, which says whose it
-//! is and has a checksum for each block that is there, and room for all of its blocks; those that nobody read are holes.
-//! A block is written before its checksum, and two processes that write the same one write the same bytes: whatever is
-//! torn, lost, forged or of another object does not have its checksum, and is as good as not there.
+//! An object is divided into segments of [`SEGMENT_BLOCKS`] blocks. Each segment is a file with a header, which
+//! identifies the object and has a checksum per cached block, followed by space for all blocks; missing blocks are
+//! holes. A block is written before its checksum, and concurrent writers of a block write the same bytes: torn, lost,
+//! forged or foreign data fails its checksum and counts as missing.
 //!
-//! Whatever happens to the folder makes reads slower, and never fails one.
+//! Problems with the folder make reads slower, but never fail one.
 
 use std::fs::File;
 use std::io;
@@ -17,99 +17,106 @@ use std::time::{Duration, Instant, SystemTime};
 use sha2::{Digest as _, Sha256};
 use tilefs_format::error::{Error, Result};
 
-use super::cache_folder::{CacheFolder, Closed, SUFFIX, TAG};
+use super::cache_folder::{CacheFolder, OpenError, SUFFIX, TAG};
 
-/// Bytes that are read and kept together.
+/// Size of a block in bytes, the unit of caching.
 pub const BLOCK: u64 = 64 << 10;
 
-/// Blocks of a file.
+/// Blocks per segment file.
 pub const SEGMENT_BLOCKS: u64 = 64;
 
-/// What a file begins with: the layout, whose it is, and the checksums. Blocks begin behind it.
-const HEAD: u64 = 4096;
+/// Size of a file's header: layout, identity of the object, and checksums. Blocks follow it.
+const HEADER: u64 = 4096;
 const MAGIC: &[u8; 8] = b"tilefs\x02\n";
 const CHECKSUMS: usize = 64;
 
-/// The time of a file's last use is noted no more often.
-const NOTED_EVERY: Duration = Duration::from_secs(60);
+/// Minimum interval between updates of a file's last-use time.
+const TOUCH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How long nothing is kept after the disk was full, or the folder gone.
+/// Pause in caching after the disk was full or the folder vanished.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// What the folder holds is counted when so much was added, as a part of what it may hold; and how much is left then.
-const COUNTED_EVERY: u64 = 16;
-const LEFT: (u64, u64) = (7, 8);
+/// The cache's size is checked whenever this process has added its limit divided by [`SIZE_CHECKS`]. Eviction then
+/// reduces it to the fraction [`EVICT_TO`] of the limit.
+const SIZE_CHECKS: u64 = 16;
+const EVICT_TO: (u64, u64) = (7, 8);
 
-/// A folder of stored bytes. Memory: a block for each read.
+/// A folder of cached blocks. Memory: one block per concurrent read.
 #[derive(Debug)]
 pub struct DiskCache {
     folder: PathBuf,
     most: u64,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Debug)]
-struct State {
-    /// `None` where it could not be entered, or was removed.
+struct CacheState {
+    /// `None` if the folder could not be opened, or was removed.
     entered: Option<Arc<CacheFolder>>,
-    /// Bytes that this process added since the folder was counted.
+    /// Bytes that this process added since it last checked the size.
     added: u64,
-    /// Nothing is kept before.
+    /// Nothing is cached before this time.
     paused_until: Option<Instant>,
     has_warned: bool,
 }
 
-/// Whose blocks: an object as it was seen.
+/// Identifies a version of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner([u8; 32]);
+pub struct ObjectVersion([u8; 32]);
 
-impl Owner {
-    /// The object of this URI that has this tag and length, where requests go to this endpoint: two stores may have
-    /// buckets of one name.
+impl ObjectVersion {
+    /// Identifies the object with this URI, ETag and length at this endpoint, because two stores may have buckets of
+    /// the same name.
     pub fn new(endpoint: &str, uri: &str, tag: &str, length: u64) -> Self {
-        Owner(Sha256::digest(format!("{endpoint}\n{uri}\n{tag}\n{length}")).into())
+        ObjectVersion(Sha256::digest(format!("{endpoint}\n{uri}\n{tag}\n{length}")).into())
     }
 }
 
 impl DiskCache {
-    /// Makes the folder, for its owner alone, where there is none, and brings it down to `most` bytes. Where the disk is
-    /// full that is a warning.
+    /// Opens the folder, creating it private to its owner if missing, and evicts down to `most` bytes. A full disk is
+    /// only a warning.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it can be neither made nor looked into, or where others could put there what is read.
+    /// [`Error::Usage`] if it can be neither created nor opened, or if others could plant data in it.
     pub fn open(folder: &Path, most: u64) -> Result<Self> {
         let failed = |reason: String| Error::usage(format!("--disk-cache {}: {reason}", folder.display()));
         let (entered, full) = match CacheFolder::enter(folder) {
             Ok(entered) => (Some(Arc::new(entered)), None),
-            Err(Closed::Refused(reason)) => return Err(failed(reason)),
-            Err(Closed::Failed(error)) if is_full(&error) => (None, Some(error)),
-            Err(Closed::Failed(error)) => return Err(failed(error.to_string())),
+            Err(OpenError::Refused(reason)) => return Err(failed(reason)),
+            Err(OpenError::Failed(error)) if is_full(&error) => (None, Some(error)),
+            Err(OpenError::Failed(error)) => return Err(failed(error.to_string())),
         };
-        let state = Mutex::new(State { entered, added: 0, paused_until: None, has_warned: false });
+        let state = Mutex::new(CacheState { entered, added: 0, paused_until: None, has_warned: false });
         let cache = DiskCache { folder: folder.to_owned(), most, state };
         full.iter().for_each(|error| cache.pause(error));
-        cache.make_room();
+        cache.evict();
         Ok(cache)
     }
 
-    /// Gives those of these blocks of an object that are there to `take`, with their numbers; the numbers of the others.
-    /// `length` is that of the object.
-    pub fn read(&self, owner: &Owner, length: u64, blocks: &[u64], mut take: impl FnMut(u64, &[u8])) -> Vec<u64> {
+    /// Passes each cached block among `blocks`, with its number, to `take`; returns the numbers of the missing ones.
+    /// `length` is the length of the object.
+    pub fn read(
+        &self,
+        owner: &ObjectVersion,
+        length: u64,
+        blocks: &[u64],
+        mut take: impl FnMut(u64, &[u8]),
+    ) -> Vec<u64> {
         let mut missing = Vec::new();
         let Some(entered) = self.entered() else { return blocks.to_vec() };
-        let (seal, mut room) = (entered.seal(&owner.0), vec![0; BLOCK as usize]);
+        let (seal, mut buffer) = (entered.seal(&owner.0), vec![0; BLOCK as usize]);
         for group in blocks.chunk_by(|a, b| a / SEGMENT_BLOCKS == b / SEGMENT_BLOCKS) {
             let segment = group[0] / SEGMENT_BLOCKS;
-            let Some((file, head)) = open_segment(&entered, owner, segment) else {
+            let Some((file, header)) = open_segment(&entered, owner, segment) else {
                 missing.extend_from_slice(group);
                 continue;
             };
             for &block in group {
-                let bytes = &mut room[..block_length(block, length)];
-                let place = HEAD + block % SEGMENT_BLOCKS * BLOCK;
-                let is_there = checksum_of(&head, block) != [0; TAG]
+                let bytes = &mut buffer[..block_length(block, length)];
+                let place = HEADER + block % SEGMENT_BLOCKS * BLOCK;
+                let is_there = checksum_of(&header, block) != [0; TAG]
                     && file.read_exact_at(bytes, place).is_ok()
-                    && seal.tag(block, bytes) == Some(checksum_of(&head, block));
+                    && seal.tag(block, bytes) == Some(checksum_of(&header, block));
                 match is_there {
                     true => take(block, bytes),
                     false => missing.push(block),
@@ -119,9 +126,8 @@ impl DiskCache {
         missing
     }
 
-    /// Keeps a block of an object. Where the disk is full or the folder gone that is a warning, once, and nothing is kept
-    /// for a while.
-    pub fn write(&self, owner: &Owner, block: u64, bytes: &[u8]) {
+    /// Caches a block. If the disk is full or the folder vanished, warns once and pauses caching.
+    pub fn write(&self, owner: &ObjectVersion, block: u64, bytes: &[u8]) {
         if self.lock().paused_until.is_some_and(|end| Instant::now() < end) {
             return;
         }
@@ -129,10 +135,10 @@ impl DiskCache {
             Ok(()) => {
                 let mut state = self.lock();
                 state.added += bytes.len() as u64;
-                let is_due = state.added > self.most / COUNTED_EVERY;
+                let is_due = state.added > self.most / SIZE_CHECKS;
                 drop(state);
                 if is_due {
-                    self.make_room();
+                    self.evict();
                 }
             }
             Err(error) => self.pause(&error),
@@ -143,7 +149,7 @@ impl DiskCache {
         let mut state = self.lock();
         state.paused_until = Some(Instant::now() + PAUSE);
         if !std::mem::replace(&mut state.has_warned, true) {
-            log::warn!("the disk cache {} takes nothing for now: {error}", self.folder.display());
+            log::warn!("the disk cache {} is paused: {error}", self.folder.display());
         }
     }
 
@@ -151,23 +157,23 @@ impl DiskCache {
         self.lock().entered.clone()
     }
 
-    /// The folder; the one that has its path now where the one that was entered is gone.
+    /// Returns the opened folder, reopening its path if the folder was removed.
     fn enter_again(&self) -> io::Result<Arc<CacheFolder>> {
         if let Some(entered) = self.entered().filter(|entered| !entered.is_gone()) {
             return Ok(entered);
         }
         self.lock().entered = None;
         let entered = CacheFolder::enter(&self.folder).map(Arc::new).map_err(|closed| match closed {
-            Closed::Refused(reason) => io::Error::other(reason),
-            Closed::Failed(error) => error,
+            OpenError::Refused(reason) => io::Error::other(reason),
+            OpenError::Failed(error) => error,
         })?;
         self.lock().entered = Some(entered.clone());
         Ok(entered)
     }
 
-    /// Removes what was not used for the longest time, where there is more than there may be. Others may do so at the same
-    /// time, and read what is removed.
-    fn make_room(&self) {
+    /// Evicts the least recently used files if the cache is over its limit. Other processes may do so at the same time,
+    /// and may still read the evicted files.
+    fn evict(&self) {
         self.lock().added = 0;
         let Some(entered) = self.entered() else { return };
         let Ok(mut files) = entered.files() else { return };
@@ -177,7 +183,7 @@ impl DiskCache {
         }
         files.sort_unstable_by_key(|file| file.used);
         for file in files {
-            if total <= self.most / LEFT.1 * LEFT.0 {
+            if total <= self.most / EVICT_TO.1 * EVICT_TO.0 {
                 break;
             }
             entered.remove(&file.name);
@@ -185,7 +191,7 @@ impl DiskCache {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -194,63 +200,63 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EROFS))
 }
 
-fn try_write(entered: &CacheFolder, owner: &Owner, block: u64, bytes: &[u8]) -> io::Result<()> {
+fn try_write(entered: &CacheFolder, owner: &ObjectVersion, block: u64, bytes: &[u8]) -> io::Result<()> {
     let segment = block / SEGMENT_BLOCKS;
     let file = entered.open_or_make(&name_of(owner, segment))?;
-    let mut head = [0; CHECKSUMS];
-    if file.read_exact_at(&mut head, 0).is_err() || head != head_of(owner, segment) {
-        // New, or no file of this layout.
+    let mut header = [0; CHECKSUMS];
+    if file.read_exact_at(&mut header, 0).is_err() || header != header_of(owner, segment) {
+        // The file is new, or has another layout.
         file.set_len(0)?;
-        file.set_len(HEAD)?;
-        file.write_all_at(&head_of(owner, segment), 0)?;
+        file.set_len(HEADER)?;
+        file.write_all_at(&header_of(owner, segment), 0)?;
     }
     let tag = entered.seal(&owner.0).tag(block, bytes).ok_or_else(|| io::Error::other("a block has no checksum"))?;
     let number = block % SEGMENT_BLOCKS;
-    file.write_all_at(bytes, HEAD + number * BLOCK)?;
+    file.write_all_at(bytes, HEADER + number * BLOCK)?;
     file.write_all_at(&tag, CHECKSUMS as u64 + TAG as u64 * number)
 }
 
-/// The file of a segment and its head, if it is there and is that segment's.
-fn open_segment(entered: &CacheFolder, owner: &Owner, segment: u64) -> Option<(File, [u8; HEAD as usize])> {
+/// Opens the file of a segment and reads its header; `None` if missing or not of that segment.
+fn open_segment(entered: &CacheFolder, owner: &ObjectVersion, segment: u64) -> Option<(File, [u8; HEADER as usize])> {
     let file = entered.open(&name_of(owner, segment)).ok()?;
-    let mut head = [0; HEAD as usize];
-    file.read_exact_at(&mut head, 0).ok()?;
-    if head[..CHECKSUMS] != head_of(owner, segment) {
+    let mut header = [0; HEADER as usize];
+    file.read_exact_at(&mut header, 0).ok()?;
+    if header[..CHECKSUMS] != header_of(owner, segment) {
         return None;
     }
     let used = file.metadata().and_then(|metadata| metadata.modified()).ok()?;
-    // Where the clock was set back, files are of the future.
-    if used.elapsed().map_or(true, |since| since > NOTED_EVERY) {
-        // Else it only seems older than it is.
+    // After the clock was set back, files may be from the future.
+    if used.elapsed().map_or(true, |since| since > TOUCH_INTERVAL) {
+        // If this fails, the file only seems less recently used.
         let _ = file.set_modified(SystemTime::now());
     }
-    Some((file, head))
+    Some((file, header))
 }
 
-/// The name of the file of a segment.
-fn name_of(owner: &Owner, segment: u64) -> String {
+/// Returns the file name of a segment.
+fn name_of(owner: &ObjectVersion, segment: u64) -> String {
     let name: String = owner.0[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{name}-{segment}{SUFFIX}")
 }
 
-/// The bytes of a block of an object of `length` bytes.
+/// Returns the length of a block in an object of `length` bytes.
 pub fn block_length(block: u64, length: u64) -> usize {
     length.saturating_sub(block.saturating_mul(BLOCK)).min(BLOCK) as usize
 }
 
-/// What a file begins with before the checksums.
-fn head_of(owner: &Owner, segment: u64) -> [u8; CHECKSUMS] {
-    let mut head = [0; CHECKSUMS];
-    head[..8].copy_from_slice(MAGIC);
-    head[8..40].copy_from_slice(&owner.0);
-    head[40..48].copy_from_slice(&segment.to_le_bytes());
-    head
+/// Returns the start of a file's header, before the checksums.
+fn header_of(owner: &ObjectVersion, segment: u64) -> [u8; CHECKSUMS] {
+    let mut header = [0; CHECKSUMS];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..40].copy_from_slice(&owner.0);
+    header[40..48].copy_from_slice(&segment.to_le_bytes());
+    header
 }
 
-/// The checksum that a head has for a block; zeros where the block is not there.
-fn checksum_of(head: &[u8; HEAD as usize], block: u64) -> [u8; TAG] {
+/// Returns the stored checksum of a block; zeros if the block is missing.
+fn checksum_of(header: &[u8; HEADER as usize], block: u64) -> [u8; TAG] {
     let start = CHECKSUMS + TAG * (block % SEGMENT_BLOCKS) as usize;
-    head[start..].first_chunk().copied().unwrap_or_default()
+    header[start..].first_chunk().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -266,8 +272,8 @@ mod tests {
         (0..block_length(block, LENGTH)).map(|byte| (byte as u64 * 7 + block) as u8).collect()
     }
 
-    /// The blocks that are there, each checked for its bytes.
-    fn found(cache: &DiskCache, owner: &Owner) -> Vec<u64> {
+    /// Returns the cached blocks, after checking their bytes.
+    fn found(cache: &DiskCache, owner: &ObjectVersion) -> Vec<u64> {
         let blocks: Vec<u64> = (0..71).collect();
         let mut found = Vec::new();
         let missing = cache.read(owner, LENGTH, &blocks, |block, got| {
@@ -278,18 +284,18 @@ mod tests {
         found
     }
 
-    /// The files of the cache, and its key.
+    /// Lists the files of the cache and its key.
     fn files(folder: &Path) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         files
     }
 
-    fn path_of(cache: &DiskCache, owner: &Owner, segment: u64) -> PathBuf {
+    fn path_of(cache: &DiskCache, owner: &ObjectVersion, segment: u64) -> PathBuf {
         cache.folder.join(name_of(owner, segment))
     }
 
-    /// A folder of this user alone.
+    /// Creates a folder private to this user.
     fn own_folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
@@ -297,12 +303,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_there_for_others_too() {
+    fn cached_blocks_are_shared() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/cache");
         let cache = DiskCache::open(&path, 1 << 30).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        let owner = Owner::new("", "s3://b/a", "tag", LENGTH);
+        let owner = ObjectVersion::new("", "s3://b/a", "tag", LENGTH);
         for block in [0, 3, 63, 64, 70] {
             cache.write(&owner, block, &bytes(block));
         }
@@ -310,7 +316,7 @@ mod tests {
         assert_eq!(found(&other, &owner), [0, 3, 63, 64, 70]);
         let strangers = [("", "s3://b/a", "new"), ("", "s3://b/b", "tag"), ("http://other", "s3://b/a", "tag")];
         for (endpoint, uri, tag) in strangers {
-            let stranger = Owner::new(endpoint, uri, tag, LENGTH);
+            let stranger = ObjectVersion::new(endpoint, uri, tag, LENGTH);
             assert_eq!(found(&other, &stranger), [0; 0]);
         }
         assert_eq!(files(&path).len(), 3);
@@ -321,52 +327,53 @@ mod tests {
     fn what_is_torn_or_of_another_is_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let cache = DiskCache::open(folder.path(), 1 << 30).unwrap();
-        let (owner, stranger) = (Owner::new("", "s3://b/a", "1", LENGTH), Owner::new("", "s3://b/a", "2", LENGTH));
+        let (owner, stranger) =
+            (ObjectVersion::new("", "s3://b/a", "1", LENGTH), ObjectVersion::new("", "s3://b/a", "2", LENGTH));
         (0..4).for_each(|block| cache.write(&owner, block, &bytes(block)));
         let path = path_of(&cache, &owner, 0);
         let whole = fs::read(&path).unwrap();
-        // Each of some bytes of the file wrong.
+        // Corrupt some bytes of the file.
         for at in (0..whole.len()).step_by(997) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0x10;
             fs::write(&path, &damaged).unwrap();
             assert!(found(&cache, &owner).len() >= if at < CHECKSUMS { 0 } else { 3 }, "{at}");
         }
-        // Each of some lengths.
+        // Truncate to some lengths.
         for length in (0..whole.len()).step_by(9973) {
             fs::write(&path, &whole[..length]).unwrap();
             let there = found(&cache, &owner).len();
-            assert_eq!(there as u64, (length as u64).saturating_sub(HEAD) / BLOCK, "{length}");
+            assert_eq!(there as u64, (length as u64).saturating_sub(HEADER) / BLOCK, "{length}");
         }
-        // The file of one under the name of another, and a block at the place of another.
+        // A file under another's name, and a block in another's place.
         fs::write(path_of(&cache, &stranger, 0), &whole).unwrap();
         assert_eq!(found(&cache, &stranger), [0; 0]);
         let mut swapped = whole.clone();
-        swapped.copy_within(HEAD as usize..(HEAD + BLOCK) as usize, (HEAD + BLOCK) as usize);
+        swapped.copy_within(HEADER as usize..(HEADER + BLOCK) as usize, (HEADER + BLOCK) as usize);
         swapped.copy_within(CHECKSUMS..CHECKSUMS + TAG, CHECKSUMS + TAG);
         fs::write(&path, &swapped).unwrap();
         assert_eq!(found(&cache, &owner), [0, 2, 3]);
-        // And it mends.
+        // The cache repairs itself.
         fs::write(&path, b"no such file").unwrap();
         cache.write(&owner, 1, &bytes(1));
         assert_eq!(found(&cache, &owner), [1]);
     }
 
     #[test]
-    fn the_longest_unused_go_first_and_nothing_else_goes() {
+    fn least_recently_used_files_are_evicted_first() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("mine"), vec![0; 1 << 20]).unwrap();
-        let most = 8 * (BLOCK + HEAD);
+        let most = 8 * (BLOCK + HEADER);
         let cache = DiskCache::open(folder.path(), most).unwrap();
-        let owners: Vec<Owner> =
-            (0..16).map(|number| Owner::new("", "s3://b/a", &number.to_string(), LENGTH)).collect();
+        let owners: Vec<ObjectVersion> =
+            (0..16).map(|number| ObjectVersion::new("", "s3://b/a", &number.to_string(), LENGTH)).collect();
         let now = SystemTime::now();
         for (number, owner) in owners.iter().enumerate() {
             cache.write(owner, 0, &bytes(0));
             let file = File::options().write(true).open(path_of(&cache, owner, 0)).unwrap();
             file.set_modified(now - Duration::from_secs(3600 - 60 * number as u64)).unwrap();
         }
-        // The oldest that is left is used, and so no longer the oldest.
+        // Using the oldest remaining file makes it the most recent.
         let first = owners.iter().position(|owner| found(&cache, owner) == [0]).unwrap();
         DiskCache::open(folder.path(), most / 2).unwrap();
         assert_eq!(found(&cache, &owners[first]), [0]);
@@ -377,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_is_wrong_usage() {
+    fn an_impossible_folder_is_a_usage_error() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), b"").unwrap();
         let error = DiskCache::open(&folder.path().join("file/cache"), 1).unwrap_err();
@@ -385,11 +392,11 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_written_nothing_is_kept() {
+    fn unwritable_folders_cache_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let around = folder.path().join("around");
         let cache = DiskCache::open(&around.join("cache"), 1 << 30).unwrap();
-        let owner = Owner::new("", "s3://b/a", "1", LENGTH);
+        let owner = ObjectVersion::new("", "s3://b/a", "1", LENGTH);
         fs::remove_dir_all(&around).unwrap();
         fs::write(&around, "").unwrap();
         cache.write(&owner, 0, &bytes(0));
@@ -397,7 +404,7 @@ mod tests {
         cache.write(&owner, 0, &bytes(0));
         assert_eq!(found(&cache, &owner), [0; 0]);
         assert!(cache.lock().has_warned);
-        // A while later it is made again.
+        // After a pause the folder is created again.
         cache.lock().paused_until = None;
         cache.write(&owner, 0, &bytes(0));
         assert_eq!(found(&cache, &owner), [0]);
@@ -439,12 +446,12 @@ mod tests {
         let folder = own_folder();
         let (path, victim) = (folder.path().join("cache"), folder.path().join("victim"));
         let cache = DiskCache::open(&path, 1 << 30).unwrap();
-        let owner = Owner::new("", "s3://b/a", "1", LENGTH);
+        let owner = ObjectVersion::new("", "s3://b/a", "1", LENGTH);
         fs::write(&victim, "precious").unwrap();
         symlink(&victim, path_of(&cache, &owner, 0)).unwrap();
         cache.write(&owner, 0, &bytes(0));
         assert_eq!((fs::read(&victim).unwrap(), found(&cache, &owner)), (b"precious".to_vec(), vec![]));
-        // Blocks with the checksums of somebody who has another key.
+        // Blocks with checksums of another key.
         let other = DiskCache::open(&folder.path().join("other"), 1 << 30).unwrap();
         other.write(&owner, 3, &bytes(3));
         assert_eq!(found(&other, &owner), [3]);
@@ -453,7 +460,7 @@ mod tests {
         assert_eq!(found(&cache, &owner), [0; 0]);
     }
 
-    /// Several that use one folder, which is removed and made again all the time: what is found is right.
+    /// Several processes use a folder that is repeatedly removed and recreated: every hit is right.
     #[test]
     fn a_shared_folder_may_be_removed_at_any_time() {
         let folder = own_folder();
@@ -464,10 +471,10 @@ mod tests {
                 let path = &path;
                 scope.spawn(move || {
                     while Instant::now() < end {
-                        // Where the folder is removed at the same moment that is an error, of the start.
+                        // If the folder is removed during opening, opening fails.
                         let Ok(cache) = DiskCache::open(path, 20 * BLOCK) else { continue };
                         for round in 0..20 {
-                            let owner = Owner::new("", "s3://b/a", &(round % 3).to_string(), LENGTH);
+                            let owner = ObjectVersion::new("", "s3://b/a", &(round % 3).to_string(), LENGTH);
                             cache.write(&owner, (number + round) % 71, &bytes((number + round) % 71));
                             found(&cache, &owner);
                             cache.lock().paused_until = None;

@@ -1,23 +1,23 @@
-//! What the environment says of object stores. A variable that is set and empty counts as one that is not set: so do
-//! scripts take back what was set before them.
+//! Environment variables for object stores. An empty variable counts as not set, because scripts unset variables that
+//! way.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// A text.
+/// Returns a variable's text.
 pub fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The path of a file.
+/// Returns a variable's file path.
 pub fn file(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// A client's `builder` after `with` has told it of all variables that begin with the provider's prefix, and that it knows
-/// by their names in small letters.
+/// Applies to a client's `builder` all variables that begin with the provider's prefix and whose lower-case names the
+/// builder knows.
 pub fn configured<Builder, Key: FromStr>(
     builder: Builder,
     prefix: &str,
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_empty_or_of_others_is_not_set() {
+    fn empty_and_unrelated_variables_are_not_set() {
         let set = [
             ("AWS_ENDPOINT_URL", &b""[..]),
             ("AWS_REGION", b"eu-west-1"),

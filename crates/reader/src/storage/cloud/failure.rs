@@ -1,4 +1,4 @@
-//! What becomes of a request that did not go well: once more, or an error in words for people.
+//! Classifies failed requests: retry, or a readable error.
 
 use std::fmt::Display;
 use std::io;
@@ -11,67 +11,67 @@ use super::traffic::Answer;
 use crate::storage::StoreKey;
 use crate::storage::uri::{BucketName, Provider};
 
-/// One attempt that failed.
+/// A failed attempt.
 #[derive(Debug)]
 pub struct Failure {
     pub kind: Kind,
     answer: Answer,
-    /// What went wrong below HTTP.
+    /// The cause below HTTP.
     cause: Option<String>,
 }
 
-/// What is to be done about it.
+/// The class of a failure, which decides how to react.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// The same may go well in a moment: the store is busy, or the connection was lost.
-    Passing,
-    /// No connection came about. Where there was one before, the same may go well in a moment.
+    /// A retry may succeed: the store is busy, or the connection was lost.
+    Transient,
+    /// No connection could be made. A retry may succeed if the bucket has answered before.
     Unreachable,
-    /// Credentials that were good are no longer.
+    /// The credentials have expired.
     Expired,
-    /// There is nobody to sign for.
+    /// No credentials were found.
     NoCredentials,
-    /// May not be read by who asks.
+    /// Access is denied.
     Denied,
-    /// The bucket is in another region, which the store may have said.
+    /// The bucket is in another region, which the store may have named.
     OtherRegion(Option<String>),
     NoBucket,
     NoObject,
-    /// Names that the client of object stores does not take: those with control characters, and empty parts.
+    /// The client library rejects the name: it has control characters or empty parts.
     Unnameable,
-    /// It is another object than the one that was listed.
+    /// The object is not the one that was listed.
     Changed,
-    /// The object ends before what was asked for.
+    /// The object ends before the requested range.
     PastEnd,
-    /// Anything else that will be so the next time.
+    /// Any other permanent failure.
     Refused,
 }
 
 impl Failure {
-    /// What an attempt came to.
+    /// Classifies the error of an attempt.
     pub fn of(error: &object_store::Error, answer: Answer) -> Self {
         Failure { kind: kind_of(error, &answer), cause: cause_of(error), answer }
     }
 
-    /// An answer that does not hold what was asked for, or none in time.
-    pub fn passing(cause: impl Into<String>) -> Self {
-        Failure { kind: Kind::Passing, answer: Answer::default(), cause: Some(cause.into()) }
+    /// A transient failure: an incomplete answer, or a timeout.
+    pub fn transient(cause: impl Into<String>) -> Self {
+        Failure { kind: Kind::Transient, answer: Answer::default(), cause: Some(cause.into()) }
     }
 
-    /// A listing that holds a key of the array itself that cannot be asked for.
+    /// A listing contains an unusable key that is part of the array itself.
     pub fn unnameable(key: &str) -> Self {
         let cause = Some(format!("{key:?}"));
         Failure { kind: Kind::Unnameable, answer: Answer::default(), cause }
     }
 
-    /// The answer was of another object than the one that was listed.
+    /// The answer is of another object than the one that was listed.
     pub fn changed() -> Self {
         Failure { kind: Kind::Changed, answer: Answer::default(), cause: None }
     }
 
-    /// In a few words: `503 SlowDown`.
+    /// Summarizes in a few words: `503 SlowDown`.
     pub fn summary(&self) -> String {
-        // An answer that began well says nothing of how it ended.
+        // A success status says nothing about why the answer broke off.
         let is_error = |status: &u16| !(200..300).contains(status);
         match (self.answer.status.filter(is_error), &self.answer.code, &self.cause) {
             (Some(status), Some(code), _) => format!("{status} {code}"),
@@ -81,7 +81,7 @@ impl Failure {
         }
     }
 
-    /// The error of the last of `attempts`, which together took `took`, at reading what `what` says of a key.
+    /// Returns the final error after `attempts` that took `took` in total, at the operation `what` on `key`.
     pub fn error(
         &self,
         bucket: &BucketName,
@@ -97,7 +97,7 @@ impl Failure {
             attempts => format!(", tried {attempts} times in {:.1} s", took.as_secs_f64()),
         };
         let error = match &self.kind {
-            Kind::Passing => io(io::ErrorKind::TimedOut, format!("{what}: {summary}{tried}")),
+            Kind::Transient => io(io::ErrorKind::TimedOut, format!("{what}: {summary}{tried}")),
             Kind::Unreachable => {
                 let text = format!("{bucket} cannot be reached: {summary}{tried}; check the network and the endpoint");
                 io(io::ErrorKind::NotConnected, text)
@@ -164,8 +164,8 @@ fn kind_of(error: &object_store::Error, answer: &Answer) -> Kind {
         return match (answer.was_sent, http_kind(error)) {
             (false, _) => Kind::NoCredentials,
             (true, Some(HttpErrorKind::Connect)) => Kind::Unreachable,
-            // What no library gave a name, too: connections end in many ways.
-            (true, _) => Kind::Passing,
+            // Including errors that no library classifies: connections break in many ways.
+            (true, _) => Kind::Transient,
         };
     };
     match (status, code) {
@@ -175,19 +175,19 @@ fn kind_of(error: &object_store::Error, answer: &Answer) -> Kind {
         (400, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") | (301 | 307 | 308, _) => {
             Kind::OtherRegion(answer.region.clone())
         }
-        (400, "RequestTimeout") | (408 | 429 | 500.., _) | (403, "SlowDown") => Kind::Passing,
+        (400, "RequestTimeout") | (408 | 429 | 500.., _) | (403, "SlowDown") => Kind::Transient,
         (404, "NoSuchBucket" | "ContainerNotFound" | "ContainerBeingDeleted") => Kind::NoBucket,
         (404, _) => Kind::NoObject,
         (401 | 403, _) => Kind::Denied,
         (412, _) => Kind::Changed,
         (416, _) => Kind::PastEnd,
-        // It began well, and ended too early.
-        (200..=299, _) => Kind::Passing,
+        // The answer began well but broke off.
+        (200..=299, _) => Kind::Transient,
         _ => Kind::Refused,
     }
 }
 
-/// The innermost of the errors that HTTP names.
+/// Returns the innermost HTTP error kind in the chain.
 fn http_kind(error: &object_store::Error) -> Option<HttpErrorKind> {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = source {
@@ -199,7 +199,7 @@ fn http_kind(error: &object_store::Error) -> Option<HttpErrorKind> {
     None
 }
 
-/// What the innermost error says: the others repeat it, and tell addresses that may be secret.
+/// Returns the innermost error's message: outer ones repeat it, and may contain secret addresses.
 fn cause_of(error: &object_store::Error) -> Option<String> {
     let mut innermost: &(dyn std::error::Error + 'static) = error;
     while let Some(source) = innermost.source() {
@@ -221,17 +221,17 @@ mod tests {
     }
 
     #[test]
-    fn names_that_cannot_be_asked_for_are_told() {
+    fn unusable_names_are_reported() {
         let error = object_store::Error::from(object_store::path::Path::parse("a/tab\tname").unwrap_err());
         let answer = Answer { status: Some(200), was_sent: true, ..Answer::default() };
         assert_eq!(kind_of(&error, &answer), Kind::Unnameable);
     }
 
     #[test]
-    fn what_may_pass_is_told_from_what_will_not() {
+    fn transient_failures_are_told_from_permanent_ones() {
         for (status, code) in [(503, "SlowDown"), (500, "InternalError"), (429, ""), (400, "RequestTimeout"), (206, "")]
         {
-            assert_eq!(kind(status, code), Kind::Passing, "{status} {code}");
+            assert_eq!(kind(status, code), Kind::Transient, "{status} {code}");
         }
         assert_eq!(kind(403, "AccessDenied"), Kind::Denied);
         assert_eq!(kind(403, "ExpiredToken"), Kind::Expired);

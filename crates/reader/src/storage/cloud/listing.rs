@@ -1,13 +1,13 @@
-//! The listing of a folder: which answers to ask for next, and what they say together.
+//! Parallel listing of a folder: decides which pages to request next and merges them.
 //!
-//! A store gives a thousand names in an answer, each of which says where the next one begins: a million names would be a
-//! thousand requests, one after the other. But the names of fragments and commits begin with a time, and a store that
-//! lists in order can be asked for the names behind any name. So what is left behind an answer is cut at times in
-//! between, and the pieces are asked for at once. Where a piece has more than one answer, its rest is cut again.
+//! A store returns a thousand names per page, and each page has the token of the next: a million names would be a
+//! thousand sequential requests. But names of fragments and commits begin with a timestamp, and a store that lists in
+//! order can start after any name. So the unlisted rest after a page is split at intermediate timestamps, and the
+//! pieces are requested concurrently. If a piece has more than one page, its rest is split again.
 //!
-//! The pieces hold each name exactly once, whatever the times in the names are: what is there from the beginning to the
-//! end of the listing is in it, as when the answers come one after the other. A store that gives a name that does not
-//! belong to the piece, or names out of order, is listed again one answer after the other.
+//! The pieces cover each name exactly once, whatever the timestamps are: a name that exists from beginning to end of
+//! the listing is found, as in a sequential listing. If a store returns names outside a piece or out of order, the
+//! folder is listed again sequentially.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,58 +15,58 @@ use std::time::Duration;
 use super::super::{Listed, ListedKind, ListedObject};
 use super::progress::Progress;
 
-/// One answer.
+/// One page of a listing.
 pub struct Page {
     pub objects: Vec<ListedObject>,
-    /// The names of folders, where they are not looked into.
+    /// Names of folders, unless the listing is recursive.
     pub folders: Vec<String>,
-    /// What to ask with for the next answer, if there is one.
+    /// The continuation token, if there is another page.
     pub next: Option<String>,
 }
 
-/// Names that follow each other in the order of the store, in which a folder's name ends with a slash.
+/// A range of names in the order of the store, where a folder's name ends with a slash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Span {
-    /// All names come behind this; the empty one where the folder begins.
+    /// Exclusive lower bound; empty at the start of the folder.
     pub after: String,
-    /// And before this; `None` where the folder ends.
+    /// Exclusive upper bound; `None` at the end of the folder.
     before: Option<String>,
-    /// What the answer before said to ask with.
+    /// Continuation token from the previous page.
     pub token: Option<String>,
 }
 
-/// A listing under way. Memory: the names.
+/// A listing in progress. Memory: the names.
 pub struct Listing {
     spans: Vec<Span>,
     names: BTreeMap<String, ListedKind>,
     progress: Progress,
-    /// How many answers may be asked for at once.
+    /// Maximum number of concurrent requests.
     most: usize,
     /// Milliseconds since 1970.
     now: u64,
 }
 
 impl Listing {
-    /// One that begins now, of a store that may be asked for so many answers at once; 1 for one that does not list in
-    /// order. Each may take `io_timeout`.
+    /// Starts a listing with up to `most` concurrent requests; 1 for a store that does not list in order. Each request
+    /// may take `io_timeout`.
     pub fn new(io_timeout: Duration, most: usize, now: u64) -> Self {
         Listing { spans: vec![Span::default()], names: BTreeMap::new(), progress: Progress::new(io_timeout), most, now }
     }
 
-    /// Of what to ask for the next answer. There is nothing at the end.
+    /// Returns the spans to request next; none at the end.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// How many names there are so far.
+    /// Returns the number of names so far.
     pub fn count(&self) -> usize {
         self.names.len()
     }
 
-    /// Takes the next answer of each span.
+    /// Adds the next page of each span.
     ///
     /// # Errors
-    /// A sentence that says why the listing is given up.
+    /// A message that says why the listing is aborted.
     pub fn take(&mut self, pages: Vec<Page>) -> Result<(), String> {
         let mut rests = Vec::new();
         let mut is_in_order = true;
@@ -82,7 +82,7 @@ impl Listing {
         Ok(())
     }
 
-    /// Takes one answer; the rest of its span.
+    /// Adds one page; returns the rest of its span.
     fn take_page(&mut self, mut span: Span, page: Page) -> Result<Option<Span>, String> {
         let before = self.names.len();
         let bytes = page.objects.iter().map(|object| &object.path).chain(&page.folders).map(String::len).sum();
@@ -104,14 +104,14 @@ impl Listing {
         Ok(Some(Span { after: last.unwrap_or(span.after), before: ends_before, token: Some(next) }))
     }
 
-    /// All names, in byte order.
+    /// Returns all names in byte order.
     pub fn finish(self) -> Vec<Listed> {
         self.names.into_iter().map(|(name, kind)| Listed { name, kind }).collect()
     }
 }
 
 impl Page {
-    /// The last name in the order of the store.
+    /// Returns the last name in the order of the store.
     fn last(&self) -> Option<String> {
         let objects = self.objects.iter().map(|object| object.path.clone()).max();
         let folders = self.folders.iter().map(|folder| format!("{folder}/")).max();
@@ -120,12 +120,12 @@ impl Page {
 }
 
 impl Span {
-    /// Whether its next answer begins behind a name, and not where another answer ended.
+    /// Returns whether the next page starts after a name and not at a continuation token.
     pub fn begins_behind_a_name(&self) -> bool {
         self.token.is_none() && !self.after.is_empty()
     }
 
-    /// Whether the names of an answer ascend and come behind the beginning of this.
+    /// Returns whether the names of a page ascend and lie after the start of this span.
     fn is_in_order(&self, page: &Page) -> bool {
         let is_behind = |key: &str| key > self.after.as_str();
         page.objects.iter().all(|object| is_behind(&object.path))
@@ -134,8 +134,8 @@ impl Span {
             && page.folders.is_sorted_by(|a, b| format!("{a}/") < format!("{b}/"))
     }
 
-    /// Cuts this into about so many pieces, at times that lie as far from each other. The first goes on where the last
-    /// answer ended.
+    /// Splits this span into about `count` pieces at evenly spaced timestamps. The first piece keeps the continuation
+    /// token.
     fn cut(mut self, count: usize, now: u64) -> Vec<Span> {
         let last_time = self.before.as_deref().map_or(Some(now), time_of);
         let (Some(first), Some(last)) = (time_of(&self.after), last_time) else { return vec![self] };
@@ -154,7 +154,7 @@ impl Span {
     }
 }
 
-/// The time that a name of TileDB begins with.
+/// Parses the timestamp that a TileDB name begins with.
 fn time_of(name: &str) -> Option<u64> {
     name.strip_prefix("__")?.split('_').next()?.parse().ok()
 }
@@ -170,11 +170,11 @@ mod tests {
 
     const NOW: u64 = 1_700_000_000_000;
 
-    /// Keys of a store that lists in order, so many in an answer: names, and folders by their slash.
+    /// Keys of a store that lists in order, with a page size: names, and folders with a trailing slash.
     struct Store {
         keys: BTreeSet<String>,
         in_answer: usize,
-        /// Whether it can be asked for what is behind a name.
+        /// Whether it can start a listing after a name.
         knows_names: bool,
     }
 
@@ -201,7 +201,7 @@ mod tests {
         keys.into_iter().map(|key| key.trim_end_matches('/').to_owned()).collect()
     }
 
-    /// What is listed of a store in which `change` is called between the answers, and how many rounds that took.
+    /// Lists a store while `change` is called between the requests; also returns the number of rounds.
     fn listed(mut store: Store, most: usize, mut change: impl FnMut(&mut BTreeSet<String>)) -> (BTreeSet<String>, u32) {
         let (mut listing, mut rounds) = (Listing::new(Duration::from_secs(60), most, NOW), 0);
         while !listing.spans().is_empty() {
@@ -219,7 +219,7 @@ mod tests {
         (names.into_iter().map(|one| one.name).collect(), rounds)
     }
 
-    /// Names with times, and some others.
+    /// Names with timestamps, and some others.
     fn key() -> impl Strategy<Value = String> {
         let time = prop_oneof![0u64..2000, NOW - 100_000..NOW, Just(NOW), NOW..NOW + 9, 0..2 * NOW];
         prop_oneof![
@@ -230,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn at_once_is_what_one_after_the_other_gives(
+        fn parallel_and_sequential_listings_agree(
             keys in prop::collection::btree_set(key(), 0..200),
             in_answer in 1usize..30,
             most in 2usize..40,
@@ -243,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn what_stays_is_listed_while_others_come_and_go(
+        fn stable_names_are_listed_while_others_change(
             lasting in prop::collection::btree_set(key(), 0..100),
             passing in prop::collection::vec((key(), any::<bool>()), 0..100),
             in_answer in 1usize..10,
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn many_names_take_few_rounds() {
-        // Within one hour of two years; on average a piece has a part of an answer at its end.
+        // Within one hour of two years; on average the last page of a piece is partly filled.
         let keys =
             (0..100_000).map(|number| format!("__{0}_{0}_{number:032x}_22/", NOW - 63_000_000_000 + 36 * number));
         let store =
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_again_ends_the_listing() {
+    fn a_repeated_page_aborts_the_listing() {
         let mut listing = Listing::new(Duration::from_secs(60), 8, NOW);
         let page = || {
             let objects = vec![ListedObject { path: "__5_5_ab".to_owned(), length: 1 }];

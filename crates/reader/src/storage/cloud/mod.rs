@@ -1,6 +1,5 @@
-//! Arrays in object stores: S3, Google Cloud Storage, Azure. Requests are made on a small runtime of its own
-//! ([`runtime`]), counted ([`traffic`]), and made again where that may help ([`failure`]); whose they are is found by
-//! [`connect`] and [`profile`].
+//! Storage in S3, Google Cloud Storage and Azure. Requests run on a small runtime of their own ([`runtime`]), are
+//! counted ([`traffic`]) and retried if that may help ([`failure`]). [`connect`] and [`profile`] find the credentials.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -44,7 +43,7 @@ use super::uri::{self, BucketName, Provider};
 use super::{Listed, ListedObject, Storage, StoreKey, past_end};
 use crate::threads::LogInterval;
 use connect::{Client, Connection, connect};
-use disk_cache::{BLOCK, DiskCache, Owner, block_length};
+use disk_cache::{BLOCK, DiskCache, ObjectVersion, block_length};
 use failure::{Failure, Kind};
 use listing::{Listing, Page, Span};
 use pins::{Pin, Pins};
@@ -54,56 +53,57 @@ use traffic::{Attempt, Traffic};
 use waiters::{Silent, Waiters};
 use window::{Outcome, Window};
 
-/// The most requests under way at a time, where the settings say nothing.
+/// Maximum number of concurrent requests to a bucket, unless set.
 const REQUESTS: u64 = 64;
 
-/// No request is for more bytes: larger ranges are several, which are answered at once.
+/// Maximum size of one request: larger ranges are split into concurrent requests.
 const MOST_BYTES: u64 = 2 << 20;
 
-/// The smallest and the largest gap that is read over rather than asked around.
+/// The smallest and largest gap that is read rather than skipped by a separate request.
 const GAPS: (u64, u64) = (64 << 10, 1 << 20);
 
-/// What a connection brings in a second, to tell what may be read in the time that an answer takes to begin.
+/// Assumed throughput of a connection in bytes per millisecond, to compute the largest gap that costs less than a round
+/// trip.
 const BYTES_PER_MS: u64 = 32 << 10;
 
-/// The first wait before a request is made again, and the longest. Each is twice the one before, less a part by chance.
-const WAITS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// First and longest delay before a retry. Delays double each time and have random jitter.
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// What stores answer (HTTP) that want fewer requests.
+/// HTTP statuses of an overloaded store.
 const BUSY: [u16; 2] = [429, 503];
 
-/// Attempts to reach a bucket that has never answered, which is more likely a mistake than a passing failure.
+/// Attempts to reach a bucket that has never answered: more likely a mistake than a transient failure.
 const ATTEMPTS_TO_REACH: u32 = 4;
 
 /// Attempts to find credentials for a bucket that has never answered.
 const ATTEMPTS_TO_SIGN: u32 = 2;
 
-/// All requests of one operation, such as reading many ranges, may take so many times as long as one.
-const REQUESTS_OF_OPERATION: u32 = 20;
+/// Time limit for all requests of one operation, such as reading many ranges, as a multiple of `io_timeout`.
+const OPERATION_TIME_FACTOR: u32 = 20;
 
-/// Objects that are listed at once; stores give no more in one answer.
+/// Maximum number of objects per listing request; stores return no more in one answer.
 const LISTED_AT_ONCE: usize = 1000;
 
-/// The most answers of one listing that are asked for at once.
+/// Maximum number of concurrent requests of one listing.
 const ANSWERS_AT_ONCE: usize = 32;
 
-/// Object stores, by the URIs of their objects. An object that was listed, or read from, stays the one that it was then:
-/// where it is replaced, reading it is an error.
+/// Object stores, with objects named by URI. An object that was listed or read is pinned: if it is replaced, reading it
+/// is an error.
 ///
-/// Memory: some hundred bytes for each object that was listed; what connections hold, of which there are no more than
-/// requests under way.
+/// Memory: some hundred bytes per listed object, and the buffers of the connections, of which there are no more than
+/// concurrent requests.
 pub struct ObjectStorage {
     io: IoThread,
     options: CloudOptions,
     traffic: Arc<Traffic>,
     buckets: Mutex<HashMap<BucketName, Arc<Bucket>>>,
     pins: Pins,
-    /// To each bucket.
+    /// Maximum number of concurrent requests per bucket.
     most_requests: usize,
     disk_cache: Option<DiskCache>,
 }
 
-/// A bucket that is asked. Requests to one are no part of another's window, so that a slow one delays no other.
+/// State of one bucket. Each bucket has its own request window, so that a slow one does not delay others.
 struct Bucket {
     name: BucketName,
     window: Window,
@@ -112,40 +112,40 @@ struct Bucket {
     waiters: Waiters,
 }
 
-/// Where something is.
+/// The location of an object or folder.
 struct Place {
     key: StoreKey,
     bucket: Arc<Bucket>,
-    /// The names in the bucket, without a slash at either end.
+    /// The path in the bucket, without a slash at either end.
     path: String,
 }
 
-/// How one attempt ended that did not bring what was asked for.
-enum Ended {
-    /// As the store, or the way to it, has it.
+/// The reason why an attempt failed.
+enum AttemptError {
+    /// An error of the store or the connection.
     Store(object_store::Error),
-    /// The answer is not what was asked for.
+    /// The answer is not what was requested.
     Failure(Failure),
-    /// As everybody who asks would have it.
+    /// An error that a retry cannot change.
     Error(Error),
 }
 
-impl From<object_store::Error> for Ended {
+impl From<object_store::Error> for AttemptError {
     fn from(error: object_store::Error) -> Self {
-        Ended::Store(error)
+        AttemptError::Store(error)
     }
 }
 
 impl ObjectStorage {
-    /// Nothing is asked yet.
+    /// Creates the storage without making a request.
     ///
     /// # Errors
-    /// [`Error::Io`] where there can be no thread for it, [`Error::Usage`] where there can be no disk cache.
+    /// [`Error::Io`] if its thread cannot start, [`Error::Usage`] if the disk cache cannot be opened.
     pub fn new(options: CloudOptions) -> Result<Self> {
         let settings = &options.settings;
-        let said = ["vfs.s3.max_parallel_ops", "vfs.gcs.max_parallel_ops", "vfs.azure.max_parallel_ops"];
-        let said = said.iter().filter_map(|name| settings.number(name)).max();
-        let most = said.unwrap_or(REQUESTS).clamp(1, 1024) as usize;
+        let configured = ["vfs.s3.max_parallel_ops", "vfs.gcs.max_parallel_ops", "vfs.azure.max_parallel_ops"];
+        let configured = configured.iter().filter_map(|name| settings.number(name)).max();
+        let most = configured.unwrap_or(REQUESTS).clamp(1, 1024) as usize;
         let disk_cache = match &options.disk_cache {
             Some((folder, most)) => Some(DiskCache::open(folder, *most)?),
             None => None,
@@ -161,11 +161,11 @@ impl ObjectStorage {
         })
     }
 
-    /// Where a key is.
+    /// Locates a key.
     fn place(&self, key: &StoreKey) -> Result<Place> {
         let canonical = uri::canonical(key);
         let (name, path) =
-            uri::take_apart(&canonical).ok_or_else(|| Error::missing("no bucket has such a name").in_file(key))?;
+            uri::split_uri(&canonical).ok_or_else(|| Error::missing("not a valid bucket name").in_file(key))?;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = buckets.entry(name).or_insert_with_key(|name| {
             let window = Window::new(self.most_requests);
@@ -180,7 +180,7 @@ impl ObjectStorage {
         Ok(Place { key: key.clone(), bucket: bucket.clone(), path: path.to_owned() })
     }
 
-    /// The client of a bucket, made when it is first asked.
+    /// Returns the client of a bucket, connecting on first use.
     fn connection(&self, bucket: &Bucket) -> Result<Arc<Connection>> {
         if let Some(connection) = &*bucket.connection.read().unwrap_or_else(PoisonError::into_inner) {
             return Ok(connection.clone());
@@ -188,37 +188,39 @@ impl ObjectStorage {
         self.reconnect(bucket, None)
     }
 
-    /// Makes a new client, with the credentials that are good now, and in the region that the bucket is said to be in.
+    /// Creates a new client with current credentials, and for the region that the bucket is reported to be in.
     fn reconnect(&self, bucket: &Bucket, region: Option<&str>) -> Result<Arc<Connection>> {
         let connection = Arc::new(connect(&bucket.name, &self.options, region, &self.traffic)?);
         *bucket.connection.write().unwrap_or_else(PoisonError::into_inner) = Some(connection.clone());
         Ok(connection)
     }
 
-    /// Waits for what a bucket is asked, as long as an operation may take, and as long as not too many others wait for a
-    /// bucket that is silent.
+    /// Runs an operation on a bucket, up to its time limit. Fails early if the bucket is silent and too many threads
+    /// already wait for it.
     fn wait<T>(&self, place: &Place, operation: impl Future<Output = Result<T>>) -> Result<T> {
-        let limit = self.options.io_timeout * REQUESTS_OF_OPERATION;
+        let limit = self.options.io_timeout * OPERATION_TIME_FACTOR;
         let late = |why: String| Error::io(io::Error::new(io::ErrorKind::TimedOut, why)).in_file(&place.key);
         self.io.wait(async {
             match timeout(limit, place.bucket.waiters.unless_silent(operation)).await {
                 Ok(Ok(outcome)) => outcome,
-                Ok(Err(Silent)) => Err(late(format!("{} does not answer, and many wait for it", place.bucket.name))),
-                Err(_) => Err(late(format!("it took longer than {} s in all", limit.as_secs()))),
+                Ok(Err(Silent)) => {
+                    Err(late(format!("{} does not answer, and many requests wait for it", place.bucket.name)))
+                }
+                Err(_) => Err(late(format!("it took longer than {} s in total", limit.as_secs()))),
             }
         })
     }
 
-    /// Makes a request, again and again where that may help and within the time that it may take.
-    async fn ask<T>(
+    /// Makes a request and retries it within its time limit as long as that may help.
+    async fn request<T>(
         &self,
         place: &Place,
         what: &dyn Display,
-        mut attempt: impl AsyncFnMut(&dyn Client, Attempt) -> std::result::Result<T, Ended>,
+        mut attempt: impl AsyncFnMut(&dyn Client, Attempt) -> std::result::Result<T, AttemptError>,
     ) -> Result<T> {
         let begin = Instant::now();
         let mut deadline = None;
-        let (mut attempts, mut wait) = (0, WAITS.0);
+        let (mut attempts, mut wait) = (0, RETRY_DELAYS.0);
         let (mut was_renewed, mut has_moved) = (false, false);
         let bucket = &*place.bucket;
         let error =
@@ -227,8 +229,8 @@ impl ObjectStorage {
             attempts += 1;
             let connection = self.connection(bucket).in_file(&place.key)?;
             let answer = Attempt::default();
-            let under_way = bucket.window.enter().await;
-            // Its own time: not that of those before it.
+            let in_flight = bucket.window.enter().await;
+            // Start the clock only now: time spent waiting for other requests does not count.
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.options.io_timeout);
             let outcome = timeout_at(deadline.into(), attempt(&*connection.client, answer.clone())).await;
             let answer = answer.answer();
@@ -238,22 +240,22 @@ impl ObjectStorage {
             }
             let (failure, heavy) = match outcome {
                 Ok(Ok(result)) => {
-                    under_way.end(Outcome::Answered);
+                    in_flight.end(Outcome::Answered);
                     return Ok(result);
                 }
-                Ok(Err(Ended::Error(error))) => return Err(error.in_file(&place.key)),
-                Ok(Err(Ended::Failure(failure))) => (failure, false),
-                Ok(Err(Ended::Store(error))) => {
+                Ok(Err(AttemptError::Error(error))) => return Err(error.in_file(&place.key)),
+                Ok(Err(AttemptError::Failure(failure))) => (failure, false),
+                Ok(Err(AttemptError::Store(error))) => {
                     let is_busy = answer.status.is_some_and(|status| BUSY.contains(&status));
                     (Failure::of(&error, answer), is_busy)
                 }
-                Err(_) if !answer.was_sent => (Failure::passing("no credentials came in time"), false),
-                Err(_) => (Failure::passing("no answer in time"), true),
+                Err(_) if !answer.was_sent => (Failure::transient("no credentials came in time"), false),
+                Err(_) => (Failure::transient("no answer in time"), true),
             };
-            under_way.end(if heavy { Outcome::Spare } else { Outcome::Other });
+            in_flight.end(if heavy { Outcome::Throttled } else { Outcome::Other });
             let has_answered = bucket.has_answered.load(Ordering::Relaxed);
             let most_attempts = match &failure.kind {
-                Kind::Passing => u32::MAX,
+                Kind::Transient => u32::MAX,
                 Kind::Unreachable => {
                     if has_answered {
                         u32::MAX
@@ -288,14 +290,14 @@ impl ObjectStorage {
             log::info!("{}, {what}: {}; once more in {} ms", place.key, failure.summary(), pause.as_millis());
             self.traffic.add_retry();
             sleep(pause).await;
-            wait = (wait * 2).min(WAITS.1);
+            wait = (wait * 2).min(RETRY_DELAYS.1);
         }
     }
 
-    /// One answer of a listing below `place`, which looks into folders or gives their names.
+    /// Requests one page of the listing of `place`, either recursive or with folder names.
     async fn list_page(&self, place: &Place, into_folders: bool, span: &Span) -> Result<Page> {
         let prefix = if place.path.is_empty() { String::new() } else { format!("{}/", place.path) };
-        let page = self.ask(place, &"listing", async |client, answer| {
+        let page = self.request(place, &"listing", async |client, answer| {
             self.traffic.add_listing();
             let answer = answer.of_listing();
             let mut extensions = Extensions::new();
@@ -303,22 +305,22 @@ impl ObjectStorage {
             let options = PaginatedListOptions {
                 delimiter: (!into_folders).then(|| "/".into()),
                 max_keys: Some(LISTED_AT_ONCE),
-                // Where an answer goes on, or behind which name it begins.
+                // The start of the page: a continuation token, or the name before it.
                 offset: Some(format!("{prefix}{}", span.after)).filter(|_| span.begins_behind_a_name()),
                 page_token: span.token.clone(),
                 extensions,
             };
             let prefix = Some(prefix.as_str()).filter(|prefix| !prefix.is_empty());
             let page = client.list_paginated(prefix, options).await?;
-            match answer.answer().left_out.iter().find(|key| page::is_of_tiledb(&place.path, key)) {
-                Some(key) => Err(Ended::Failure(Failure::unnameable(key))),
+            match answer.answer().removed_keys.iter().find(|key| page::is_of_tiledb(&place.path, key)) {
+                Some(key) => Err(AttemptError::Failure(Failure::unnameable(key))),
                 None => Ok(page),
             }
         });
         let page = page.await?;
         let mut objects = Vec::with_capacity(page.result.objects.len());
         for object in page.result.objects {
-            // Some tools put an object of the folder's own name there, so that a folder without anything is one.
+            // Some tools create an object with the folder's own name as a placeholder for an empty folder.
             let Some(path) = object.location.as_ref().strip_prefix(&prefix).filter(|path| !path.is_empty()) else {
                 continue;
             };
@@ -329,18 +331,17 @@ impl ObjectStorage {
         Ok(Page { objects, folders: folders.map(str::to_owned).collect(), next: page.page_token })
     }
 
-    /// Begins to read a part of an object: checks that it is the one that it was, and notes which it is where that is not
-    /// known.
+    /// Starts reading part of an object. Checks that it is still the pinned object, and pins it on first use.
     async fn get(
         &self,
         place: &Place,
         client: &dyn Client,
         answer: Attempt,
         range: GetRange,
-    ) -> std::result::Result<GetResult, Ended> {
+    ) -> std::result::Result<GetResult, AttemptError> {
         let pin = self.pins.get(&place.key);
         let path = Path::parse(&place.path).map_err(|error| {
-            Ended::Error(Error::unsupported(format!("a name that object stores have not: {error}")))
+            AttemptError::Error(Error::unsupported(format!("not a valid name in an object store: {error}")))
         })?;
         let mut extensions = Extensions::new();
         extensions.insert(answer);
@@ -351,12 +352,12 @@ impl ObjectStorage {
         match pin {
             None => self.pins.put(&place.key, now),
             Some(pin) if pin.is(&now) => {}
-            Some(_) => return Err(Ended::Failure(Failure::changed())),
+            Some(_) => return Err(AttemptError::Failure(Failure::changed())),
         }
         Ok(result)
     }
 
-    /// Fills a run of ranges. Where an answer ends too early the next one goes on from there.
+    /// Fills a run of ranges. If an answer ends too early, the retry continues where it ended.
     async fn read_run(&self, place: &Place, run: &mut [ReadRange<'_>]) -> Result<()> {
         let (start, end) = (run.first().map_or(0, |range| range.offset), run.last().map_or(0, ReadRange::end));
         let what = format!("bytes {start}..{end}");
@@ -366,38 +367,38 @@ impl ObjectStorage {
             let length = result.meta.size;
             if length < end {
                 let past = ReadRange { offset: start, into: &mut [] };
-                return Err(Ended::Error(past_end(length, &past)));
+                return Err(AttemptError::Error(past_end(length, &past)));
             }
             let mut body = result.into_stream();
             while let Some(bytes) = body.try_next().await? {
                 self.traffic.add_bytes(bytes.len() as u64);
                 into.put(&bytes);
-                // An answer may be longer than what was asked for.
+                // An answer may be longer than requested.
                 if into.at() >= end {
                     break;
                 }
             }
             match into.at() {
                 at if at >= end => Ok(()),
-                at => Err(Ended::Failure(Failure::passing(format!("the answer ended at {at}")))),
+                at => Err(AttemptError::Failure(Failure::transient(format!("the answer ended at {at}")))),
             }
         };
-        self.ask(place, &what, read).await.map_err(|error| self.gone(place, error))
+        self.request(place, &what, read).await.map_err(|error| self.gone(place, error))
     }
 
     /// Fills ranges from the store.
-    fn read_anew(&self, place: &Place, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+    fn read_from_store(&self, place: &Place, ranges: &mut [ReadRange<'_>]) -> Result<()> {
         let mut parts = split(ranges, MOST_BYTES);
         let runs = coalesce(&mut parts, self.coalescing());
         let reads = runs.into_iter().map(|run| self.read_run(place, run));
         self.wait(place, async { join_all(reads).await.into_iter().collect() })
     }
 
-    /// Fills ranges from the disk cache, and with what is missing there from the store, block by block.
+    /// Fills ranges from the disk cache, and fetches missing blocks from the store.
     fn read_cached(&self, cache: &DiskCache, place: &Place, pin: &Pin, ranges: &mut [ReadRange<'_>]) -> Result<()> {
-        let Some(tag) = pin.tag() else { return self.read_anew(place, ranges) };
+        let Some(tag) = pin.tag() else { return self.read_from_store(place, ranges) };
         let connection = self.connection(&place.bucket).in_file(&place.key)?;
-        let owner = Owner::new(&connection.endpoint, &uri::canonical(&place.key).to_string(), tag, pin.length);
+        let owner = ObjectVersion::new(&connection.endpoint, &uri::canonical(&place.key).to_string(), tag, pin.length);
         ranges.sort_unstable_by_key(|range| range.offset);
         let mut blocks: Vec<u64> = Vec::new();
         for range in ranges.iter().filter(|range| !range.into.is_empty()) {
@@ -412,7 +413,7 @@ impl ObjectStorage {
             missing.iter().map(|&block| (block, vec![0; block_length(block, pin.length)])).collect();
         let mut wanted: Vec<ReadRange<'_>> =
             fetched.iter_mut().map(|(block, into)| ReadRange { offset: *block * BLOCK, into }).collect();
-        self.read_anew(place, &mut wanted)?;
+        self.read_from_store(place, &mut wanted)?;
         for (block, bytes) in &fetched {
             copy_block(block * BLOCK, bytes, ranges);
             cache.write(&owner, *block, bytes);
@@ -420,7 +421,7 @@ impl ObjectStorage {
         Ok(())
     }
 
-    /// All bytes of a part of an object whose length is not known, and that length.
+    /// Reads part of an object of unknown length; returns its bytes and the object's length.
     async fn read_unknown(&self, place: &Place, range: GetRange) -> Result<(Vec<u8>, u64)> {
         let what = format!("{range}");
         let read = async |client: &dyn Client, answer: Attempt| {
@@ -437,13 +438,13 @@ impl ObjectStorage {
             }
             match bytes.len() as u64 {
                 got if got == due => Ok((bytes, length)),
-                got => Err(Ended::Failure(Failure::passing(format!("the answer has {got} bytes of {due}")))),
+                got => Err(AttemptError::Failure(Failure::transient(format!("the answer has {got} bytes of {due}")))),
             }
         };
-        self.ask(place, &what, read).await.map_err(|error| self.gone(place, error))
+        self.request(place, &what, read).await.map_err(|error| self.gone(place, error))
     }
 
-    /// What was there when it was listed and is no longer was taken away since.
+    /// Reports a pinned object that is now missing as removed.
     fn gone(&self, place: &Place, error: Error) -> Error {
         match &error {
             Error::Missing { .. } if self.pins.get(&place.key).is_some() => {
@@ -453,21 +454,21 @@ impl ObjectStorage {
         }
     }
 
-    /// What ranges are asked for together: those between which less is read than in the time of another answer.
+    /// Returns the coalescing limits: read over a gap if that takes less time than another round trip.
     fn coalescing(&self) -> Coalescing {
         let latency = self.traffic.latency().unwrap_or_default().as_millis() as u64;
         let wide_gap = latency.saturating_mul(BYTES_PER_MS).clamp(GAPS.0, GAPS.1);
         Coalescing { gap: GAPS.0, wide_gap, most: MOST_BYTES, most_ranges: usize::MAX }
     }
 
-    /// The length of an object that was listed or read from.
+    /// Returns the length of a pinned object.
     fn known_length(&self, key: &StoreKey) -> Option<u64> {
         self.pins.get(key).map(|pin| pin.length)
     }
 }
 
 impl Connection {
-    /// Whether trying another region could help: nobody said which it is, and it can be one.
+    /// Returns whether connecting to another region may help: none was configured, and `region` is a valid name.
     fn may_move_to(&self, region: &str) -> bool {
         self.region.as_ref().is_some_and(|(current, was_said)| !was_said && current != region) && uri::is_name(region)
     }
@@ -477,7 +478,7 @@ impl Storage for ObjectStorage {
     fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
         let place = self.place(folder)?;
         let most = match place.bucket.name.provider {
-            // It cannot be asked for what is behind a name.
+            // Azure cannot start a listing after a given name.
             Provider::Azure => 1,
             _ => self.most_requests.min(ANSWERS_AT_ONCE),
         };
@@ -503,7 +504,7 @@ impl Storage for ObjectStorage {
         Ok(page.next.is_none().then_some(page.objects))
     }
 
-    /// Asks only for an object that was never listed.
+    /// Makes a request only if the object is not pinned.
     fn length(&self, key: &StoreKey) -> Result<u64> {
         if let Some(length) = self.known_length(key) {
             return Ok(length);
@@ -515,7 +516,7 @@ impl Storage for ObjectStorage {
             extensions.insert(answer);
             Ok(client.get_opts(&path, GetOptions { head: true, extensions, ..GetOptions::default() }).await?.meta)
         };
-        let meta = self.wait(&place, self.ask(&place, &"its length", ask))?;
+        let meta = self.wait(&place, self.request(&place, &"its length", ask))?;
         self.pins.put(key, Pin::new(meta.size, meta.e_tag.as_deref()));
         Ok(meta.size)
     }
@@ -529,7 +530,7 @@ impl Storage for ObjectStorage {
         }
         match (&self.disk_cache, self.pins.get(key)) {
             (Some(cache), Some(pin)) => self.read_cached(cache, &place, &pin, ranges),
-            _ => self.read_anew(&place, ranges),
+            _ => self.read_from_store(&place, ranges),
         }
     }
 
@@ -538,7 +539,7 @@ impl Storage for ObjectStorage {
         if self.known_length(key).is_none() && most > 0 {
             let range = GetRange::Bounded(offset..offset.saturating_add(most as u64));
             match self.wait(&place, self.read_unknown(&place, range)) {
-                // Of an object of so many bytes, or fewer: only its length tells.
+                // The range reaches past the end; only the length tells how far.
                 Err(Error::Damaged { .. }) => {}
                 read => return read,
             }
@@ -553,7 +554,7 @@ impl Storage for ObjectStorage {
 
     fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
         let place = self.place(key)?;
-        // Azure knows no ranges from the end.
+        // Azure has no suffix ranges.
         if self.known_length(key).is_none() && place.bucket.name.provider != Provider::Azure && most > 0 {
             match self.wait(&place, self.read_unknown(&place, GetRange::Suffix(most as u64))) {
                 Err(Error::Damaged { .. }) => {}
@@ -577,14 +578,14 @@ impl Storage for ObjectStorage {
     }
 }
 
-/// What was slow, for those who ask.
+/// Logs the traffic summary.
 impl Drop for ObjectStorage {
     fn drop(&mut self) {
         log::info!("{}", self.traffic);
     }
 }
 
-/// Copies what some bytes from `offset` on have of ranges, which are in the order of their offsets.
+/// Copies the parts of `bytes`, which start at `offset`, that lie in `ranges`, which are sorted by offset.
 fn copy_block(offset: u64, bytes: &[u8], ranges: &mut [ReadRange<'_>]) {
     let end = offset + bytes.len() as u64;
     for range in ranges.iter_mut().take_while(|range| range.offset < end) {
@@ -596,7 +597,7 @@ fn copy_block(offset: u64, bytes: &[u8], ranges: &mut [ReadRange<'_>]) {
     }
 }
 
-/// A number from 0 to 1 that nobody can foresee, so that those who failed together do not come again together.
+/// Returns a random number from 0 to 1 as jitter, so that requests that failed together are not retried together.
 fn chance() -> f64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0) as f64 / u64::MAX as f64

@@ -1,23 +1,22 @@
-//! One answer of a listing, before it is parsed.
+//! Preprocessing of one page of a listing before it is parsed.
 //!
-//! A bucket may hold objects whose keys the client of object stores does not take: `d/x//y`, `d/x/../y`, or keys with
-//! control characters. One such key would fail the whole answer. So they are left out, and the caller decides whether
-//! they matter: what somebody else put beside an array does not, a part of the array does.
+//! A bucket may hold objects whose keys the client library rejects: `d/x//y`, `d/x/../y`, or keys with control
+//! characters. One such key would fail the whole page. So they are removed here, and the caller decides whether they
+//! matter: an unrelated object beside an array does not, a part of the array does.
 
 use std::borrow::Cow;
 
 use object_store::path::Path;
 
-/// The elements of S3, Google and Azure that hold a key, and the element within that is the key.
+/// The XML elements of S3, Google and Azure that hold a key, and the element inside that is the key.
 const ELEMENTS: [(&str, &str); 4] =
     [("Contents", "Key"), ("CommonPrefixes", "Prefix"), ("Blob", "Name"), ("BlobPrefix", "Name")];
 
-/// The most keys that are remembered of those that are left out of an answer, which has a thousand.
-const MOST_LEFT_OUT: usize = 1000;
+/// Maximum number of removed keys reported per page; a page has a thousand.
+const MAX_REMOVED_KEYS: usize = 1000;
 
-/// The answer without the objects and folders whose keys cannot be asked for, and these keys. Anything else passes
-/// unchanged.
-pub fn without_unnameable(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
+/// Removes objects and folders with unusable keys from a page, and returns these keys. Other text passes unchanged.
+pub fn remove_unusable_keys(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
     let Ok(text) = std::str::from_utf8(&answer) else { return (answer, Vec::new()) };
     let mut unnameable: Vec<(usize, usize)> = Vec::new();
     let mut keys = Vec::new();
@@ -28,7 +27,7 @@ pub fn without_unnameable(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
             let Some(end) = text[start..].find(&close).map(|at| start + at + close.len()) else { break };
             if let Some(key) = key_of(&text[start..end], key).filter(|key| Path::parse(&**key).is_err()) {
                 unnameable.push((start, end));
-                if keys.len() < MOST_LEFT_OUT {
+                if keys.len() < MAX_REMOVED_KEYS {
                     keys.push(key.into_owned());
                 }
             }
@@ -49,24 +48,24 @@ pub fn without_unnameable(answer: Vec<u8>) -> (Vec<u8>, Vec<String>) {
     (kept, keys)
 }
 
-/// Whether a key in the listing of a folder is of an array or group there: all names that TileDB gives begin with two
-/// underscores, as do the folders that it makes.
+/// Returns whether a key in a folder's listing is part of an array or group: all names and folders that TileDB makes
+/// begin with two underscores.
 pub fn is_of_tiledb(folder: &str, key: &str) -> bool {
     let own = |name: &str| name.starts_with("__");
     let below = key.strip_prefix(folder).unwrap_or(key).trim_start_matches('/');
     own(below) || folder.rsplit('/').next().is_some_and(own)
 }
 
-/// The key in the text of an element.
+/// Returns the key in the text of an element.
 fn key_of<'a>(element: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let (_, rest) = element.split_once(&format!("<{name}"))?;
-    // Azure marks a name that is no XML text by an attribute, and percent-encodes it.
+    // Azure marks a name that is not valid XML text with an attribute, and percent-encodes it.
     let (_, rest) = rest.split_once('>')?;
     let (key, _) = rest.split_once('<')?;
     Some(unescaped(key))
 }
 
-/// The text that XML writes with references to characters.
+/// Decodes XML character references.
 fn unescaped(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('&');
     let first = parts.next().unwrap_or_default();
@@ -104,11 +103,11 @@ mod tests {
     }
 
     fn left(text: &str) -> String {
-        String::from_utf8(without_unnameable(text.as_bytes().to_vec()).0).unwrap()
+        String::from_utf8(remove_unusable_keys(text.as_bytes().to_vec()).0).unwrap()
     }
 
     #[test]
-    fn names_of_tiledb_are_told_from_others() {
+    fn tiledb_names_are_recognized() {
         for (folder, key) in [
             ("d", "d/__schema/x//y"),
             ("d/__commits", "d/__commits/\u{1}"),
@@ -123,20 +122,20 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_cannot_be_asked_for_are_left_out() {
+    fn unusable_keys_are_removed() {
         let odd = ["d/x//y", "d/x/../y", "d/./y", "d/tab&#9;", "d/&#x1;", "d/..", "d/bell\u{7}"];
         let plain = ["d/__schema/__1_1_0", "d/a &amp; b", "d/&lt;c&gt;", "d/ä"];
         for odd in odd {
             assert_eq!(left(&listing(&[plain[0], odd, plain[1]])), listing(&plain[..2]), "{odd}");
         }
         assert_eq!(left(&listing(&odd)), listing(&[]));
-        let (_, keys) = without_unnameable(listing(&odd).into_bytes());
+        let (_, keys) = remove_unusable_keys(listing(&odd).into_bytes());
         assert_eq!(keys[..5], ["d/x//y", "d/x/../y", "d/./y", "d/tab\t", "d/\u{1}"]);
         assert_eq!(left(&listing(&plain)), listing(&plain));
     }
 
     #[test]
-    fn folders_and_azure_s_names_are_looked_at_too() {
+    fn folders_and_azure_names_are_handled() {
         let text = "<CommonPrefixes><Prefix>d//</Prefix></CommonPrefixes><CommonPrefixes><Prefix>d/e/</Prefix>\
                     </CommonPrefixes>";
         assert_eq!(left(text), "<CommonPrefixes><Prefix>d/e/</Prefix></CommonPrefixes>");
@@ -146,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_listing_passes_unchanged() {
+    fn other_text_passes_unchanged() {
         for text in
             ["", "<Contents>", "<Contents></Contents>", "<Contents><Key>a//b", "no XML", "<Contents><Key></Contents>"]
         {
             assert_eq!(left(text), text);
         }
-        assert_eq!(without_unnameable(vec![0xff, b'<']).0, [0xff, b'<']);
+        assert_eq!(remove_unusable_keys(vec![0xff, b'<']).0, [0xff, b'<']);
     }
 }

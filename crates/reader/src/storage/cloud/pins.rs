@@ -1,4 +1,4 @@
-//! Which object was seen under which key, so that it stays the same one.
+//! Pins each key to the first object seen under it.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -7,39 +7,39 @@ use std::sync::{PoisonError, RwLock};
 use super::super::uri;
 use crate::storage::StoreKey;
 
-/// An object as it was seen.
+/// Identity of an object when first seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     pub length: u64,
-    /// What changes with each replacement, without quotes; `None` where the store has none.
+    /// The ETag without quotes, which changes with each replacement; `None` if the store has none.
     tag: Option<Box<str>>,
 }
 
 impl Pin {
     pub fn new(length: u64, tag: Option<&str>) -> Self {
-        // In listings of some stores it has no quotes.
+        // Some stores list ETags without quotes.
         let tag = tag.map(|tag| tag.trim_matches('"').into());
         Pin { length, tag }
     }
 
-    /// What a request says, so that it is refused for another object.
+    /// Returns the value of `If-Match`, so that the store rejects a request for a replaced object.
     pub fn condition(&self) -> Option<String> {
         self.tag.as_ref().map(|tag| format!("\"{tag}\""))
     }
 
-    /// What tells this object from others that had its key.
+    /// Returns the ETag.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// Whether an answer came from this object.
+    /// Returns whether two observations may be of the same object.
     pub fn is(&self, other: &Pin) -> bool {
         self.length == other.length && (self.tag == other.tag || self.tag.is_none() || other.tag.is_none())
     }
 }
 
-/// The first object that was seen under each key. Memory: some hundred bytes for each; of the keys it keeps hashes, which
-/// are the same for two once in 2^64 pairs.
+/// The first object seen under each key. Memory: some hundred bytes per object. Keys are stored as 64-bit hashes, so
+/// two keys collide once in 2^64 pairs.
 #[derive(Debug, Default)]
 pub struct Pins {
     hasher: RandomState,
@@ -47,13 +47,13 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Notes an object, unless another was seen there before.
+    /// Pins an object unless its key is already pinned.
     pub fn put(&self, key: &StoreKey, pin: Pin) {
         let hash = self.hash(key);
         self.pins.write().unwrap_or_else(PoisonError::into_inner).entry(hash).or_insert(pin);
     }
 
-    /// The object that was seen there.
+    /// Returns the pinned object.
     pub fn get(&self, key: &StoreKey) -> Option<Pin> {
         self.pins.read().unwrap_or_else(PoisonError::into_inner).get(&self.hash(key)).cloned()
     }

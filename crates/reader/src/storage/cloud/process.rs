@@ -1,7 +1,7 @@
-//! A command of the user's that gives credentials (`credential_process` of an AWS profile).
+//! Runs a user's command that prints credentials (`credential_process` of an AWS profile).
 //!
-//! It runs beside the requests: whoever waits for it can be cancelled, and it is ended with all that it started when it
-//! takes too long, prints too much, or nobody waits for it any more.
+//! It runs asynchronously, so that waiting for it can be cancelled. It is killed with all its children when it takes
+//! too long, prints too much, or nobody waits for it any more.
 
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -16,16 +16,16 @@ use tokio::time::{sleep, timeout};
 
 use crate::threads;
 
-/// How long the command may take. Some ask a person to confirm.
+/// Time limit of the command. Some ask a person to confirm.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Credentials take less than a KiB, and so does what a command says of a failure.
+/// Limit of output in bytes. Credentials take less than a KiB, and so does an error message.
 const MOST_OUTPUT: u64 = 64 << 10;
 
-/// How often to look whether a command that prints no more has ended, which is mostly at once.
-const LOOK: Duration = Duration::from_millis(2);
+/// Interval for polling whether a command that closed its output has exited, which is mostly at once.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// What a command printed, and how it ended.
+/// The output and exit status of a command.
 #[derive(Debug)]
 pub struct Output {
     pub status: ExitStatus,
@@ -33,10 +33,10 @@ pub struct Output {
     pub stderr: Vec<u8>,
 }
 
-/// Runs a command by the shell.
+/// Runs a command in the shell.
 ///
 /// # Errors
-/// A sentence that says what is wrong, where it cannot be run, takes longer than a minute, or prints more than 64 KiB.
+/// A message, if the command cannot be run, takes longer than a minute, or prints more than 64 KiB.
 pub async fn run(command: &str) -> Result<Output, String> {
     run_within(command, TIMEOUT).await
 }
@@ -46,19 +46,19 @@ async fn run_within(command: &str, limit: Duration) -> Result<Output, String> {
     process.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = process.spawn().map_err(|error| format!("it cannot be run: {error}"))?;
     let streams = (child.stdout.take(), child.stderr.take());
-    // Ends the command when this future ends, whatever ends it.
+    // Kills the command when this future is dropped.
     let running = Running(Arc::new(Mutex::new(Some(child))));
     let (Some(stdout), Some(stderr)) = streams else { return Err("it has no output".to_owned()) };
     let (out, err) = (collect(stdout)?, collect(stderr)?);
     let ended = async {
-        // Either may be too long while the other has no end.
+        // Either stream may exceed the limit while the other has no end.
         let (stdout, stderr) = try_join(of_length(out), of_length(err)).await?;
         Ok(Output { status: running.status().await?, stdout, stderr })
     };
     timeout(limit, ended).await.map_err(|_| format!("it does not end within {} s", limit.as_secs()))?
 }
 
-/// What was collected, if it is not too long.
+/// Returns the collected output unless it is too long.
 async fn of_length(collected: oneshot::Receiver<Vec<u8>>) -> Result<Vec<u8>, String> {
     let bytes = collected.await.map_err(|_| "it cannot be read".to_owned())?;
     if bytes.len() as u64 > MOST_OUTPUT {
@@ -67,12 +67,12 @@ async fn of_length(collected: oneshot::Receiver<Vec<u8>>) -> Result<Vec<u8>, Str
     Ok(bytes)
 }
 
-/// Reads a stream to its end, or until it is too long, on a thread of its own.
+/// Reads a stream to its end, or past the limit, on a thread of its own.
 fn collect(stream: impl Read + Send + 'static) -> Result<oneshot::Receiver<Vec<u8>>, String> {
     let (sender, receiver) = oneshot::channel();
     let read = move || {
         let mut bytes = Vec::new();
-        // A stream that breaks has ended.
+        // A broken stream counts as ended.
         let _ = stream.take(MOST_OUTPUT + 1).read_to_end(&mut bytes);
         let _ = sender.send(bytes);
     };
@@ -80,8 +80,7 @@ fn collect(stream: impl Read + Send + 'static) -> Result<oneshot::Receiver<Vec<u
     Ok(receiver)
 }
 
-/// A command that runs until this is dropped; `None` once its status is known, from when on its number may be another
-/// process's.
+/// A running command, killed on drop; `None` once its status is known, because its process id may then be reused.
 struct Running(Arc<Mutex<Option<Child>>>);
 
 impl Running {
@@ -100,7 +99,7 @@ impl Running {
                     None => return Err("it has ended before".to_owned()),
                 }
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 }
@@ -109,7 +108,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let child = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut child) = child else { return };
-        // Its group has the number of the shell, which has not been waited for.
+        // The group id is the shell's process id, which is still reserved because the shell was not waited for.
         if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_or_never_stops_printing_ends_with_all_that_it_started() {
+    fn runaway_commands_are_killed_with_their_children() {
         let folder = tempfile::tempdir().unwrap();
         let alive = folder.path().join("alive");
         let limit = Duration::from_millis(300);
@@ -143,7 +142,7 @@ mod tests {
             [("sleep 1000", "does not end"), ("exec >&- 2>&-; sleep 1000", "does not end"), ("yes", "prints more")]
         {
             let start = Instant::now();
-            // Leaves a process behind it that would show that it lives.
+            // Leaves a child process behind that would show if it survives.
             let command = format!("(sleep 2; touch {}) & {hangs}", alive.display());
             let error = run_for(&command, limit).unwrap_err();
             assert!(error.contains(why), "{hangs}: {error}");

@@ -1,4 +1,4 @@
-//! Profiles of AWS: `~/.aws/config` and `~/.aws/credentials`, and what they lead to.
+//! AWS profiles in `~/.aws/config` and `~/.aws/credentials`, and the credentials that they refer to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,32 +16,32 @@ use tilefs_format::error::{Error, Result};
 use tokio::sync::Mutex;
 
 use super::super::secret::{read_private, warn_if_open};
-use super::connect::{USUAL_REGION, escaped};
+use super::connect::{DEFAULT_REGION, escaped};
 use super::credentials::{self, Credentials, Role};
 use super::environment::{file, variable};
 use super::process;
 
-/// A file of profiles has some kilobytes; more than this is something else.
+/// A profile file has a few kilobytes; anything larger than this is something else.
 const MOST_FILE: usize = 4 << 20;
 
-/// So many profiles take a role by the one before them; more go in a circle.
+/// Maximum length of a chain of `source_profile`; longer ones are circular.
 const MOST_SOURCES: usize = 8;
 
 type Section = BTreeMap<String, String>;
 
-/// One profile, with the session for single sign-on that it names.
+/// A profile, with the single sign-on session that it names.
 #[derive(Clone, Default)]
 pub struct Profile {
     name: String,
     settings: Section,
     sso_session: Section,
-    /// The profile that `source_profile` names: who takes the role.
+    /// The profile that `source_profile` names, whose credentials assume the role.
     source: Option<Box<Profile>>,
     /// `~/.aws`.
     folder: PathBuf,
 }
 
-/// The names alone.
+/// Shows names only.
 impl fmt::Debug for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Profile").field("name", &self.name).field("settings", &self.settings.keys()).finish()
@@ -49,10 +49,10 @@ impl fmt::Debug for Profile {
 }
 
 impl Profile {
-    /// The profile of `AWS_PROFILE`, or the one named `default`; one without settings where there are no files.
+    /// Loads the profile of `AWS_PROFILE`, or `default`; an empty profile if there are no files.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the profile that `AWS_PROFILE` names is in none of the files.
+    /// [`Error::Usage`] if neither file has the profile that `AWS_PROFILE` names.
     pub fn load() -> Result<Self> {
         let folder = file("HOME").map(|home| home.join(".aws")).unwrap_or_default();
         let config = file("AWS_CONFIG_FILE").unwrap_or_else(|| folder.join("config"));
@@ -70,7 +70,7 @@ impl Profile {
         }
     }
 
-    /// The profile of that name in the texts of the two files.
+    /// Finds a profile in the texts of the two files.
     fn of_texts(name: &str, config: &str, credentials: &str, folder: &Path) -> Option<Self> {
         Profile::of_sections(name, &sections(config), &sections(credentials), folder, MOST_SOURCES)
     }
@@ -83,7 +83,7 @@ impl Profile {
         most_sources: usize,
     ) -> Option<Self> {
         let in_config = match name {
-            // With and without the word before it, which counts more.
+            // The name with the prefix takes precedence.
             "default" => config.get("profile default").or_else(|| config.get("default")),
             name => config.get(&format!("profile {name}")),
         };
@@ -95,7 +95,7 @@ impl Profile {
         settings.extend(in_credentials.cloned().unwrap_or_default());
         let session = settings.get("sso_session").and_then(|session| config.get(&format!("sso-session {session}")));
         let source = match (settings.get("source_profile"), most_sources.checked_sub(1)) {
-            // One that names itself takes the role by its own keys.
+            // A profile that names itself assumes the role with its own keys.
             (Some(source), _) if source == name => {
                 let own = settings.iter().filter(|(setting, _)| !["source_profile", "role_arn"].contains(&&***setting));
                 let settings = own.map(|(setting, value)| (setting.clone(), value.clone())).collect();
@@ -109,16 +109,16 @@ impl Profile {
         Some(Profile { name, settings, sso_session, source: source.map(Box::new), folder })
     }
 
-    /// A setting of it.
+    /// Returns a setting.
     pub fn text(&self, name: &str) -> Option<String> {
         self.settings.get(name).filter(|value| !value.is_empty()).cloned()
     }
 
-    /// Has a client sign with what this profile says; where it says nothing, as the client does of itself (roles of
-    /// containers and machines).
+    /// Configures a client to sign with this profile. If the profile has no credentials, the client uses its own
+    /// defaults (roles of containers and machines).
     ///
     /// # Errors
-    /// [`Error::Key`] for a profile that says half of it, or what we do not have.
+    /// [`Error::Key`] if the profile is incomplete or needs an unsupported mechanism.
     pub fn sign(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder> {
         let failed = |what: &str| Error::key(format!("the AWS profile {} {what}", self.name));
         let (file, role) = (self.text("web_identity_token_file"), self.text("role_arn"));
@@ -141,13 +141,13 @@ impl Profile {
         }
         let gives = ["role_arn", "aws_access_key_id", "credential_process", "sso_account_id"];
         if gives.iter().any(|name| self.text(name).is_some()) {
-            let renewed = Renewed { profile: self.clone(), kept: Mutex::default() };
+            let renewed = ProfileCredentials { profile: self.clone(), kept: Mutex::default() };
             return Ok(builder.with_credentials(Arc::new(renewed)));
         }
         Ok(builder)
     }
 
-    /// Why there is nobody to take its role.
+    /// Explains why the role has no source credentials.
     fn no_source(&self) -> String {
         match self.text("source_profile") {
             Some(source) => format!("takes its role by source_profile = {source}, which leads nowhere"),
@@ -157,7 +157,7 @@ impl Profile {
         }
     }
 
-    /// The credentials that this profile has, or has somebody else give.
+    /// Fetches the credentials of this profile, from its keys, role, command or single sign-on.
     fn fetch(&self) -> Pin<Box<dyn Future<Output = std::result::Result<Credentials, String>> + Send + '_>> {
         Box::pin(async {
             if let Some(name) = self.text("role_arn") {
@@ -170,7 +170,7 @@ impl Profile {
                     name: &name,
                     external_id: external_id.as_deref(),
                     session: session.as_deref(),
-                    region: region.as_deref().unwrap_or(USUAL_REGION),
+                    region: region.as_deref().unwrap_or(DEFAULT_REGION),
                 };
                 return role.assume(&taker).await;
             }
@@ -179,44 +179,45 @@ impl Profile {
                     .ok_or(format!("the keys of the AWS profile {} have characters that no key has", self.name));
             }
             if let Some(command) = self.text("credential_process") {
-                return of_process(&command).await;
+                return process_credentials(&command).await;
             }
             self.sign_on().await
         })
     }
 
-    /// The credentials of a role, for the token of a single sign-on.
+    /// Exchanges a single sign-on token for the credentials of a role.
     async fn sign_on(&self) -> std::result::Result<Credentials, String> {
         let of_session = |name: &str| self.sso_session.get(name).cloned().or_else(|| self.text(name));
         let need = |name: &str| of_session(name).ok_or(format!("the AWS profile {} has no {name}", self.name));
         let (account, role) = (need("sso_account_id")?, need("sso_role_name")?);
         let (region, start) = (need("sso_region")?, need("sso_start_url")?);
         let token = cached_token(&self.folder.join("sso/cache"), &start).ok_or(format!(
-            "single sign-on of the AWS profile {} is over, or has not begun; run `aws sso login --profile {}`",
+            "the single sign-on session of the AWS profile {} has expired or does not exist; run `aws sso \
+             login --profile {}`",
             self.name, self.name
         ))?;
-        of_single_sign_on(&region, &account, &role, &token).await
+        sso_credentials(&region, &account, &role, &token).await
     }
 }
 
-/// Fetches credentials when they are needed, and again before they end.
-struct Renewed {
+/// Fetches credentials on first use, and again before they expire.
+struct ProfileCredentials {
     profile: Profile,
     kept: Mutex<Option<Credentials>>,
 }
 
-impl fmt::Debug for Renewed {
+impl fmt::Debug for ProfileCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.profile.fmt(f)
     }
 }
 
 #[async_trait]
-impl CredentialProvider for Renewed {
+impl CredentialProvider for ProfileCredentials {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
-        // Those who ask meanwhile wait for the same.
+        // Concurrent callers wait for the same fetch.
         let mut kept = self.kept.lock().await;
         if let Some(good) = kept.as_ref().filter(|kept| kept.are_good()) {
             return Ok(good.credential.clone());
@@ -230,22 +231,22 @@ impl CredentialProvider for Renewed {
     }
 }
 
-/// Runs the command of a profile, which prints credentials as JSON.
-async fn of_process(command: &str) -> std::result::Result<Credentials, String> {
+/// Runs a profile's command, which prints credentials as JSON.
+async fn process_credentials(command: &str) -> std::result::Result<Credentials, String> {
     let output = process::run(command).await.map_err(|reason| format!("credential_process: {reason}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let line = said.lines().last().unwrap_or_default();
         return Err(format!("credential_process failed ({}): {line}", output.status));
     }
-    let value: Value = serde_json::from_slice(&output.stdout).map_err(|_| "credential_process printed no JSON")?;
+    let value: Value = serde_json::from_slice(&output.stdout).map_err(|_| "credential_process did not print JSON")?;
     let end = value.get("Expiration").and_then(Value::as_str);
     let end = end.and_then(|end| Some(DateTime::parse_from_rfc3339(end).ok()?.to_utc()));
     Credentials::of_json(&value, ["AccessKeyId", "SecretAccessKey", "SessionToken"], end)
         .ok_or("credential_process printed no AccessKeyId and SecretAccessKey".to_owned())
 }
 
-/// The token of a single sign-on that the AWS command line left, if it is still good.
+/// Returns the single sign-on token cached by the AWS command line, if it has not expired.
 fn cached_token(folder: &Path, start_url: &str) -> Option<String> {
     let files = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     files.filter_map(|file| token_of(&fs::read_to_string(file).ok()?, start_url, Utc::now())).next()
@@ -258,8 +259,8 @@ fn token_of(text: &str, start_url: &str, now: DateTime<Utc>) -> Option<String> {
     (field("startUrl")? == start_url && end > now).then(|| field("accessToken").map(str::to_owned))?
 }
 
-/// Asks the portal of a single sign-on for the credentials of a role.
-async fn of_single_sign_on(
+/// Requests the credentials of a role from the single sign-on portal.
+async fn sso_credentials(
     region: &str,
     account: &str,
     role: &str,
@@ -292,7 +293,7 @@ async fn of_single_sign_on(
         .ok_or("the portal of the single sign-on sent no credentials".to_owned())
 }
 
-/// The text of a file of profiles; empty where there is none. Warns where others may read keys in it.
+/// Reads a profile file; empty if it is missing. Warns if others may read keys in it.
 fn text_of(path: &Path) -> String {
     let Ok((bytes, mode)) = read_private(path, MOST_FILE) else { return String::new() };
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -300,8 +301,7 @@ fn text_of(path: &Path) -> String {
     text
 }
 
-/// The sections `[name]` of lines `name = value`. Indented lines belong to the setting before, of which nothing here
-/// has any.
+/// Parses `[name]` sections of `name = value` lines. Indented lines are nested settings, which are not used here.
 fn sections(text: &str) -> BTreeMap<String, Section> {
     let mut sections: BTreeMap<String, Section> = BTreeMap::new();
     let mut current = None;
@@ -316,7 +316,7 @@ fn sections(text: &str) -> BTreeMap<String, Section> {
             current = Some(name.trim_matches('"').replace('"', ""));
             sections.entry(current.clone().unwrap_or_default()).or_default();
         } else if let (Some(section), Some((name, value)), false) = (&current, line.split_once('='), is_indented) {
-            // A remark may stand behind a value.
+            // A comment may follow a value.
             let value = value.split(" #").next().unwrap_or(value).trim();
             let section = sections.entry(section.clone()).or_default();
             section.insert(name.trim().to_ascii_lowercase(), value.to_owned());
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_half_the_keys_says_so() {
+    fn an_incomplete_profile_is_an_error() {
         let sign = |text: &str| {
             let profile = Profile::of_texts("default", text, "", Path::new("/none")).unwrap();
             profile.sign(AmazonS3Builder::new()).err().map(|error| error.to_string())
@@ -376,17 +376,17 @@ mod tests {
     fn commands_give_credentials() {
         let json = r#"{"Version":1,"AccessKeyId":"AKID","SecretAccessKey":"hunter2","SessionToken":"t","Expiration":"2024-01-31T12:00:00Z"}"#;
         let io = super::super::runtime::IoThread::start().unwrap();
-        let of_process = |command: &str| io.wait(async { Ok(of_process(command).await) }).unwrap();
-        let got = of_process(&format!("echo '{json}'")).unwrap_or_else(|reason| panic!("{reason}"));
+        let process_credentials = |command: &str| io.wait(async { Ok(process_credentials(command).await) }).unwrap();
+        let got = process_credentials(&format!("echo '{json}'")).unwrap_or_else(|reason| panic!("{reason}"));
         assert_eq!((got.credential.key_id.as_str(), got.credential.token.as_deref()), ("AKID", Some("t")));
         assert_eq!(got.expires.unwrap().timestamp(), 1_706_702_400);
-        let error = of_process("echo no access >&2; false").err().unwrap();
+        let error = process_credentials("echo no access >&2; false").err().unwrap();
         assert!(error.contains("no access"), "{error}");
-        assert!(of_process("echo {}").is_err() && of_process("echo").is_err());
+        assert!(process_credentials("echo {}").is_err() && process_credentials("echo").is_err());
     }
 
     #[test]
-    fn tokens_of_a_single_sign_on_are_good_until_they_end() {
+    fn sso_tokens_are_valid_until_they_expire() {
         let text = r#"{"startUrl":"https://home","accessToken":"token","expiresAt":"2024-01-31T12:00:00Z"}"#;
         let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap();
         assert_eq!(token_of(text, "https://home", at(1_706_702_399)).as_deref(), Some("token"));

@@ -1,20 +1,20 @@
-//! How far a listing of many answers has come. A listing that brings nothing new, or does not end, is given up.
+//! Progress of a paged listing. A listing that returns nothing new, or never ends, is aborted.
 
 use std::time::{Duration, Instant};
 
-/// The most answers: a folder that takes more has over ten million objects, or a store that never ends.
+/// Maximum number of pages: a folder with more has over ten million objects, or the store never ends.
 const MOST_PAGES: usize = 20_000;
 
-/// The most answers in a row without a new name. Stores send empty ones while they pass over deleted objects.
+/// Maximum number of consecutive pages without a new name. Stores send empty pages while they skip deleted objects.
 const MOST_PAGES_WITHOUT_NAMES: usize = 200;
 
-/// The most bytes of names, which are kept in memory.
+/// Maximum number of bytes of names, which are kept in memory.
 const MOST_NAMES: usize = 1 << 30;
 
-/// A listing may take so many times as long as one request.
-const REQUESTS_OF_LISTING: u32 = 20;
+/// Time limit of a listing, as a multiple of that of a request.
+const LISTING_TIME_FACTOR: u32 = 20;
 
-/// Counts the answers of one listing.
+/// Counts the pages of one listing.
 pub struct Progress {
     deadline: Instant,
     pages: usize,
@@ -23,16 +23,16 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a listing that begins now, each request of which may take `io_timeout`.
+    /// Starts a listing whose requests may each take `io_timeout`.
     pub fn new(io_timeout: Duration) -> Self {
-        let deadline = Instant::now() + io_timeout * REQUESTS_OF_LISTING;
+        let deadline = Instant::now() + io_timeout * LISTING_TIME_FACTOR;
         Progress { deadline, pages: 0, without_names: 0, bytes: 0 }
     }
 
-    /// Counts an answer that another one follows, with its number of new names and the bytes of all its names.
+    /// Counts a page that is not the last, with its number of new names and the bytes of all its names.
     ///
     /// # Errors
-    /// A sentence that says why the listing is given up.
+    /// A message that says why the listing is aborted.
     pub fn add(&mut self, new: usize, bytes: usize) -> Result<(), String> {
         self.pages += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -57,7 +57,7 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// How many answers a listing brings before it is given up, and why.
+    /// Returns after how many pages a listing is aborted, and why.
     fn given_up(io_timeout: Duration, answer: impl Fn(usize) -> (usize, usize)) -> (usize, String) {
         let mut progress = Progress::new(io_timeout);
         let answers = (1..=2 * MOST_PAGES).map(answer);
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(given_up(minute, |_| (1, 10)).0, MOST_PAGES);
         let (count, why) = given_up(minute, |_| (0, 0));
         assert!(count == MOST_PAGES_WITHOUT_NAMES + 1 && why.contains("no new name"), "{count}: {why}");
-        // A few empty answers between others are none.
+        // A few empty pages between others are allowed.
         assert_eq!(given_up(minute, |number| (number % 100, 10)).0, MOST_PAGES);
         assert!(given_up(Duration::ZERO, |_| (1, 1)).1.contains("took too long"));
     }

@@ -1,4 +1,4 @@
-//! The one thread on which connections live. Whoever asks waits on its own thread; nothing above knows of any of this.
+//! The thread that drives all connections. Callers block on their own threads; nothing above knows about async code.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,10 +12,10 @@ use tokio::time::interval;
 
 use crate::threads::{self, cancellation};
 
-/// A runtime that is driven by a thread of its own, which ends with this.
+/// An async runtime on its own thread, which ends when this is dropped.
 pub struct IoThread {
     handle: Handle,
-    /// Dropped, it ends the thread.
+    /// Ends the thread on drop.
     _stop: oneshot::Sender<()>,
 }
 
@@ -23,16 +23,16 @@ impl IoThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// [`Error::Io`] where there can be no other thread, or no descriptor for it.
+    /// [`Error::Io`] if no thread can start, or descriptors run out.
     pub fn start() -> Result<Self> {
         let failed =
             |error: io::Error| Error::io(io::Error::new(error.kind(), format!("cannot start a thread: {error}")));
-        // All of it on one thread, which we start ourselves: a runtime of several panics where there can be none.
+        // A single thread that we start ourselves: a multi-threaded runtime panics if it cannot start its threads.
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let serve = move || {
-            // Either way it is over.
+            // The result does not matter: in both cases it is time to stop.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         };
@@ -40,18 +40,18 @@ impl IoThread {
         Ok(IoThread { handle, _stop: stop })
     }
 
-    /// Waits on this thread for what a future gives; its connections are served by the other. Where the request of this
-    /// thread is cancelled, the future is dropped, and with it what it asked for.
+    /// Blocks this thread on a future while the runtime's thread serves its connections. If this thread's request is
+    /// cancelled, the future and its requests are dropped.
     ///
     /// # Errors
-    /// Those of the future; [`Error::Cancelled`].
+    /// The errors of the future; [`Error::Cancelled`].
     pub fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Result<T> {
         self.handle.block_on(async {
             let mut future = pin!(future);
             if cancellation::current().is_none() {
                 return future.await;
             }
-            let mut look = interval(cancellation::LOOK);
+            let mut look = interval(cancellation::POLL_INTERVAL);
             poll_fn(|context| {
                 if let Poll::Ready(outcome) = future.as_mut().poll(context) {
                     return Poll::Ready(outcome);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn several_threads_wait_at_once() {
         let io = IoThread::start().unwrap();
-        // None goes on before all are there.
+        // No thread goes on before all have arrived.
         let barrier = Barrier::new(8);
         let wait = || io.wait(async { Ok(barrier.wait().await.is_leader()) }).unwrap();
         let leaders = thread::scope(|scope| {
@@ -90,11 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_thread_does_not_wait_for_a_store_that_hangs() {
+    fn waiting_for_a_hanging_store_can_be_cancelled() {
         let (io, token) = (IoThread::start().unwrap(), cancellation::Token::new());
         thread::scope(|scope| {
             let waiting = scope.spawn(|| token.cover(|| io.wait(std::future::pending::<Result<()>>())));
-            thread::sleep(3 * cancellation::LOOK);
+            thread::sleep(3 * cancellation::POLL_INTERVAL);
             assert!(!waiting.is_finished());
             let start = Instant::now();
             token.cancel();

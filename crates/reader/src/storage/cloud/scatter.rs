@@ -1,29 +1,28 @@
-//! Bytes that arrive one after the other, to the ranges they are for.
+//! Distributes a stream of bytes to the ranges they belong to.
 
 use crate::storage::ranges::ReadRange;
 
-/// Takes the bytes from the first range's offset on, in whatever parts they come, and leaves out what lies between the
-/// ranges.
+/// Accepts the bytes from the first range's offset on, in parts of any size, and skips the gaps between ranges.
 pub struct Scatter<'r, 'a> {
     run: &'r mut [ReadRange<'a>],
-    /// The range that comes next.
+    /// Index of the next range to fill.
     next: usize,
     at: u64,
 }
 
 impl<'r, 'a> Scatter<'r, 'a> {
-    /// The ranges are in the order of their offsets and do not overlap.
+    /// Creates a distributor for ranges that are sorted by offset and do not overlap.
     pub fn new(run: &'r mut [ReadRange<'a>]) -> Self {
         let at = run.first().map_or(0, |range| range.offset);
         Scatter { run, next: 0, at }
     }
 
-    /// The offset of the byte that comes next.
+    /// Returns the offset of the next byte.
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// Takes what comes next. What is behind the last range is left out.
+    /// Accepts the next bytes. Bytes past the last range are ignored.
     pub fn put(&mut self, mut bytes: &[u8]) {
         while let Some(range) = self.run.get_mut(self.next)
             && !bytes.is_empty()
@@ -51,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_the_parts_each_byte_comes_to_its_place() {
+    fn bytes_are_distributed_correctly_for_any_split() {
         let object: Vec<u8> = (0..100).collect();
         for part in 1..=40 {
             let (mut a, mut b, mut c) = ([0; 7], [0; 1], [0; 20]);

@@ -1,4 +1,4 @@
-//! What is asked of object stores, counted: each request with its outcome, and how long the answers take.
+//! Counts requests to object stores, their outcomes and latencies.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,21 +12,21 @@ use object_store::client::{
 };
 
 use super::page;
-use super::transport::{Transport, first_bytes, whole};
+use super::transport::{Transport, read_up_to, whole};
 
-/// How much of the text of an error is read.
+/// Maximum number of bytes read of an error's text.
 const MOST_ERROR_TEXT: usize = 4 << 10;
 
-/// How long one answer of a listing may be: it has a thousand names of up to 1 KiB, each character of which may be escaped.
+/// Maximum size of a listing page: a thousand names of up to 1 KiB, each character of which may be escaped.
 const MOST_LISTING: usize = 16 << 20;
 
-/// How long an answer with credentials may be.
+/// Maximum size of an answer with credentials.
 const MOST_CREDENTIALS: usize = 256 << 10;
 
-/// The part of a new measurement in the mean of the latencies: one in so many.
+/// Divisor for the weight of a new measurement in the moving mean of the latencies.
 const LATENCY_MEMORY: u64 = 8;
 
-/// Counts of everything since the start. Memory: a few numbers.
+/// Counters since the start. Memory: a few numbers.
 #[derive(Debug, Default)]
 pub struct Traffic {
     requests: AtomicU64,
@@ -34,12 +34,12 @@ pub struct Traffic {
     bytes: AtomicU64,
     tried_again: AtomicU64,
     slowest_us: AtomicU64,
-    /// From a request to the beginning of its answer, a moving mean; 0 before the first.
+    /// Moving mean of the time to first byte; 0 before the first answer.
     latency_us: AtomicU64,
 }
 
 impl Traffic {
-    /// From a request to the beginning of its answer, on average; `None` before the first.
+    /// Returns the mean time to first byte; `None` before the first answer.
     pub fn latency(&self) -> Option<Duration> {
         match self.latency_us.load(Ordering::Relaxed) {
             0 => None,
@@ -47,17 +47,17 @@ impl Traffic {
         }
     }
 
-    /// Counts bytes of answers.
+    /// Counts received bytes.
     pub fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Counts one listing.
+    /// Counts a listing.
     pub fn add_listing(&self) {
         self.listings.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one request that is made once more.
+    /// Counts a retry.
     pub fn add_retry(&self) {
         self.tried_again.fetch_add(1, Ordering::Relaxed);
     }
@@ -71,7 +71,7 @@ impl Traffic {
     }
 }
 
-/// In one line for people.
+/// One line for people.
 impl fmt::Display for Traffic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
@@ -90,30 +90,30 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// What became of one attempt at one request: goes with it as an extension, and comes back filled in.
+/// Travels with a request as an extension and receives the outcome of the attempt.
 #[derive(Debug, Clone, Default)]
 pub struct Attempt {
     answer: Arc<Mutex<Answer>>,
     is_listing: bool,
 }
 
-/// What a server said.
+/// Facts about a server's answer.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
-    /// Of HTTP; `None` where there was no answer.
+    /// HTTP status; `None` without an answer.
     pub status: Option<u16>,
-    /// Of the store, such as `SlowDown`.
+    /// Error code of the store, such as `SlowDown`.
     pub code: Option<String>,
-    /// The region that the bucket is in, where the store says so.
+    /// Region of the bucket, if the store reports it.
     pub region: Option<String>,
-    /// Whether a request was sent at all: there may be no credentials.
+    /// Whether a request was sent at all; without credentials it is not.
     pub was_sent: bool,
-    /// The keys that were left out of a listing, as they cannot be asked for.
-    pub left_out: Vec<String>,
+    /// Unusable keys that were removed from a listing.
+    pub removed_keys: Vec<String>,
 }
 
 impl Attempt {
-    /// The same attempt, whose answer is a page of a listing.
+    /// Marks the attempt as one for a listing page.
     pub fn of_listing(self) -> Self {
         Attempt { is_listing: true, ..self }
     }
@@ -127,7 +127,7 @@ impl Attempt {
     }
 }
 
-/// Makes connections whose requests are counted.
+/// Creates HTTP clients whose requests are counted.
 #[derive(Debug)]
 pub struct CountingConnector {
     pub transport: Transport,
@@ -151,7 +151,7 @@ struct CountingService {
 impl HttpService for CountingService {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let Some(attempt) = request.extensions().get::<Attempt>().cloned() else {
-            // For credentials.
+            // A request for credentials.
             let (parts, body) = self.inner.execute(request).await?.into_parts();
             return Ok(HttpResponse::from_parts(parts, body_of(whole(body, MOST_CREDENTIALS).await?)));
         };
@@ -173,11 +173,11 @@ impl HttpService for CountingService {
         }
         let (parts, body) = response.into_parts();
         if status.is_success() {
-            let (body, left_out) = page::without_unnameable(whole(body, MOST_LISTING).await?);
-            attempt.lock().left_out = left_out;
+            let (body, removed_keys) = page::remove_unusable_keys(whole(body, MOST_LISTING).await?);
+            attempt.lock().removed_keys = removed_keys;
             return Ok(HttpResponse::from_parts(parts, body_of(body)));
         }
-        let (body, _) = first_bytes(body, MOST_ERROR_TEXT).await?;
+        let (body, _) = read_up_to(body, MOST_ERROR_TEXT).await?;
         let text = String::from_utf8_lossy(&body);
         {
             let mut answer = attempt.lock();
@@ -192,7 +192,7 @@ fn body_of(bytes: Vec<u8>) -> HttpResponseBody {
     HttpResponseBody::from(bytes)
 }
 
-/// The text of an element of XML that has nothing but text.
+/// Returns the text of an XML element without children.
 fn element(xml: &str, name: &str) -> Option<String> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;
     let (text, _) = rest.split_once('<')?;
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_store_says_is_found_in_its_errors() {
+    fn codes_and_regions_are_parsed_from_errors() {
         let text = "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code><Region>eu-west-1</Region></Error>";
         assert_eq!(element(text, "Code").as_deref(), Some("SlowDown"));
         assert_eq!(element(text, "Region").as_deref(), Some("eu-west-1"));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_follows_what_is_measured() {
+    fn the_mean_follows_the_measurements() {
         let traffic = Traffic::default();
         assert_eq!(traffic.latency(), None);
         traffic.add_answer(Duration::from_millis(20));

@@ -1,8 +1,8 @@
-//! How requests travel: the HTTP client of all object stores, and of those who give credentials for them.
+//! The HTTP client for object stores and credential services.
 //!
-//! A client stays with the server that it was given. It follows no redirect, which could lead a signed request or its
-//! session token elsewhere, and sends no `Referer`, which would tell the address of a request with all that it is signed
-//! with. Texts that are kept in memory whole, such as errors and listings, are read up to a limit.
+//! A client talks only to the server it was made for. It follows no redirect, which could lead a signed request or its
+//! session token elsewhere, and sends no `Referer`, which would leak the signed address. Bodies that are held in memory
+//! whole, such as errors and listings, are read up to a limit.
 
 use std::fs;
 use std::path::Path;
@@ -16,19 +16,19 @@ use reqwest::{Certificate, Client, ClientBuilder, Proxy};
 
 use tilefs_format::error::{Error, Result};
 
-/// How long to wait for a connection.
+/// Default connection timeout.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long to wait for a connection to the service that gives a machine its credentials, which is there at once or not.
+/// Connection timeout of the machine's metadata service, which answers at once or does not exist.
 const METADATA_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long nothing may arrive before a request is given up and made again; never more than a part of the whole time.
+/// Default time without a byte before a request is aborted and retried; at most `io_timeout` / [`STALLS`].
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So many stalled attempts fit into the time that a request may take.
+/// Number of stalled attempts that fit into the time limit of a request.
 const STALLS: u32 = 4;
 
-/// What the clients of one bucket have in common.
+/// Configuration shared by the clients of one bucket.
 #[derive(Debug, Clone)]
 pub struct Transport {
     connect_timeout: Duration,
@@ -41,8 +41,8 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// For requests that may take `io_timeout` in all. Settings may say the times for connecting and without a byte, in
-    /// milliseconds.
+    /// Creates a transport for requests with a total limit of `io_timeout`. The connection and stall timeouts may be
+    /// given in milliseconds.
     pub fn new(io_timeout: Duration, [connecting, stalled]: [Option<u64>; 2]) -> Self {
         let most = io_timeout / STALLS;
         let time = |said: Option<u64>, usual: Duration| said.map_or(usual.min(most), Duration::from_millis);
@@ -57,55 +57,55 @@ impl Transport {
         }
     }
 
-    /// The same, for an endpoint: without TLS where its address says so.
+    /// Sets the endpoint; plain HTTP is allowed only if its address says so.
     pub fn to(mut self, endpoint: &str) -> Self {
         self.allows_http = endpoint.starts_with("http://");
         self
     }
 
-    /// The same, through a proxy.
+    /// Sets the proxy.
     pub fn through(mut self, proxy: Option<String>) -> Self {
         self.proxy = proxy;
         self
     }
 
-    /// The same, whoever the server says that it is.
+    /// Accepts any server certificate.
     pub fn with_invalid_certificates(mut self) -> Self {
         self.accepts_invalid_certificates = true;
         self
     }
 
-    /// The same, which trusts the certificates of a file, too.
+    /// Adds the certificates of a PEM file to the trusted ones.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the file cannot be read or holds no certificate.
+    /// [`Error::Usage`] if the file cannot be read or holds no certificate.
     pub fn with_certificates(mut self, file: &Path) -> Result<Self> {
         let failed = |reason: String| Error::usage(format!("the certificates in {}: {reason}", file.display()));
         let text = fs::read(file).map_err(|error| failed(error.to_string()))?;
         let certificates = Certificate::from_pem_bundle(&text).map_err(|error| failed(error.to_string()))?;
         if certificates.is_empty() {
-            return Err(failed("there is none, in the form of PEM".to_owned()));
+            return Err(failed("there is none in PEM format".to_owned()));
         }
         self.certificates.extend(certificates);
         Ok(self)
     }
 
-    /// The same, with these headers in every request.
+    /// Sends these headers with every request.
     pub fn with_headers(mut self, headers: HeaderMap) -> Self {
         self.headers = headers;
         self
     }
 
-    /// What object stores are told of this.
+    /// Returns the options that object store clients need to know.
     pub fn options(&self) -> ClientOptions {
         ClientOptions::new().with_allow_http(self.allows_http).with_connect_timeout(self.connect_timeout)
     }
 
-    /// A client. `options` are [`Transport::options`], or what an object store made of them for the service that gives a
-    /// machine its credentials.
+    /// Creates a client. `options` are [`Transport::options`], or what an object store derived from them for the
+    /// metadata service of a machine.
     ///
     /// # Errors
-    /// Where the proxy's address or a certificate cannot be used.
+    /// If the proxy address or a certificate is unusable.
     pub fn client(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let is_own = |key: ClientConfigKey| options.get_config_value(&key) == self.options().get_config_value(&key);
         let connect_timeout = match is_own(ClientConfigKey::ConnectTimeout) {
@@ -113,11 +113,11 @@ impl Transport {
             false => METADATA_CONNECT_TIMEOUT,
         };
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
-        let mut builder = faithful(Client::builder())
+        let mut builder = direct_client(Client::builder())
             .default_headers(self.headers.clone())
             .tls_certs_merge(self.certificates.iter().cloned())
             .tls_danger_accept_invalid_certs(self.accepts_invalid_certificates)
-            // A large answer may take long, as long as it goes on.
+            // A large answer may take long as long as data arrives.
             .read_timeout(self.stall_timeout)
             .connect_timeout(connect_timeout)
             .https_only(!allows_http);
@@ -132,16 +132,16 @@ impl Transport {
     }
 }
 
-/// A client that stays with the server that it was given and says nothing of where it was before.
-pub fn faithful(builder: ClientBuilder) -> ClientBuilder {
+/// Configures a client that follows no redirect and sends no referrer.
+pub fn direct_client(builder: ClientBuilder) -> ClientBuilder {
     builder.user_agent(concat!("tilefs/", env!("CARGO_PKG_VERSION"))).redirect(Policy::none()).referer(false)
 }
 
-/// The first bytes of a body, `most` at most, and whether that is all of it. The rest is not read.
+/// Reads up to `most` bytes of a body; also returns whether that is all of it. The rest is not read.
 ///
 /// # Errors
-/// Where the connection breaks before.
-pub async fn first_bytes(body: HttpResponseBody, most: usize) -> std::result::Result<(Vec<u8>, bool), HttpError> {
+/// If the connection breaks first.
+pub async fn read_up_to(body: HttpResponseBody, most: usize) -> std::result::Result<(Vec<u8>, bool), HttpError> {
     let (mut bytes, mut parts) = (Vec::new(), body.bytes_stream());
     while let Some(part) = parts.try_next().await? {
         let room = most - bytes.len();
@@ -153,12 +153,12 @@ pub async fn first_bytes(body: HttpResponseBody, most: usize) -> std::result::Re
     Ok((bytes, true))
 }
 
-/// All bytes of a body.
+/// Reads a whole body.
 ///
 /// # Errors
-/// Where the connection breaks before, and where there are more than `most`.
+/// If the connection breaks first, or the body is longer than `most`.
 pub async fn whole(body: HttpResponseBody, most: usize) -> std::result::Result<Vec<u8>, HttpError> {
-    match first_bytes(body, most).await? {
+    match read_up_to(body, most).await? {
         (bytes, true) => Ok(bytes),
         (_, false) => {
             let error = std::io::Error::other(format!("the answer is longer than {most} bytes"));

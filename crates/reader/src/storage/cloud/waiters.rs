@@ -1,5 +1,5 @@
-//! How many threads wait for one bucket. Those of a bucket that is silent are kept few, so that they do not take up all
-//! threads that serve requests, which other storages need.
+//! Limits how many threads wait for one bucket. A silent bucket must not block all request threads, which other
+//! storages need.
 
 use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,56 +8,56 @@ use std::time::{Duration, Instant};
 use futures_util::future::{Either, select};
 use tokio::time::sleep;
 
-/// So many may wait for a bucket however long it is silent.
+/// Number of threads that may wait for a bucket however long it is silent.
 const MOST_WAITING: usize = 48;
 
-/// Without any answer for so long, a bucket that many wait for is silent.
+/// A bucket is silent after this long without any answer.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// How often the others look whether it is.
-const LOOK: Duration = Duration::from_millis(250);
+/// Interval at which further waiting threads check for silence.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Counts who waits for one bucket.
+/// Counts the threads that wait for one bucket.
 #[derive(Debug, Default)]
-pub struct Waiters(Mutex<State>);
+pub struct Waiters(Mutex<WaitersState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct WaitersState {
     waiting: usize,
-    /// When the bucket answered last, or when the first of those who wait began.
-    heard: Option<Instant>,
+    /// Time of the bucket's last answer, or when the first thread began to wait.
+    last_answer: Option<Instant>,
 }
 
-/// A bucket has not answered for long, and many wait for it already.
+/// The bucket has not answered for long, and many threads already wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Silent;
 
 impl Waiters {
-    /// Notes that the bucket answers.
+    /// Records an answer of the bucket.
     pub fn note_answer(&self) {
-        self.lock().heard = Some(Instant::now());
+        self.lock().last_answer = Some(Instant::now());
     }
 
     /// Waits for an operation on the bucket.
     ///
     /// # Errors
-    /// [`Silent`] where this is one too many for a bucket that does not answer.
+    /// [`Silent`] if the bucket is silent and the limit of waiting threads is reached.
     pub async fn unless_silent<T>(&self, operation: impl Future<Output = T>) -> Result<T, Silent> {
-        let place = {
+        let position = {
             let mut state = self.lock();
             if state.waiting == 0 {
-                state.heard = Some(Instant::now());
+                state.last_answer = Some(Instant::now());
             }
             state.waiting += 1;
             state.waiting
         };
         let _waiting = Waiting(self);
-        if place <= MOST_WAITING {
+        if position <= MOST_WAITING {
             return Ok(operation.await);
         }
         let silent = async {
-            while self.lock().heard.is_some_and(|heard| heard.elapsed() < SILENCE) {
-                sleep(LOOK).await;
+            while self.lock().last_answer.is_some_and(|last_answer| last_answer.elapsed() < SILENCE) {
+                sleep(POLL_INTERVAL).await;
             }
         };
         match select(pin!(operation), pin!(silent)).await {
@@ -66,12 +66,12 @@ impl Waiters {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WaitersState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One that waits, until this is dropped.
+/// Counts one waiting thread until dropped.
 struct Waiting<'a>(&'a Waiters);
 
 impl Drop for Waiting<'_> {
@@ -90,7 +90,7 @@ mod tests {
     use crate::storage::cloud::runtime::IoThread;
 
     #[test]
-    fn few_wait_for_a_bucket_that_is_silent() {
+    fn few_threads_wait_for_a_silent_bucket() {
         let (io, waiters) = (IoThread::start().unwrap(), Waiters::default());
         let hang = || timeout(SILENCE + Duration::from_secs(2), waiters.unless_silent(pending::<()>()));
         let outcomes = io.wait(async { Ok(join_all((0..MOST_WAITING + 9).map(|_| hang())).await) }).unwrap();
@@ -100,10 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn many_wait_for_a_bucket_that_answers() {
+    fn many_threads_wait_for_an_answering_bucket() {
         let (io, waiters) = (IoThread::start().unwrap(), Waiters::default());
         let slow = async |number: u64| {
-            // One answer after the other, each a while after the one before.
+            // One answer after the other, with a delay between them.
             sleep(Duration::from_millis(60 * number)).await;
             waiters.note_answer();
             number

@@ -1,80 +1,80 @@
-//! How many requests are under way at a time: as many as the link carries, which shows in how long they take.
+//! Congestion window: adapts the number of concurrent requests to the link, judged by latencies.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Requests under way at first: what a link of half a megabyte a second answers within a minute.
+/// Initial window: a link of half a megabyte per second answers this many requests within a minute.
 const FIRST: usize = 16;
 
-/// However slow the answers are.
+/// Minimum window, however slow the answers are.
 const LEAST: usize = 4;
 
-/// While whole answers are there so soon, more requests at a time bring more bytes.
-const SOON: Duration = Duration::from_secs(1);
+/// If whole answers arrive within this time, more concurrency brings more throughput.
+const EARLY: Duration = Duration::from_secs(1);
 
-/// When answers take so long, the requests stand in each other's way.
+/// If answers take this long, the requests compete with each other.
 const LATE: Duration = Duration::from_secs(4);
 
-/// The window of requests that may be under way. It grows by one with each answer that comes soon while others wait,
-/// which doubles it in the time of an answer, and shrinks by a quarter when answers come late or the store asks to be
-/// spared.
+/// The window of concurrent requests. It grows by one with each early answer while it is full, which doubles it per
+/// round trip, and shrinks by a quarter when answers are late or the store asks for fewer requests.
 pub struct Window {
     permits: Semaphore,
-    state: Mutex<State>,
+    state: Mutex<WindowState>,
     most: usize,
 }
 
-struct State {
-    /// How many requests may be under way.
+struct WindowState {
+    /// Number of requests that may be in flight.
     size: usize,
-    /// How many permits there are; while these are more than `size`, each is taken away when it comes back.
+    /// Number of existing permits; while they exceed `size`, returned permits are destroyed.
     permits: usize,
-    /// Bad news since it last shrank, which it does once for all requests that were under way together.
-    bad: usize,
+    /// Number of late or rejected requests since the last shrink. The window shrinks only once for requests that were
+    /// in flight together.
+    setbacks: usize,
 }
 
-/// What a request holds while it is under way.
-pub struct UnderWay<'a> {
+/// The place of a request in flight.
+pub struct InFlight<'a> {
     window: &'a Window,
     permit: Option<SemaphorePermit<'a>>,
     begin: Instant,
 }
 
-/// How a request went, as far as the window is concerned.
+/// The outcome of a request as far as the window is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Answered,
     /// The store asked for fewer requests, or did not answer in time.
-    Spare,
-    /// It says nothing of the link.
+    Throttled,
+    /// Says nothing about the link.
     Other,
 }
 
 impl Window {
-    /// One that never grows beyond `most`.
+    /// Creates a window that never exceeds `most`.
     pub fn new(most: usize) -> Self {
         let size = FIRST.min(most);
-        // Before it has grown, the first bad news shrinks it.
-        let state = State { size, permits: size, bad: size };
+        // Before any growth, the first late answer shrinks the window.
+        let state = WindowState { size, permits: size, setbacks: size };
         Window { permits: Semaphore::new(size), state: Mutex::new(state), most }
     }
 
     /// Waits until another request may be made.
-    pub async fn enter(&self) -> UnderWay<'_> {
-        // It is never closed; without a permit a request would only not be counted.
+    pub async fn enter(&self) -> InFlight<'_> {
+        // The semaphore is never closed; without a permit, a request would merely not be counted.
         let permit = self.permits.acquire().await.ok();
-        UnderWay { window: self, permit, begin: Instant::now() }
+        InFlight { window: self, permit, begin: Instant::now() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WindowState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl UnderWay<'_> {
-    /// The request is over.
+impl InFlight<'_> {
+    /// Ends the request and adapts the window.
     pub fn end(self, outcome: Outcome) {
         let took = self.begin.elapsed();
         self.end_after(outcome, took);
@@ -85,15 +85,15 @@ impl UnderWay<'_> {
         let is_full = window.permits.available_permits() == 0;
         let mut state = window.lock();
         match outcome {
-            Outcome::Answered if took < SOON && is_full => state.size = (state.size + 1).min(window.most),
+            Outcome::Answered if took < EARLY && is_full => state.size = (state.size + 1).min(window.most),
             Outcome::Answered if took < LATE => {}
             Outcome::Other => {}
-            Outcome::Answered | Outcome::Spare => {
-                state.bad += 1;
-                if state.bad > state.size {
+            Outcome::Answered | Outcome::Throttled => {
+                state.setbacks += 1;
+                if state.setbacks > state.size {
                     let fewer = state.size - state.size / 4;
                     state.size = fewer.max(LEAST.min(state.size));
-                    state.bad = 0;
+                    state.setbacks = 0;
                 }
             }
         }
@@ -116,17 +116,17 @@ mod tests {
 
     /// All that may be under way at once end after a time.
     async fn round(window: &Window, outcome: Outcome, took: Duration) -> usize {
-        let mut under_way = Vec::new();
+        let mut in_flight = Vec::new();
         while window.permits.available_permits() > 0 {
-            under_way.push(window.enter().await);
+            in_flight.push(window.enter().await);
         }
-        let count = under_way.len();
-        under_way.into_iter().for_each(|one| one.end_after(outcome, took));
+        let count = in_flight.len();
+        in_flight.into_iter().for_each(|one| one.end_after(outcome, took));
         count
     }
 
     #[test]
-    fn it_grows_while_answers_come_soon_and_shrinks_when_they_are_late() {
+    fn the_window_grows_with_early_answers_and_shrinks_with_late_ones() {
         let (io, window) = (IoThread::start().unwrap(), Window::new(50));
         let mut sizes = Vec::new();
         let grown = io.wait(async {
@@ -135,21 +135,21 @@ mod tests {
                 sizes.push(round(&window, Outcome::Answered, Duration::from_millis(20)).await);
             }
             assert!(sizes[0] == FIRST && sizes.is_sorted() && sizes[99] == 50, "{sizes:?}");
-            round(&window, Outcome::Answered, SOON).await;
+            round(&window, Outcome::Answered, EARLY).await;
             assert_eq!(round(&window, Outcome::Other, LATE * 9).await, 50, "neither soon nor late");
-            round(&window, Outcome::Spare, SOON).await;
-            let once = round(&window, Outcome::Other, SOON).await;
+            round(&window, Outcome::Throttled, EARLY).await;
+            let once = round(&window, Outcome::Other, EARLY).await;
             assert!((37..=38).contains(&once), "{once}");
             for _ in 0..100 {
                 round(&window, Outcome::Answered, LATE).await;
             }
-            assert_eq!(round(&window, Outcome::Other, SOON).await, LEAST);
+            assert_eq!(round(&window, Outcome::Other, EARLY).await, LEAST);
             Ok(())
         });
         let small = Window::new(2);
         let kept = io.wait(async {
             for _ in 0..9 {
-                assert_eq!(round(&small, Outcome::Spare, LATE).await, 2);
+                assert_eq!(round(&small, Outcome::Throttled, LATE).await, 2);
             }
             Ok(())
         });
