@@ -87,9 +87,9 @@ pub struct Tabulated {
 
 /// A table of several columns with the same number of cells, one cell a row, under a row of names.
 ///
-/// No value is padded or changed. Texts and labels stand in quotes as the [`Style`] says; a null, a code without label
-/// and a time that is none has no character at all, where an empty text is `""`. Blobs are hexadecimal. Several numbers
-/// a cell are separated by spaces, and none at all are `""`.
+/// No value is padded or changed, but that a `CHAR` stands without the NUL that ends it. Texts and labels stand in quotes as the [`Style`] says; a null, a code without label
+/// and a time that is none has no character at all, where an empty text is `""`. Booleans are `true` and `false`, blobs
+/// hexadecimal. Several numbers a cell are separated by spaces, and none at all are `""`.
 pub fn table(columns: &[Column], style: Style) -> FormatResult<Tabulated> {
     tabulated(columns, style, true)
 }

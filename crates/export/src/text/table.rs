@@ -71,7 +71,7 @@ struct Loaded {
 impl TableColumn {
     /// The column in a style; `labels` are what is shown instead of codes, in the order of these.
     pub fn new(column: &Column, style: Style, labels: Option<Vec<Vec<u8>>>) -> FormatResult<Self> {
-        let printer = Printer::new(&column.field, labels)?;
+        let printer = Printer::new(&column.field, labels)?.in_table();
         let is_list = !printer.is_run() && column.field.values_per_cell != Some(1);
         Ok(TableColumn { cells: ColumnCells::new(column)?, printer, style, is_list })
     }
@@ -94,7 +94,7 @@ impl TableColumn {
         let to = (loaded.elements[row + 1] - loaded.elements[0]) as usize * size;
         let values = &loaded.values[from..to];
         if self.printer.is_text() {
-            self.style.append_text(values, out);
+            self.style.append_text(self.text(values), out);
         } else if self.is_list || self.printer.is_hex() {
             self.append_quote(values.is_empty(), out);
             self.append_elements(values, true, out);
@@ -102,6 +102,11 @@ impl TableColumn {
         } else {
             self.printer.append(values, out);
         }
+    }
+
+    /// The text of a value, or of the end of a long one.
+    fn text<'a>(&self, value: &'a [u8]) -> &'a [u8] {
+        if self.printer.is_terminated() { value.strip_suffix(&[0]).unwrap_or(value) } else { value }
     }
 
     /// Appends elements of a cell, the first of them that of the cell or not.
@@ -221,7 +226,8 @@ impl Table {
                 if at.element == 0 {
                     column.append_quote(false, out);
                 }
-                column.append_elements(&loaded.values, at.element == 0, out);
+                let values = if to < end { &*loaded.values } else { column.text(&loaded.values) };
+                column.append_elements(values, at.element == 0, out);
                 if to < end {
                     return Ok(Position { element: to - start, ..at });
                 }

@@ -123,6 +123,31 @@ fn tables_have_names_and_say_what_they_left_out() {
 }
 
 #[test]
+fn booleans_of_tables_are_words_and_those_of_grids_numbers() {
+    let column = Column::fixed(Field::new("b", Datatype::Bool), vec![3], le([[0u8], [1], [7]]))
+        .with_validity(Arc::new(vec![1, 1, 1]));
+    let pair = Field::new("pair", Datatype::Bool).with_values_per_cell(Some(2));
+    let pairs = Column::fixed(pair, vec![3], le([[1u8, 0], [0, 0], [1, 1]]));
+    for (style, separator) in [(Style::Tsv, "\t"), (Style::Csv, ",")] {
+        let text = text_of(&measured(&[column.clone(), pairs.clone()], style));
+        let expected = "b|pair\nfalse|true false\ntrue|false false\ntrue|true true\n";
+        assert_eq!(text, expected.replace('|', separator));
+    }
+    assert_eq!(text_of(&*grid(&column).unwrap()).split_whitespace().collect::<Vec<_>>(), ["0", "1", "7"]);
+}
+
+#[test]
+fn the_nul_that_ends_a_char_is_no_text() {
+    let long = [vec![b'x'; style::LONG], b"\0".to_vec()].concat();
+    let texts: [&[u8]; 5] = [b"A,<NON_REF>\0", b"\0", b"a\0b", b"", &long];
+    let text = text_of(&measured(&[strings("c", Datatype::Char, &texts)], Style::Tsv));
+    assert_eq!(text, format!("c\nA,<NON_REF>\n\"\"\na\0b\n\"\"\n\"{}\"\n", "x".repeat(style::LONG)));
+    // Of other texts it is part.
+    let text = text_of(&measured(&[strings("c", Datatype::StringAscii, &texts[..2])], Style::Tsv));
+    assert_eq!(text, "c\nA,<NON_REF>\0\n\0\n");
+}
+
+#[test]
 fn labels_stand_for_their_codes() {
     let column = labelled("kind", &[b"T\ncell", b"", b"B", "it's \"ß\" \\".as_bytes()], &[2, 0, 1, 3, 4, 255]);
     assert_eq!(text_of(&label_lines(&column).unwrap().measure().unwrap()), "B\nT cell\n\nit's \"ß\" \\\n\n\n");

@@ -16,6 +16,8 @@ enum Kinds {
     Unsigned,
     Float32,
     Float64,
+    /// `true` or `false`, in tables.
+    Boolean,
     /// A date or time.
     Time,
     /// A code: what is shown for each.
@@ -60,6 +62,21 @@ impl Printer {
             }
         };
         Ok(Printer { kind, datatype, width })
+    }
+
+    /// The same printer for a table, where booleans are `true` and `false`: readers that guess types take 0 and 1 for
+    /// integers. In a grid they stay numbers, as readers of grids know nothing else.
+    pub fn in_table(mut self) -> Self {
+        if self.datatype == Datatype::Bool && matches!(self.kind, Kinds::Unsigned) {
+            (self.kind, self.width) = (Kinds::Boolean, "false".len());
+        }
+        self
+    }
+
+    /// Whether a NUL at the end of a value is no part of the text: in a `CHAR`, as C writes it. TileDB-VCF's `alleles` end
+    /// in one.
+    pub fn is_terminated(&self) -> bool {
+        self.is_text() && self.datatype == Datatype::Char
     }
 
     /// Characters of the longest value.
@@ -109,6 +126,7 @@ impl Printer {
             Kinds::Signed => write(itoa::Buffer::new().format(signed(value)).as_bytes()),
             Kinds::Float32 => write(zmij::Buffer::new().format(f32::from_bits(unsigned(value) as u32)).as_bytes()),
             Kinds::Float64 => write(zmij::Buffer::new().format(f64::from_bits(unsigned(value))).as_bytes()),
+            Kinds::Boolean => write(if value.iter().all(|byte| *byte == 0) { b"false" } else { b"true" }),
             Kinds::Time => time::print(self.datatype, unsigned(value) as i64, write),
             _ => write(itoa::Buffer::new().format(unsigned(value)).as_bytes()),
         }
