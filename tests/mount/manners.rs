@@ -132,6 +132,10 @@ fn the_unit_is_one_that_systemd_takes() {
     }
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/tilefs@.service");
     let text = fs::read_to_string(unit).unwrap();
+    // An array in an object store is not there before the network is.
+    for line in ["Wants=network-online.target", "After=network-online.target "] {
+        assert!(text.lines().any(|found| found.starts_with(line)), "{line}");
+    }
     let folder = tempfile::tempdir().unwrap();
     // Where the package puts it, which is not where it is built.
     let unit: PathBuf = folder.path().join("tilefs@demo.service");
