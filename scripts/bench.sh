@@ -1,8 +1,8 @@
 #!/bin/sh
 # Measures tilefs beside libtiledb, alternating between the two in one run, and prints a table per section.
 #
-# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats cloud scale versions; the first four by
-#                                           default
+# usage: scripts/bench.sh [SECTION...]        dense open sparse paths formats single_cell cloud scale versions; the first
+#                                           four by default
 #
 #   TILEFS_BENCH_DIR   where the data are made and kept (default target/bench); they take a few GB
 #   TILEFS_BENCH_RUNS  how often each side is timed (default 5)
@@ -18,8 +18,8 @@ export TILEFS_BENCH_RUNS="${TILEFS_BENCH_RUNS:-5}"
 
 for section in "$@"; do
     case $section in
-        dense | open | sparse | paths | formats | cloud | scale | versions) ;;
-        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, cloud, scale and versions" >&2; exit 2 ;;
+        dense | open | sparse | paths | formats | single_cell | cloud | scale | versions) ;;
+        *) echo "bench.sh: there is no section '$section'; there are dense, open, sparse, paths, formats, single_cell, cloud, scale and versions" >&2; exit 2 ;;
     esac
 done
 
@@ -42,6 +42,10 @@ case " $* " in
     *" formats "*)
         # What opens them, in the versions that the tests have.
         "$venv/bin/python" -m pip install --quiet xarray zarr dask -c "$here/scripts/requirements.txt" ;;
+esac
+case " $* " in
+    *" single_cell "*)
+        "$venv/bin/python" -m pip install --quiet anndata tiledbsoma ;;
 esac
 
 cd "$here/scripts"

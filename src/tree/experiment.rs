@@ -2,7 +2,7 @@
 //!
 //! * `zarr/ms/NAME` is the measurement NAME with the experiment's observations: `X` is the matrix `X/data`, `layers` are
 //!   the other ones, `obs` and `var` the data frames, `obsm`, `obsp`, `varm` and `varp` the matrices of those. A matrix in
-//!   `obsm` and `varm` that has all cells is an array. `uns` is left out.
+//!   `obsm` and `varm` that has all cells is an array. `uns` is what can be carried over of it.
 //! * Where the experiment has one measurement, `zarr/` itself is that. One with the name `raw` does not count: it is what
 //!   TileDB-SOMA makes of AnnData's `raw`, and is that.
 //! * Where that cannot be, as when rows cannot be told by their place or a member is damaged, what is shown is the Zarr
@@ -10,6 +10,7 @@
 //!   place in AnnData is there, too.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -19,19 +20,27 @@ use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
 use tilefs_reader::array::{Array, Group, Metadata, ObjectKind};
 
+use super::experiment_slices::Cut;
+use super::experiment_uns::{Unstructured, unstructured};
 use super::group_texts::NamedMembers;
 use super::lazy::{LazyFile, LazyFolder};
 use super::meta;
 use super::node::{Entry, Folder, Node};
 use super::open::open_folder;
-use super::soma::{self, Element, Lengths};
+use super::soma::{self, Element, MatrixAxes, MatrixAxis};
 use super::zarr::{ANNOTATED, ZARR, group_folder};
 
 /// What SOMA calls an experiment.
 pub const EXPERIMENT: &str = "SOMAExperiment";
 
+/// What SOMA calls a measurement.
+pub const MEASUREMENT: &str = "SOMAMeasurement";
+
 /// The group of an experiment's measurements.
-const MEASUREMENTS: &str = "ms";
+pub const MEASUREMENTS: &str = "ms";
+
+/// The collection of what is unstructured in a measurement.
+const UNSTRUCTURED: &str = "uns";
 
 /// The measurement that TileDB-SOMA makes of AnnData's `raw`, and AnnData's name of that.
 const RAW: &str = "raw";
@@ -69,7 +78,7 @@ impl ExperimentZarr {
         let experiment = experiment.clone();
         let whole = LazyFolder::of_any(modified, move || {
             let made = only_measurement(&experiment).and_then(|only| match only {
-                Ok(name) => annotated_data(&experiment, &name),
+                Ok(name) => annotated_data(&experiment, &name, &Cut::default()),
                 Err(reason) => Ok(Err(reason)),
             });
             Ok(match reasoned(made)? {
@@ -133,7 +142,7 @@ impl Folder for Measurements {
         }
         let (experiment, modified, of_name) = (self.experiment.clone(), self.modified, name.to_owned());
         let folder: Arc<dyn Folder> = Arc::new(LazyFolder::of_any(modified, move || {
-            Ok(match reasoned(annotated_data(&experiment, &of_name))? {
+            Ok(match reasoned(annotated_data(&experiment, &of_name, &Cut::default()))? {
                 Ok(group) => Arc::new(group_folder(&Arc::new(group), modified)),
                 Err(reason) => explained(&experiment, &of_name, &plain, reason.to_string())?,
             })
@@ -199,11 +208,11 @@ fn explained(experiment: &Group, name: &str, plain: &Arc<dyn Folder>, reason: St
 }
 
 /// The name of the measurement that is all an experiment has but for `raw`, or why there is none.
-fn only_measurement(experiment: &Group) -> Result<FormatResult<String>> {
-    let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else {
-        return Ok(Err(Unrepresentable::new(format!("there is no group {MEASUREMENTS}"))));
-    };
-    let names: Vec<String> = NamedMembers::new(all.members()?).names.into_iter().flatten().collect();
+pub fn only_measurement(experiment: &Group) -> Result<FormatResult<String>> {
+    let names = measurement_names(experiment)?;
+    if names.is_empty() {
+        return Ok(Err(Unrepresentable::new(format!("there is nothing in a group {MEASUREMENTS}"))));
+    }
     let mut own = names.iter().filter(|name| names.len() == 1 || *name != RAW);
     Ok(match (own.next(), own.next()) {
         (Some(name), None) => Ok(name.clone()),
@@ -214,8 +223,14 @@ fn only_measurement(experiment: &Group) -> Result<FormatResult<String>> {
     })
 }
 
+/// The names of all measurements; none where there is no group of them.
+pub fn measurement_names(experiment: &Group) -> Result<Vec<String>> {
+    let Some(Object::Group(all)) = member(experiment, MEASUREMENTS)? else { return Ok(Vec::new()) };
+    Ok(NamedMembers::new(all.members()?).names.into_iter().flatten().collect())
+}
+
 /// A member of a group.
-enum Object {
+pub enum Object {
     Array(Arc<Array>),
     Group(Group),
 }
@@ -225,7 +240,7 @@ fn member(group: &Group, name: &str) -> Result<Option<Object>> {
 }
 
 /// As [`member`], for those who want several: the names of a group's members are given once.
-fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Option<Object>> {
+pub fn member_of(group: &Group, members: &NamedMembers, name: &str) -> Result<Option<Object>> {
     let Some(path) = members.by_name.get(name).and_then(|&number| members.members.get(number)?.place.path()) else {
         return Ok(None);
     };
@@ -245,35 +260,40 @@ fn measurement(experiment: &Group, name: &str) -> Result<Option<Group>> {
     })
 }
 
-/// The data frame of this name in a group, or why there is none.
-fn data_frame(group: &Group, name: &str) -> Result<FormatResult<soma::Frame>> {
+/// The data frame of this name in a group, cut to some rows, or why there is none.
+fn data_frame(group: &Group, name: &str, rows: Option<&Range<u64>>) -> Result<FormatResult<soma::Frame>> {
     let Some(Object::Array(array)) = member(group, name)? else {
         return Ok(Err(Unrepresentable::new(format!("there is no data frame {name}"))));
     };
     let frame = match Element::of(array.schema()) {
-        Some(Element::DataFrame) => soma::data_frame(&array)?,
+        Some(Element::DataFrame) => soma::data_frame(&array, rows)?,
         _ => Err(Unrepresentable::new("it is no data frame")),
     };
     Ok(frame.map_err(|reason| Unrepresentable::new(format!("{name}: {reason}"))))
 }
 
-/// A measurement with the observations of its experiment, or why it is none.
-fn annotated_data(experiment: &Group, name: &str) -> Result<FormatResult<zarr::Group>> {
-    let observations = match data_frame(experiment, "obs")? {
+/// A measurement with the observations of its experiment, of both those that are wanted, or why it is none.
+pub fn annotated_data(experiment: &Group, name: &str, cut: &Cut) -> Result<FormatResult<zarr::Group>> {
+    let observations = match data_frame(experiment, "obs", cut.observations.as_ref())? {
         Ok(observations) => observations,
         Err(reason) => return Ok(Err(reason)),
     };
     let Some(measurement) = measurement(experiment, name)? else {
         return Ok(Err(Unrepresentable::new("it is no measurement")));
     };
-    let variables = match data_frame(&measurement, "var")? {
+    let variables = match data_frame(&measurement, "var", cut.variables.as_ref())? {
         Ok(variables) => variables,
         Err(reason) => return Ok(Err(reason)),
     };
-    let (rows, columns) = (Some(observations.rows), Some(variables.rows));
+    let axis = |all: u64, cut: &Option<Range<u64>>| {
+        let cut = cut.as_ref().map(|range| range.start..range.end.min(all));
+        MatrixAxis { length: Some(all), cut }
+    };
+    let (rows, columns) = (axis(observations.all, &cut.observations), axis(variables.all, &cut.variables));
+    let any = MatrixAxis::default();
     let mut builder = Builder { members: Vec::new(), left_out: Vec::new() };
     let mut layers = Vec::new();
-    for (layer, matrix) in builder.matrices(&measurement, "X", [rows, columns], Fullness::OfNoMeaning)? {
+    for (layer, matrix) in builder.matrices(&measurement, "X", [&rows, &columns], Fullness::OfNoMeaning)? {
         match layer == DATA {
             true => builder.members.push(("X".to_owned(), matrix)),
             false => layers.push((layer, matrix)),
@@ -282,17 +302,25 @@ fn annotated_data(experiment: &Group, name: &str) -> Result<FormatResult<zarr::G
     builder.mapping("layers", layers);
     builder.add("obs", observations.group);
     builder.add("var", variables.group);
-    let about =
-        [("obsm", [rows, None]), ("obsp", [rows, rows]), ("varm", [columns, None]), ("varp", [columns, columns])];
-    for (name, lengths) in about {
-        let fullness = if lengths[1].is_none() { Fullness::IsAnArray } else { Fullness::OfNoMeaning };
-        let matrices = builder.matrices(&measurement, name, lengths, fullness)?;
+    let about = [
+        ("obsm", [&rows, &any], Fullness::IsAnArray),
+        ("obsp", [&rows, &rows], Fullness::OfNoMeaning),
+        ("varm", [&columns, &any], Fullness::IsAnArray),
+        ("varp", [&columns, &columns], Fullness::OfNoMeaning),
+    ];
+    for (name, axes, fullness) in about {
+        let matrices = builder.matrices(&measurement, name, axes, fullness)?;
         builder.mapping(name, matrices);
     }
-    if name != RAW && only_measurement(experiment)?.is_ok_and(|only| only == name) {
-        builder.raw(experiment, rows)?;
+    if let Some(Object::Group(collection)) = member(&measurement, UNSTRUCTURED)? {
+        let Unstructured { elements, left_out } = unstructured(&collection)?;
+        builder.mapping(UNSTRUCTURED, elements);
+        builder.left_out.extend(left_out.into_iter().map(|(name, why)| (format!("{UNSTRUCTURED}/{name}"), why)));
     }
-    let known = ["X", "var", "obsm", "obsp", "varm", "varp"];
+    if name != RAW && only_measurement(experiment)?.is_ok_and(|only| only == name) {
+        builder.raw(experiment, &rows)?;
+    }
+    let known = ["X", "var", "obsm", "obsp", "varm", "varp", UNSTRUCTURED];
     for other in NamedMembers::new(measurement.members()?).names.into_iter().flatten() {
         if !known.contains(&other.as_str()) {
             builder.left_out.push((other, "only matrices and data frames are shown here".to_owned()));
@@ -330,7 +358,7 @@ impl Builder {
         &mut self,
         around: &Group,
         name: &str,
-        lengths: Lengths,
+        axes: MatrixAxes<'_>,
         fullness: Fullness,
     ) -> Result<Vec<(String, zarr::Node)>> {
         let Some(Object::Group(group)) = member(around, name)? else { return Ok(Vec::new()) };
@@ -338,7 +366,7 @@ impl Builder {
         let members = NamedMembers::new(group.members()?);
         for own in members.names.iter().flatten() {
             let matrix = match member_of(&group, &members, own)? {
-                Some(Object::Array(array)) => matrix(&array, lengths, fullness)?,
+                Some(Object::Array(array)) => matrix(&array, axes, fullness)?,
                 _ => Err(Unrepresentable::new("it is no array")),
             };
             match matrix {
@@ -349,10 +377,11 @@ impl Builder {
         Ok(found)
     }
 
-    /// What there was before variables were chosen: the measurement that is made of it, if there is one.
-    fn raw(&mut self, experiment: &Group, rows: Option<u64>) -> Result<()> {
+    /// What there was before variables were chosen, all of which it keeps: the measurement that is made of it, if there is
+    /// one.
+    fn raw(&mut self, experiment: &Group, rows: &MatrixAxis) -> Result<()> {
         let Some(measurement) = measurement(experiment, RAW)? else { return Ok(()) };
-        let variables = match data_frame(&measurement, "var")? {
+        let variables = match data_frame(&measurement, "var", None)? {
             Ok(variables) => variables,
             Err(reason) => {
                 self.left_out.push((RAW.to_owned(), reason.to_string()));
@@ -360,8 +389,8 @@ impl Builder {
             }
         };
         let mut raw = Builder { members: Vec::new(), left_out: Vec::new() };
-        let lengths = [rows, Some(variables.rows)];
-        let matrices = raw.matrices(&measurement, "X", lengths, Fullness::OfNoMeaning)?;
+        let columns = MatrixAxis { length: Some(variables.all), cut: None };
+        let matrices = raw.matrices(&measurement, "X", [rows, &columns], Fullness::OfNoMeaning)?;
         let data = matrices.into_iter().find(|(layer, _)| layer == DATA);
         self.left_out.extend(raw.left_out.drain(..).map(|(name, reason)| (format!("{RAW}/{name}"), reason)));
         let Some((_, data)) = data else { return Ok(()) };
@@ -373,15 +402,15 @@ impl Builder {
 }
 
 /// An array as a matrix, or why it is none.
-fn matrix(array: &Arc<Array>, lengths: Lengths, fullness: Fullness) -> Result<FormatResult<zarr::Node>> {
+fn matrix(array: &Arc<Array>, axes: MatrixAxes<'_>, fullness: Fullness) -> Result<FormatResult<zarr::Node>> {
     match Element::of(array.schema()) {
-        Some(Element::SparseMatrix) => Ok(soma::sparse_matrix(array, lengths)?.and_then(|matrix| {
+        Some(Element::SparseMatrix) => Ok(soma::sparse_matrix(array, axes)?.and_then(|matrix| {
             match fullness == Fullness::IsAnArray && soma::is_full(&matrix) {
                 true => anndata::full(&matrix.values, matrix.shape),
                 false => Ok(zarr::Node::Group(Arc::new(matrix.group()?))),
             }
         })),
-        Some(Element::DenseMatrix) => soma::dense_matrix(array, lengths),
+        Some(Element::DenseMatrix) => soma::dense_matrix(array, axes),
         _ => Ok(Err(Unrepresentable::new("it is no matrix"))),
     }
 }

@@ -17,6 +17,7 @@ use tilefs_reader::threads::cancellation;
 
 use super::array::array_folder;
 use super::experiment::{EXPERIMENT, ExperimentZarr};
+use super::experiment_slices::{ExperimentSlices, SLICE};
 use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme};
 use super::history::{HISTORY, History};
 use super::lazy::{FixedFolder, LazyFile};
@@ -141,6 +142,11 @@ impl GroupFolder {
         folder
     }
 
+    /// Whether it is an experiment of SOMA.
+    fn is_experiment(&self) -> Result<bool> {
+        Ok(soma::object_type(&*self.group.metadata()?).is_some_and(|kind| kind == EXPERIMENT))
+    }
+
     /// `zarr/`.
     fn zarr(&self) -> Result<Arc<dyn Folder>> {
         if let Some(known) = self.zarr.get() {
@@ -153,8 +159,7 @@ impl GroupFolder {
             let group = group.clone();
             ZarrOfMembers::new(Arc::new(members), move || group.metadata()).not_annotated(reason)
         };
-        let is_experiment = soma::object_type(&*self.group.metadata()?).is_some_and(|kind| kind == EXPERIMENT);
-        let folder: Arc<dyn Folder> = match is_experiment {
+        let folder: Arc<dyn Folder> = match self.is_experiment()? {
             true => Arc::new(ExperimentZarr::new(&self.group, modified, plain)?),
             false => Arc::new(plain(None)),
         };
@@ -196,7 +201,13 @@ impl Folder for GroupFolder {
             ZARR => Ok(Some(Node::Folder(self.zarr()?))),
             TIFF => self.tiff(),
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
-            _ => self.member(name),
+            _ => match self.member(name)? {
+                None if name == SLICE && self.is_experiment()? => {
+                    let slices = ExperimentSlices::new(self.group.clone(), self.modified);
+                    Ok(Some(Node::Folder(Arc::new(slices))))
+                }
+                member => Ok(member),
+            },
         }
     }
 

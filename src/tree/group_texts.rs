@@ -9,7 +9,7 @@ use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
 use tilefs_reader::array::{Group, Member, MemberPlace, ObjectKind};
 
-use super::experiment::EXPERIMENT;
+use super::experiment::{EXPERIMENT, MEASUREMENT};
 use super::meta;
 use super::names::{FileNames, OF_GROUPS, escape};
 use super::options::OpenOptions;
@@ -172,7 +172,13 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let annotated = match soma::object_type(&metadata).as_deref() {
         Some(EXPERIMENT) => {
             "All of it as annotated data, for anndata and scanpy (of several measurements zarr/ms/NAME is one):\n\
-             \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"zarr\"))'\n"
+             \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"zarr\"))'\n\
+             Some observations and variables of it, by soma_joinid:\n\
+             \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"slice/obs=0..9/zarr\"))'\n"
+        }
+        Some(MEASUREMENT) => {
+            "As annotated data, for anndata and scanpy, it is in the folder of the experiment around it, which has the\n\
+             observations: zarr, or where there are several measurements zarr/ms/NAME.\n"
         }
         _ => "",
     };

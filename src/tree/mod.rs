@@ -8,6 +8,8 @@ pub mod dense;
 pub mod descendants;
 pub mod enums;
 mod experiment;
+mod experiment_slices;
+mod experiment_uns;
 pub mod explain;
 pub mod fields;
 pub mod filestore;

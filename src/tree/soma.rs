@@ -6,12 +6,16 @@
 //!
 //! Source: the specification of SOMA's data model, and what TileDB-SOMA writes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tilefs_export::boxes::{Boxes, Rows};
-use tilefs_export::zarr::anndata::{self, Compressed, DataFrame, FrameColumn, Matrix};
+use tilefs_export::element::Converted;
+use tilefs_export::zarr::anndata::{
+    self, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, Room, RowBands, RowStarts,
+};
 use tilefs_export::zarr::{Group, Node};
-use tilefs_export::{Content, Field, FormatResult, Unrepresentable};
+use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::error::Result;
 use tilefs_format::schema::{ArraySchema, ArrayType, CellValNum};
@@ -20,6 +24,7 @@ use tilefs_reader::array::{Array, Metadata};
 
 use super::dense::{DenseArray, DenseSubarray};
 use super::enums;
+use super::grammar::By;
 use super::matrix::{matrix_domain, written_length};
 use super::meta;
 use super::names::dimension_name;
@@ -73,22 +78,22 @@ impl Element {
     }
 }
 
-/// A data frame, and how many rows it has.
+/// A data frame, and how many rows its array has.
 pub struct Frame {
     pub group: Group,
-    pub rows: u64,
+    pub all: u64,
 }
 
 fn reason<T>(text: impl Into<std::borrow::Cow<'static, str>>) -> Result<FormatResult<T>> {
     Ok(Err(Unrepresentable::new(text)))
 }
 
-/// The data frame of an array, or why there is none. To find out whether its rows are there without a gap the first and
+/// The data frame of an array, or of some of its rows, or why there is none. To find out whether its rows are there without a gap the first and
 /// the last are looked at.
 ///
 /// # Errors
 /// When metadata, enumerations or what decides which cells are rows cannot be read.
-pub fn data_frame(array: &Arc<Array>) -> Result<FormatResult<Frame>> {
+pub fn data_frame(array: &Arc<Array>, wanted: Option<&Range<u64>>) -> Result<FormatResult<Frame>> {
     let schema = array.schema();
     if schema.allows_duplicates {
         return reason("it may have rows twice");
@@ -102,8 +107,9 @@ pub fn data_frame(array: &Arc<Array>) -> Result<FormatResult<Frame>> {
     if dimension.datatype != Datatype::Int64 {
         return reason(format!("its {JOINID} is no INT64"));
     }
-    let subarray: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));
-    let rows = subarray.shape()?.first().copied().unwrap_or(0);
+    let mut subarray: Arc<dyn Subarray> = Arc::new(SparseSubarray::new(array.clone(), true));
+    let all = subarray.shape()?.first().copied().unwrap_or(0);
+    let mut rows = all;
     let joinids = subarray.values(FieldId::Dimension(0))?;
     if rows > 0 {
         let ends = [number_at(&joinids, 0)?, number_at(&joinids, rows - 1)?];
@@ -114,6 +120,14 @@ pub fn data_frame(array: &Arc<Array>) -> Result<FormatResult<Frame>> {
                 "its {rows} rows have a {JOINID} from {first} to {last}; AnnData counts them from 0 without a gap"
             ));
         }
+    }
+    if let Some(wanted) = wanted {
+        let wanted = wanted.start..wanted.end.min(all);
+        if wanted.is_empty() {
+            return reason(format!("it has {all} rows, and none from {JOINID} {} on", wanted.start));
+        }
+        subarray = selected(&*subarray, &format!("{JOINID}={}..{}", wanted.start, wanted.end - 1))?;
+        rows = wanted.end - wanted.start;
     }
     let metadata = array.metadata()?;
     let named = index_name(&metadata).and_then(|name| position(schema, &name));
@@ -126,7 +140,7 @@ pub fn data_frame(array: &Arc<Array>) -> Result<FormatResult<Frame>> {
         columns: columns.collect::<Result<_>>()?,
         metadata: meta::for_formats(&metadata),
     };
-    Ok(Ok(Frame { group: frame.group()?, rows }))
+    Ok(Ok(Frame { group: frame.group()?, all }))
 }
 
 /// The attribute of this name, if it can name rows.
@@ -148,7 +162,11 @@ fn number_at(numbers: &Arc<dyn Content>, row: u64) -> Result<i64> {
     Ok(i64::from_le_bytes(bytes))
 }
 
-fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Result<FrameColumn> {
+/// A field of a data frame with so many rows.
+///
+/// # Errors
+/// When enumerations cannot be read.
+pub fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Result<FrameColumn> {
     let array = subarray.array();
     let schema = array.schema();
     let mut field = match id {
@@ -166,15 +184,40 @@ fn frame_column(subarray: &Arc<dyn Subarray>, id: FieldId, rows: u64) -> Result<
     Ok(FrameColumn { cells, validity })
 }
 
-/// How many rows and columns a matrix is to have, where that is known.
-pub type Lengths = [Option<u64>; 2];
+/// The part of a subarray that a selection by coordinates means.
+fn selected(of: &dyn Subarray, selection: &str) -> Result<Arc<dyn Subarray>> {
+    of.select(selection, By::Coordinate).map_err(|error| error.into_error(selection))
+}
+
+/// An axis of a matrix.
+#[derive(Debug, Clone, Default)]
+pub struct MatrixAxis {
+    /// How many rows or columns it is to have, where that is known.
+    pub length: Option<u64>,
+    /// Those that are wanted, which are among them; all where `None`.
+    pub cut: Option<Range<u64>>,
+}
+
+/// The rows and the columns.
+pub type MatrixAxes<'a> = [&'a MatrixAxis; 2];
+
+/// A selection of what is wanted of a matrix; `None` where it is all.
+fn selection_of(axes: MatrixAxes<'_>) -> Option<String> {
+    let parts = axes.iter().zip(COORDINATES);
+    let part = |(axis, name): (&&MatrixAxis, &str)| {
+        let cut = axis.cut.as_ref()?;
+        Some(format!("{name}={}..{}", cut.start, cut.end.checked_sub(1)?))
+    };
+    let parts: Vec<String> = parts.filter_map(part).collect();
+    (!parts.is_empty()).then(|| parts.join(","))
+}
 
 /// The matrix of a sparse array, or why there is none: by compressed columns where its cells are stored in their order,
-/// else by rows. No cell is read.
+/// else by rows, and so is a part of it. No cell is read.
 ///
 /// # Errors
 /// When metadata or what decides which cells are rows cannot be read.
-pub fn sparse_matrix(array: &Arc<Array>, lengths: Lengths) -> Result<FormatResult<Matrix>> {
+pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Matrix>> {
     let schema = array.schema();
     if schema.allows_duplicates {
         return reason("it may have cells twice");
@@ -192,7 +235,7 @@ pub fn sparse_matrix(array: &Arc<Array>, lengths: Lengths) -> Result<FormatResul
     }
     let mut shape = [0; 2];
     for (axis, dimension) in schema.dimensions.iter().enumerate().take(2) {
-        shape[axis] = lengths[axis].unwrap_or(domain.lengths[axis]);
+        shape[axis] = axes[axis].length.unwrap_or(domain.lengths[axis]);
         let Some(range) = &dimension.domain else { return reason("it has no domain") };
         let written = written_length(array, axis, range)?;
         if written > shape[axis] {
@@ -200,35 +243,100 @@ pub fn sparse_matrix(array: &Arc<Array>, lengths: Lengths) -> Result<FormatResul
             return reason(format!("it has cells up to {name} {}, of {least} that are annotated", written - 1));
         }
     }
+    if let Some(selection) = selection_of(axes) {
+        return part_of_matrix(array, axes, shape, &selection, (id, field)).map(Ok);
+    }
     let stored = SparseSubarray::new(array.clone(), false);
-    let (compressed, subarray) = match stored.is_column_major()? {
-        true => (Compressed::Columns, stored),
-        false => (Compressed::Rows, SparseSubarray::new(array.clone(), true)),
-    };
-    let coordinates = |axis: usize| {
+    let coordinates = |of: &SparseSubarray, axis: usize| {
         let id = FieldId::Dimension(axis);
-        column(&subarray, id, id.describe(schema, COORDINATES[axis]))
+        column(of, id, id.describe(schema, COORDINATES[axis]))
     };
-    let (major, minor) = match compressed {
-        Compressed::Rows => (0, 1),
-        Compressed::Columns => (1, 0),
+    if stored.is_column_major()? {
+        let starts = anndata::starts_of(coordinates(&stored, 1)?.values, shape[1]);
+        let (minor, values) = (coordinates(&stored, 0)?, column(&stored, id, field)?);
+        return Ok(Ok(Matrix { compressed: Compressed::Columns, shape, starts, minor, values }));
+    }
+    let by_row = SparseSubarray::new(array.clone(), true);
+    let (rows, columns) = (coordinates(&by_row, 0)?, coordinates(&by_row, 1)?);
+    let values = column(&by_row, id, field.clone())?;
+    let starts = anndata::starts_of(rows.values, shape[0]);
+    let sorted = Matrix { compressed: Compressed::Rows, shape, starts, minor: columns, values };
+    let Some(extent) = stored.band_of_rows()? else { return Ok(Ok(sorted)) };
+    // Rows that are found without sorting.
+    let budget = array.context().budget();
+    let rows = coordinates(&stored, 0)?.values;
+    let Some(bands) = RowBands::new(rows, shape[0], extent, budget / STARTS_SHARE) else { return Ok(Ok(sorted)) };
+    let room = Room { band: budget / BAND_SHARE, all: budget / BANDS_SHARE };
+    let in_rows = |of: Column, sorted: Column, are_columns: bool| {
+        let size = of.field.datatype.size();
+        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values, room);
+        Column { values: Arc::new(values), field: sorted.field, ..of }
     };
-    let (major, minor) = (coordinates(major)?, coordinates(minor)?);
-    Ok(Ok(Matrix { compressed, shape, major, minor, values: column(&subarray, id, field)? }))
+    let minor = in_rows(coordinates(&stored, 1)?, sorted.minor, true);
+    let values = in_rows(column(&stored, id, field)?, sorted.values, false);
+    let starts = Arc::new(RowStarts(bands.clone()));
+    Ok(Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values }))
+}
+
+/// Some rows and columns of a matrix of this shape, which are numbered from 0.
+fn part_of_matrix(
+    array: &Arc<Array>,
+    axes: MatrixAxes<'_>,
+    mut shape: [u64; 2],
+    selection: &str,
+    (id, field): (FieldId, Field),
+) -> Result<Matrix> {
+    let part = selected(&SparseSubarray::new(array.clone(), true), selection)?;
+    let coordinates = |axis: usize| -> Result<Column> {
+        let id = FieldId::Dimension(axis);
+        let stored = column(&*part, id, id.describe(array.schema(), COORDINATES[axis]))?;
+        let first = axes[axis].cut.as_ref().map_or(0, |cut| cut.start);
+        let from_zero = move |coordinate: i64| coordinate.checked_sub_unsigned(first).map(i64::to_le_bytes);
+        Ok(Column { values: Arc::new(Converted::integers(stored.values, "coordinates", from_zero)), ..stored })
+    };
+    for (length, axis) in shape.iter_mut().zip(axes) {
+        if let Some(cut) = &axis.cut {
+            *length = cut.end.saturating_sub(cut.start);
+        }
+    }
+    let starts = anndata::starts_of(coordinates(0)?.values, shape[0]);
+    let (minor, values) = (coordinates(1)?, column(&*part, id, field)?);
+    Ok(Matrix { compressed: Compressed::Rows, shape, starts, minor, values })
+}
+
+/// Parts of the cache's budget beside it: that the places of a matrix's rows may take, ...
+const STARTS_SHARE: usize = 8;
+
+/// ... one band of its rows, as it is made, ...
+const BAND_SHARE: usize = 16;
+
+/// ... and all bands of one of its files that are kept.
+const BANDS_SHARE: usize = 8;
+
+/// Rows and columns of a sparse matrix of SOMA; `None` for other arrays.
+///
+/// # Errors
+/// As [`matrix_domain`].
+pub fn matrix_lengths(array: &Array) -> Result<Option<[u64; 2]>> {
+    match Element::of(array.schema()) {
+        Some(Element::SparseMatrix) => matrix_domain(array).map(|domain| Some(domain.lengths)),
+        _ => Ok(None),
+    }
 }
 
 /// The values of a dense array as a matrix, or why there is none.
 ///
 /// # Errors
 /// When its shape cannot be told.
-pub fn dense_matrix(array: &Arc<Array>, lengths: Lengths) -> Result<FormatResult<Node>> {
+pub fn dense_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatResult<Node>> {
+    let lengths = axes.map(|axis| axis.length);
     let (id, field) = match value_field(array.schema()) {
         Ok(value) => value,
         Err(reason) => return Ok(Err(reason)),
     };
     let dense = Arc::new(DenseArray::new(array.clone())?);
     let (selection, _) = dense.default_selection(Extent::Domain)?;
-    let subarray: Arc<dyn Subarray> = Arc::new(DenseSubarray::new(dense, selection));
+    let mut subarray: Arc<dyn Subarray> = Arc::new(DenseSubarray::new(dense, selection));
     let shape = subarray.shape()?;
     if !lengths.iter().zip(&shape).all(|(wanted, own)| wanted.is_none_or(|wanted| wanted == *own)) {
         let text = |lengths: Vec<String>| lengths.join(" x ");
@@ -236,7 +344,25 @@ pub fn dense_matrix(array: &Arc<Array>, lengths: Lengths) -> Result<FormatResult
         let wanted = text(lengths.iter().map(|one| one.map_or("any".to_owned(), |one| one.to_string())).collect());
         return reason(format!("it has {own} cells, where {wanted} are annotated"));
     }
+    if let Some(selection) = selection_of(axes) {
+        subarray = selected(&*subarray, &selection)?;
+    }
     let values: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(subarray, id, field)?);
+    Ok(anndata::dense(&values))
+}
+
+/// The values of any dense array of SOMA, or why there are none.
+///
+/// # Errors
+/// When its shape cannot be told.
+pub fn dense_array(array: &Arc<Array>) -> Result<FormatResult<Node>> {
+    let (id, field) = match value_field(array.schema()) {
+        Ok(value) => value,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let dense = Arc::new(DenseArray::new(array.clone())?);
+    let (selection, _) = dense.default_selection(Extent::Domain)?;
+    let values: Arc<dyn Boxes> = Arc::new(DenseBoxes::new(Arc::new(DenseSubarray::new(dense, selection)), id, field)?);
     Ok(anndata::dense(&values))
 }
 

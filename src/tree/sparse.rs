@@ -69,6 +69,15 @@ impl SparseSubarray {
         Ok(self.view()?.is_column_major())
     }
 
+    /// How many rows of a matrix a band has, where the cells surely come band by band and in a band's row from the left to
+    /// the right, and not row by row as it is.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    pub fn band_of_rows(&self) -> Result<Option<u64>> {
+        Ok(self.view()?.band_of_rows())
+    }
+
     fn is_variable(&self, field: FieldId) -> bool {
         let schema = self.array.schema();
         match field {

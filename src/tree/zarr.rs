@@ -17,7 +17,7 @@ use super::meta;
 use super::names::OF_GROUPS;
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::rasters::{self, Rasters};
-use super::soma::{self, Element};
+use super::soma::{self, Element, MatrixAxis};
 use super::subarray::{DenseBoxes, FieldId, column};
 use super::texts::Format;
 
@@ -53,8 +53,10 @@ pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool)
 fn group(fields: &FieldFolder, element: Option<Element>) -> Result<zarr::Group> {
     let array = fields.subarray.array();
     let annotated = match element {
-        Some(Element::DataFrame) => Some(soma::data_frame(array)?.map(|frame| frame.group)),
-        Some(Element::SparseMatrix) => Some(soma::sparse_matrix(array, [None; 2])?.and_then(Matrix::group)),
+        Some(Element::DataFrame) => Some(soma::data_frame(array, None)?.map(|frame| frame.group)),
+        Some(Element::SparseMatrix) => {
+            Some(soma::sparse_matrix(array, [&MatrixAxis::default(); 2])?.and_then(Matrix::group))
+        }
         Some(Element::DenseMatrix) | None => None,
     };
     let reason = match annotated {

@@ -117,7 +117,11 @@ def make():
         group(f"{rna}/{collection}", "SOMACollection")
         matrix(f"{rna}/{collection}/one", shape, share, "f8")
         add(f"{rna}/{collection}", "one")
-    group(f"{rna}/uns", "SOMACollection", answer=42)
+    group(f"{rna}/uns", "SOMACollection", answer=42, title="µ")
+    frame(f"{rna}/uns/colors", 3, [("values", "U0", text_type)], {"values": text(["red", "", "blau"])}, metadata=[("soma_uns_outgest_hint", "array_1d")])
+    frame(f"{rna}/uns/table", 3, [("other", "U0", text_type)], {"other": text("abc")})
+    group(f"{rna}/uns/inner", "SOMACollection", share=0.5)
+    add(f"{rna}/uns", "colors", "table", "inner")
     add(rna, "obsm", "varm", "obsp", "uns")
     add("cells/ms", "RNA", "raw", "ATAC")
     add("cells", "obs", "ms")
@@ -226,7 +230,7 @@ def check():
     assert group["layers/columns"].attrs["encoding-type"] == "csc_matrix"
     assert np.array_equal(group["obsm/one"][...], cells_of("cells/ms/RNA/obsm/one", (CELLS, 4)))
     assert group["obs/size"].attrs["ordered"] and not group["obs/kind"].attrs["ordered"]
-    assert set(reasons("mnt_cells/zarr/ms/RNA")) == {"uns", "X/small"} and "soma_dim_0 7" in reasons("mnt_cells/zarr/ms/RNA")["X/small"]
+    assert set(reasons("mnt_cells/zarr/ms/RNA")) == {"uns/table", "X/small"} and "soma_dim_0 7" in reasons("mnt_cells/zarr/ms/RNA")["X/small"]
     assert "3 measurements" in reasons("mnt_cells/zarr")["AnnData"]
     # By themselves.
     alone = zarr.open_group("mnt_cells/ms/RNA/X/parts/zarr", mode="r")
@@ -281,6 +285,19 @@ def annotated():
     assert sparse.issparse(data.layers["columns"]) and data.layers["columns"].format == "csc"
     assert np.array_equal(data.obsm["one"], cells_of("cells/ms/RNA/obsm/one", (CELLS, 4)))
     assert np.array_equal(data.obsp["one"].toarray(), cells_of("cells/ms/RNA/obsp/one", (CELLS, CELLS)))
+    assert data.uns["answer"] == 42 and data.uns["title"] == "µ" and data.uns["inner"] == {"share": 0.5}
+    assert list(data.uns["colors"]) == ["red", "", "blau"] and set(data.uns) == {"answer", "title", "colors", "inner"}
+    # Slices by joinid are anndata's own of the whole.
+    for name, rows, columns in ("obs=0..9", slice(0, 10), slice(None)), ("obs=17..40,var=3..30", slice(17, 41), slice(3, 31)), ("var=44", slice(None), slice(44, 45)):
+        part, cut = anndata.read_zarr(f"mnt_cells/slice/{name}/zarr/ms/RNA"), data[rows, columns]
+        assert part.shape == cut.shape and part.obs.equals(cut.obs.copy()) and part.var.equals(cut.var.copy()), name
+        for one, other in (part.X, cut.X), *((part.layers[layer], cut.layers[layer]) for layer in data.layers), *((part.obsp[key], cut.obsp[key]) for key in data.obsp):
+            assert np.array_equal(one.toarray(), other.toarray()), name
+        dense = lambda values: values.toarray() if sparse.issparse(values) else np.asarray(values)
+        assert np.array_equal(dense(part.obsm["one"]), dense(cut.obsm["one"])) and np.array_equal(dense(part.varm["one"]), dense(cut.varm["one"])), name
+    plain = anndata.read_zarr("mnt_plain/slice/obs=2..4,var=1/zarr")
+    assert plain.shape == (3, 1) and plain.raw.shape == (3, 5)
+    assert np.array_equal(plain.raw.X.toarray(), cells_of("plain/ms/raw/X/data", (9, 5))[2:5])
     other = anndata.read_zarr("mnt_cells/zarr/ms/ATAC")
     assert other.shape == (CELLS, PEAKS) and np.array_equal(other.X.toarray(), cells_of("cells/ms/ATAC/X/data", (CELLS, PEAKS)))
     plain = anndata.read_zarr("mnt_plain/zarr")

@@ -29,6 +29,19 @@ pub struct FrameColumn {
     pub validity: Option<Arc<dyn Content>>,
 }
 
+impl FrameColumn {
+    /// The column by itself, as an array or whatever else AnnData makes of such values.
+    ///
+    /// # Errors
+    /// As [`DataFrame::group`]; [`Error::Internal`] for a field that [`check`] refuses.
+    pub fn node(&self) -> Result<Node> {
+        let mut builder = Builder { group: Group::default(), names: Names::of_zarr() };
+        builder.column(&self.cells.field().name, self)?;
+        let node = builder.group.members.pop().map(|(_, node)| node);
+        node.ok_or_else(|| Error::internal("a column that became nothing"))
+    }
+}
+
 /// What a data frame is made from.
 pub struct DataFrame {
     /// The rows' names, and whether their column has a name of its own.

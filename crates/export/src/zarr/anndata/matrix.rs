@@ -31,8 +31,9 @@ pub struct Matrix {
     pub compressed: Compressed,
     /// Rows and columns.
     pub shape: [u64; 2],
-    /// Of each cell the coordinate that the cells are sorted by, `i64`.
-    pub major: Column,
+    /// `indptr`: for each coordinate that the cells are sorted by how many cells are before the first with it, `i64`, and
+    /// behind the last the number of all.
+    pub starts: Arc<dyn Content>,
     /// Of each cell the other coordinate, in ascending order within the same of the first.
     pub minor: Column,
     pub values: Column,
@@ -45,12 +46,11 @@ impl Matrix {
     /// # Errors
     /// [`Unrepresentable`](crate::Unrepresentable) for values that Zarr has no type for.
     pub fn group(self) -> FormatResult<Group> {
-        let (name, lengths) = match self.compressed {
-            Compressed::Rows => ("csr_matrix", self.shape[0]),
-            Compressed::Columns => ("csc_matrix", self.shape[1]),
+        let name = match self.compressed {
+            Compressed::Rows => "csr_matrix",
+            Compressed::Columns => "csc_matrix",
         };
-        let starts = Starts::new(self.major.values, lengths.saturating_add(1));
-        let starts = Column::fixed(Field::new("indptr", Datatype::Int64), vec![starts.count], Arc::new(starts));
+        let starts = Column::fixed(Field::new("indptr", Datatype::Int64), vec![self.starts.len() / 8], self.starts);
         let array = |column: Column, cells: u64, dimension: &str| -> FormatResult<Node> {
             let kind = ZarrType::of(&column.field)?;
             column.check()?;
@@ -68,6 +68,11 @@ impl Matrix {
         attributes.insert("shape".to_owned(), self.shape.to_vec().into());
         Ok(Group { attributes, members })
     }
+}
+
+/// `indptr` of cells that are sorted by these coordinates, `i64`, of which there are `length`. Nothing is read now.
+pub fn starts_of(coordinates: Arc<dyn Content>, length: u64) -> Arc<dyn Content> {
+    Arc::new(Starts::new(coordinates, length.saturating_add(1)))
 }
 
 /// A matrix that has all cells of its shape, in row-major order.

@@ -4,15 +4,19 @@
 //! Source: AnnData's description of its on-disk format, and what anndata writes (`anndata` 0.1.0, `dataframe` 0.2.0,
 //! `csr_matrix` and `csc_matrix` 0.1.0).
 
+mod bands;
 mod frame;
 mod matrix;
+mod unstructured;
 
 use super::array::Attributes;
 use super::{Group, METADATA, Node};
 use crate::names::Names;
 
+pub use bands::{InRowOrder, Room, RowBands, RowStarts};
 pub use frame::{DataFrame, FrameColumn, check};
-pub use matrix::{Compressed, Matrix, dense, full};
+pub use matrix::{Compressed, Matrix, dense, full, starts_of};
+pub use unstructured::scalar;
 
 /// Matrices have chunks of so many cells.
 const CELLS_OF_A_CHUNK: u64 = 1 << 20;

@@ -172,7 +172,9 @@ fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> Group {
         |name: &str, values: &[i64]| Column::fixed(Field::new(name, Datatype::Int64), vec![count], longs(values));
     let numbers: Vec<i64> = (0..count as i64).collect();
     let values = column("soma_data", &numbers.iter().map(|number| number * 3).collect::<Vec<_>>());
-    Matrix { compressed, shape, major: column("i", major), minor: column("j", &numbers), values }.group().unwrap()
+    let lengths = shape[usize::from(compressed == Compressed::Columns)];
+    let starts = starts_of(longs(major), lengths);
+    Matrix { compressed, shape, starts, minor: column("j", &numbers), values }.group().unwrap()
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::schema::Layout;
 
+use super::axis::Scale;
 use super::box_join::{Boxes, for_each_pair};
 use super::cells::FragmentCells;
 use super::deletes::Delete;
@@ -149,6 +151,15 @@ impl Query {
     /// As [`Query::is_row_major`], the last dimension being the most significant.
     pub fn is_column_major(&self) -> bool {
         self.plan.is_column_major(|dimension| self.is_one_tile(dimension)) && self.is_surely_ordered()
+    }
+
+    /// As [`SparseView::band_of_rows`](super::view::SparseView::band_of_rows).
+    pub fn band_of_rows(&self) -> Option<u64> {
+        let schema = self.array.schema();
+        let [axis, _] = self.plan.axes.as_slice() else { return None };
+        let Scale::Integer { extent: Some(extent), .. } = axis.scale else { return None };
+        let is_by_tiles = schema.tile_order == Layout::RowMajor && !self.plan.is_hilbert();
+        (is_by_tiles && !self.is_row_major() && self.is_surely_ordered()).then_some(extent)
     }
 
     fn is_surely_ordered(&self) -> bool {

@@ -183,6 +183,13 @@ impl SparseView {
         self.stored.is_none() && self.query.is_column_major()
     }
 
+    /// How many coordinates of the first dimension a space tile has, where the rows as they are stored surely come space
+    /// tile by space tile, those of the last dimension one after the other, and are not sorted by coordinates altogether.
+    /// So in a band of so many coordinates the rows with the same one come in the order of the last dimension.
+    pub fn band_of_rows(&self) -> Option<u64> {
+        if self.stored.is_none() { self.query.band_of_rows() } else { None }
+    }
+
     /// Bytes of memory that this holds at present, about.
     pub fn memory(&self) -> usize {
         let stored = self.stored.as_ref().map_or(0, |stored| stored.memory());

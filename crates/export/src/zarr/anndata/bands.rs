@@ -1,0 +1,412 @@
+//! A sparse matrix by rows, of cells that are stored tile by tile: in bands of rows that are as high as a tile.
+//!
+//! The cells of a band follow each other, and within it those of a row come from the left to the right, as tiles do and as
+//! cells do within a tile. So nothing has to be sorted: one pass over the rows of all cells counts how many each row has,
+//! which is `indptr`, and a pass over a band puts its cells behind each other row by row. That pass also proves what it
+//! relies on, and cells that are stored in another order are an error.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lru::LruCache;
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::once::Once;
+use tilefs_reader::memory;
+use tilefs_reader::read::Output;
+use tilefs_reader::threads::cancellation;
+
+use crate::content::{Content, check_range, unknown_band};
+use crate::element::by_elements;
+
+/// Cells that are looked at together: as many coordinates as one batch from a far storage has.
+const LOOKED_AT: u64 = 1 << 21;
+
+/// Bands that are kept at least, for readers of two places.
+const LEAST_KEPT: usize = 2;
+
+/// Where the rows of a matrix begin among its cells. Memory: 8 bytes for each row of the matrix, once it was wanted.
+pub struct RowBands {
+    /// `i64`, of each cell as they are stored.
+    rows: Arc<dyn Content>,
+    /// How many rows the matrix has, and a band.
+    count: u64,
+    extent: u64,
+    starts: Once<Vec<u64>>,
+}
+
+impl RowBands {
+    /// The bands of cells with these rows, each `extent` rows high. `None` where remembering where each row begins would
+    /// take more than `most_memory`.
+    pub fn new(rows: Arc<dyn Content>, count: u64, extent: u64, most_memory: usize) -> Option<Arc<Self>> {
+        let fits = count < (most_memory as u64) / 8;
+        (fits && extent > 0).then(|| Arc::new(RowBands { rows, count, extent, starts: Once::new() }))
+    }
+
+    fn cells(&self) -> u64 {
+        self.rows.len() / 8
+    }
+
+    /// For each row how many cells are before it, and behind the last the number of all. The first call reads the rows of
+    /// all cells.
+    ///
+    /// # Errors
+    /// When they cannot be read; [`Error::Damaged`] for cells that are not in bands, or outside of the matrix.
+    fn starts(&self) -> Result<&[u64]> {
+        let starts = self.starts.get_or_make(|| {
+            let rows = usize::try_from(self.count).map_err(|_| Error::internal("more rows than memory"))?;
+            let (mut starts, mut buffer) = (Vec::new(), Vec::new());
+            memory::resize(&mut starts, rows + 1, "where rows begin")?;
+            let mut band = 0;
+            for_each_piece(0..self.cells(), |cells| {
+                for row in self.rows_of(cells, &mut buffer)? {
+                    let row = row?;
+                    if row >= self.count {
+                        return Err(Error::damaged(format!("a cell in row {row} of {}", self.count)));
+                    }
+                    if row / self.extent < band {
+                        return Err(out_of_order());
+                    }
+                    band = row / self.extent;
+                    // Below `count`, which is the number of the last.
+                    starts[row as usize + 1] += 1;
+                }
+                Ok(())
+            })?;
+            for row in 0..rows {
+                starts[row + 1] += starts[row];
+            }
+            Ok(starts)
+        })?;
+        Ok(starts)
+    }
+
+    /// The rows of some cells.
+    fn rows_of<'b>(
+        &self,
+        cells: Range<u64>,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<impl Iterator<Item = Result<u64>> + 'b> {
+        read_cells(&*self.rows, 8, cells, buffer)?;
+        Ok(buffer.as_chunks::<8>().0.iter().map(|bytes| {
+            u64::try_from(i64::from_le_bytes(*bytes))
+                .map_err(|_| Error::damaged("a cell of a matrix before its first row"))
+        }))
+    }
+
+    /// The rows of the band that a cell is in, and its cells.
+    fn band_of(&self, cell: u64) -> Result<(Range<u64>, Range<u64>)> {
+        let starts = self.starts()?;
+        let row = (starts.partition_point(|start| *start <= cell) as u64).saturating_sub(1);
+        let first = row - row % self.extent;
+        let rows = first..first.saturating_add(self.extent).min(self.count);
+        let at = |row: u64| starts.get(row as usize).copied().ok_or_else(|| Error::internal("no such row"));
+        let cells = at(rows.start)?..at(rows.end)?;
+        if !cells.contains(&cell) {
+            return Err(Error::internal("a cell past the last one"));
+        }
+        Ok((rows, cells))
+    }
+}
+
+fn out_of_order() -> Error {
+    Error::damaged("cells that are not in the order of the array")
+}
+
+/// Calls `work` with the cells, a few million at a time.
+fn for_each_piece(cells: Range<u64>, mut work: impl FnMut(Range<u64>) -> Result<()>) -> Result<()> {
+    let mut first = cells.start;
+    while first < cells.end {
+        cancellation::check()?;
+        let next = first.saturating_add(LOOKED_AT).min(cells.end);
+        work(first..next)?;
+        first = next;
+    }
+    Ok(())
+}
+
+fn read_cells(of: &dyn Content, size: usize, cells: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+    // As many as LOOKED_AT, of a few bytes.
+    memory::resize(buffer, (cells.end - cells.start) as usize * size, "cells of a matrix")?;
+    of.read_at(cells.start * size as u64, buffer)
+}
+
+/// `indptr`: for each row how many cells are before it, `i64`, and behind the last the number of all.
+pub struct RowStarts(pub Arc<RowBands>);
+
+impl Content for RowStarts {
+    fn len(&self) -> u64 {
+        // Its rows fit in memory.
+        (self.0.count + 1) * 8
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let starts = self.0.starts()?;
+        by_elements(8, usize::MAX, offset, out, |first, mut out| {
+            let numbers = starts.get(first as usize..).unwrap_or_default().iter();
+            let wanted = out.wanted().unwrap_or_default();
+            wanted.as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(to, start)| *to = start.to_le_bytes());
+            Ok(())
+        })
+    }
+}
+
+/// What the cells of a matrix have, row by row. Memory: bands that were wanted last, of [`Room::all`] bytes together or
+/// [`LEAST_KEPT`].
+pub struct InRowOrder {
+    bands: Arc<RowBands>,
+    /// Of each cell as they are stored.
+    of: Arc<dyn Content>,
+    size: usize,
+    /// Whether the values are columns, `i64`, which ascend in each row.
+    are_columns: bool,
+    /// The same in the order of rows by another way, for bands that are too large for this one.
+    otherwise: Arc<dyn Content>,
+    room: Room,
+    /// By their first cells.
+    kept: Mutex<LruCache<u64, Arc<Band>>>,
+}
+
+/// How much memory bands may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Bytes of one band; a larger one is not put into order.
+    pub band: usize,
+    /// Bytes of all that are kept.
+    pub all: usize,
+}
+
+struct Band {
+    cells: Range<u64>,
+    bytes: Once<Vec<u8>>,
+}
+
+impl InRowOrder {
+    /// Of `of`, which has `size` bytes for each cell. `otherwise` is the same in the order of rows.
+    pub fn new(
+        bands: Arc<RowBands>,
+        of: Arc<dyn Content>,
+        size: usize,
+        are_columns: bool,
+        otherwise: Arc<dyn Content>,
+        room: Room,
+    ) -> Self {
+        InRowOrder { bands, of, size, are_columns, otherwise, room, kept: Mutex::new(LruCache::unbounded()) }
+    }
+
+    fn bytes_of(&self, cells: &Range<u64>) -> u64 {
+        (cells.end - cells.start).saturating_mul(self.size as u64)
+    }
+
+    /// A band, made or to be made.
+    fn slot(&self, cells: &Range<u64>) -> Arc<Band> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Band { cells: cells.clone(), bytes: Once::new() });
+        let slot = kept.get_or_insert(cells.start, new).clone();
+        let mut bytes: u64 = kept.iter().map(|(_, band)| self.bytes_of(&band.cells)).sum();
+        while bytes > self.room.all as u64 && kept.len() > LEAST_KEPT {
+            bytes -= kept.pop_lru().map_or(bytes, |(_, band)| self.bytes_of(&band.cells));
+        }
+        slot
+    }
+
+    /// The cells of a band, row by row.
+    fn sorted(&self, rows: &Range<u64>, cells: &Range<u64>) -> Result<Vec<u8>> {
+        let starts = self.bands.starts()?.get(rows.start as usize..=rows.end as usize).unwrap_or_default();
+        // Where the next cell of each row goes.
+        let mut next: Vec<u64> = starts.iter().map(|start| start - cells.start).collect();
+        let mut sorted = Vec::new();
+        memory::resize(&mut sorted, (cells.end - cells.start) as usize * self.size, "a band of a matrix")?;
+        let (mut coordinates, mut values) = (Vec::new(), Vec::new());
+        for_each_piece(cells.clone(), |piece| {
+            read_cells(&*self.of, self.size, piece.clone(), &mut values)?;
+            let mut places = Places { rows, starts, first_cell: cells.start, next: &mut next };
+            let rows = self.bands.rows_of(piece, &mut coordinates)?;
+            match self.size {
+                4 => scatter::<4>(rows, &mut places, &values, &mut sorted),
+                8 => scatter::<8>(rows, &mut places, &values, &mut sorted),
+                size => rows.zip(values.chunks_exact(size)).try_for_each(|(row, value)| {
+                    let place = places.take(row?)? * size;
+                    sorted.get_mut(place..place + size).ok_or_else(out_of_order)?.copy_from_slice(value);
+                    Ok(())
+                }),
+            }
+        })?;
+        if self.are_columns {
+            let (columns, _) = sorted.as_chunks::<8>();
+            for bounds in starts.windows(2) {
+                let [from, to] = [bounds[0], bounds[1]].map(|start| (start - cells.start) as usize);
+                let row = columns.get(from..to).unwrap_or_default();
+                if !row.is_sorted_by(|a, b| i64::from_le_bytes(*a) < i64::from_le_bytes(*b)) {
+                    return Err(out_of_order());
+                }
+            }
+        }
+        Ok(sorted)
+    }
+
+    fn read_from(&self, first: u64, mut out: Output<'_>) -> Result<()> {
+        let size = self.size as u64;
+        let (mut cell, mut done, end) = (first, 0, first + out.len() / size);
+        while cell < end {
+            cancellation::check()?;
+            let (rows, cells) = self.bands.band_of(cell)?;
+            let to = end.min(cells.end);
+            let length = (to - cell) * size;
+            let own = out.part(done..done + length);
+            match own {
+                own if self.bytes_of(&cells) > self.room.band as u64 => self.otherwise.read(cell * size, own)?,
+                Output::Ahead(_) => {
+                    self.bands.rows.read(cells.start * 8, Output::Ahead((cells.end - cells.start) * 8))?;
+                    self.of.read(cells.start * size, Output::Ahead(self.bytes_of(&cells)))?;
+                }
+                Output::Into(out) => {
+                    let slot = self.slot(&cells);
+                    let sorted = slot.bytes.get_or_make(|| self.sorted(&rows, &cells))?;
+                    let start = ((cell - cells.start) * size) as usize;
+                    out.copy_from_slice(sorted.get(start..start + out.len()).ok_or_else(out_of_order)?);
+                }
+            }
+            (cell, done) = (to, done + length);
+        }
+        Ok(())
+    }
+}
+
+/// Where the cells of a band go.
+struct Places<'a> {
+    rows: &'a Range<u64>,
+    /// Where each row begins among all cells, and where the last ends.
+    starts: &'a [u64],
+    first_cell: u64,
+    /// Where in the band the next cell of each row goes.
+    next: &'a mut [u64],
+}
+
+impl Places<'_> {
+    /// The place of the next cell of a row.
+    fn take(&mut self, row: u64) -> Result<usize> {
+        let number = row.checked_sub(self.rows.start).ok_or_else(out_of_order)? as usize;
+        let end = self.starts.get(number + 1).ok_or_else(out_of_order)? - self.first_cell;
+        let next = self.next.get_mut(number).filter(|next| **next < end).ok_or_else(out_of_order)?;
+        *next += 1;
+        Ok(*next as usize - 1)
+    }
+}
+
+fn scatter<const SIZE: usize>(
+    mut rows: impl Iterator<Item = Result<u64>>,
+    places: &mut Places<'_>,
+    values: &[u8],
+    sorted: &mut [u8],
+) -> Result<()> {
+    let (sorted, _) = sorted.as_chunks_mut::<SIZE>();
+    let mut values = values.as_chunks::<SIZE>().0.iter();
+    rows.by_ref().zip(values.by_ref()).try_for_each(|(row, value)| {
+        let place = places.take(row?)?;
+        *sorted.get_mut(place).ok_or_else(out_of_order)? = *value;
+        Ok(())
+    })
+}
+
+impl Content for InRowOrder {
+    fn len(&self) -> u64 {
+        self.bands.cells().saturating_mul(self.size as u64)
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        by_elements(self.size, usize::MAX, offset, out, |first, out| self.read_from(first, out))
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        let size = self.size as u64;
+        match self.bands.starts.get().and_then(|_| self.bands.band_of(offset / size).ok()) {
+            Some((_, cells)) => cells.start * size..cells.end * size,
+            None => unknown_band(self.len(), offset),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{assert_random_access, read_all};
+
+    fn longs(values: impl IntoIterator<Item = i64>) -> Arc<dyn Content> {
+        Arc::new(values.into_iter().flat_map(i64::to_le_bytes).collect::<Vec<u8>>())
+    }
+
+    const ROOM: Room = Room { band: 1 << 20, all: 1 << 20 };
+
+    /// `indptr`, columns and values of cells as they are stored.
+    fn by_rows(cells: &[(i64, i64)], count: u64, extent: u64, room: Room) -> [Arc<dyn Content>; 3] {
+        let bands = RowBands::new(longs(cells.iter().map(|cell| cell.0)), count, extent, 1 << 20).unwrap();
+        let mut sorted: Vec<((i64, i64), u32)> = cells.iter().copied().zip(0..).collect();
+        sorted.sort_unstable();
+        let values = |numbers: &mut dyn Iterator<Item = u32>| -> Arc<dyn Content> {
+            Arc::new(numbers.flat_map(u32::to_le_bytes).collect::<Vec<u8>>())
+        };
+        let columns = InRowOrder::new(
+            bands.clone(),
+            longs(cells.iter().map(|cell| cell.1)),
+            8,
+            true,
+            longs(sorted.iter().map(|(cell, _)| cell.1)),
+            room,
+        );
+        let own = values(&mut (0..cells.len() as u32));
+        let otherwise = values(&mut sorted.iter().map(|(_, number)| *number));
+        let values = InRowOrder::new(bands.clone(), own, 4, false, otherwise, room);
+        [Arc::new(RowStarts(bands)), Arc::new(columns), Arc::new(values)]
+    }
+
+    proptest! {
+        #[test]
+        fn cells_by_rows_are_what_sorting_gives(
+            cells in prop::collection::btree_set((0i64..20, 0i64..20), 0..150),
+            extents in (1i64..9, 1i64..9),
+            band in prop_oneof![Just(0usize), Just(100), Just(1 << 20)],
+            all in prop_oneof![Just(0usize), Just(1 << 20)],
+        ) {
+            let mut stored: Vec<(i64, i64)> = cells.iter().copied().collect();
+            stored.sort_by_key(|&(row, column)| (row / extents.0, column / extents.1, row, column));
+            let [starts, columns, values] = by_rows(&stored, 20, extents.0 as u64, Room { band, all });
+            let numbers: Vec<u32> = read_all(&*values).as_chunks().0.iter().map(|one| u32::from_le_bytes(*one)).collect();
+            let columns_read: Vec<i64> = read_all(&*columns).as_chunks().0.iter().map(|one| i64::from_le_bytes(*one)).collect();
+            let starts_read: Vec<u64> = read_all(&*starts).as_chunks().0.iter().map(|one| u64::from_le_bytes(*one)).collect();
+            prop_assert_eq!(columns_read, cells.iter().map(|cell| cell.1).collect::<Vec<_>>());
+            prop_assert_eq!(numbers.iter().map(|number| stored[*number as usize]).collect::<Vec<_>>(), cells.iter().copied().collect::<Vec<_>>());
+            let before = |row: i64| cells.iter().filter(|cell| cell.0 < row).count() as u64;
+            prop_assert_eq!(starts_read, (0..=20).map(before).collect::<Vec<_>>());
+            for content in [starts, columns, values] {
+                assert_random_access(&*content);
+            }
+        }
+    }
+
+    #[test]
+    fn cells_in_another_order_are_an_error() {
+        for (cells, what) in [
+            (vec![(4, 0), (0, 0)], "bands the other way round"),
+            (vec![(0, 1), (0, 0)], "columns that fall"),
+            (vec![(1, 3), (1, 3)], "a cell twice"),
+            (vec![(-1, 0)], "a negative row"),
+            (vec![(9, 0)], "a row too many"),
+        ] {
+            let [_, columns, _] = by_rows(&cells, 9, 4, ROOM);
+            assert!(columns.read_at(0, &mut [0; 8]).is_err(), "{what}");
+        }
+        // Reading ahead tells nothing that the read itself would not, and stops nobody.
+        let [starts, columns, _] = by_rows(&[(0, 1), (0, 0)], 9, 4, ROOM);
+        assert!(starts.read_at(0, &mut [0; 80]).is_ok() && columns.read(0, Output::Ahead(16)).is_ok());
+    }
+
+    #[test]
+    fn more_rows_than_memory_are_refused() {
+        assert!(RowBands::new(longs([]), 1 << 40, 2048, 1 << 30).is_none());
+        assert!(RowBands::new(longs([]), 10, 0, 1 << 30).is_none());
+    }
+}

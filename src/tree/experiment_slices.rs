@@ -1,0 +1,189 @@
+//! `slice/` of an experiment of TileDB-SOMA: observations and variables by their `soma_joinid`, as annotated data.
+//!
+//! `slice/obs=0..999,var=0..99/zarr` has the first 1000 observations and 100 variables of the only measurement, and
+//! `slice/obs=0..999/zarr/ms/NAME` those of each: data frames, matrices, layers and what is said of rows and columns are cut
+//! alike. Both ends are included.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::array::Group;
+
+use super::experiment::{MEASUREMENTS, annotated_data, measurement_names, only_measurement};
+use super::lazy::{FixedFolder, LazyFolder};
+use super::node::{Entry, EntryKind, Folder, Node};
+use super::zarr::{ZARR, group_folder};
+
+/// The name of the folder.
+pub const SLICE: &str = "slice";
+
+/// Which observations and variables are wanted, by `soma_joinid`; all where `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cut {
+    pub observations: Option<Range<u64>>,
+    pub variables: Option<Range<u64>>,
+}
+
+impl Cut {
+    /// From a name as `obs=0..999,var=5`. An end that is missing is that of all.
+    fn parse(name: &str) -> std::result::Result<Self, String> {
+        let mut cut = Cut::default();
+        for part in name.split(',') {
+            let (axis, range) = part.split_once('=').ok_or_else(|| format!("{part:?} is none of obs=..., var=..."))?;
+            let of_axis = match axis {
+                "obs" => &mut cut.observations,
+                "var" => &mut cut.variables,
+                _ => return Err(format!("{axis:?} is neither obs nor var")),
+            };
+            if of_axis.is_some() {
+                return Err(format!("{axis} comes twice"));
+            }
+            let number = |text: &str| {
+                text.parse::<u64>()
+                    .map_err(|_| format!("{text:?} is no soma_joinid; a slice is as obs=0..999,var=0..99"))
+            };
+            let (first, last) = match range.split_once("..") {
+                Some((first, last)) => (
+                    if first.is_empty() { 0 } else { number(first)? },
+                    if last.is_empty() { None } else { Some(number(last)?) },
+                ),
+                None => (number(range)?, Some(number(range)?)),
+            };
+            let end = last.map_or(u64::MAX, |last| last.saturating_add(1));
+            if first >= end {
+                return Err(format!("{range} ends before it begins"));
+            }
+            *of_axis = Some(first..end);
+        }
+        Ok(cut)
+    }
+}
+
+/// `slice/`: found by their names, and never listed.
+pub struct ExperimentSlices {
+    experiment: Arc<Group>,
+    modified: SystemTime,
+}
+
+impl ExperimentSlices {
+    pub fn new(experiment: Arc<Group>, modified: SystemTime) -> Self {
+        ExperimentSlices { experiment, modified }
+    }
+}
+
+impl Folder for ExperimentSlices {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        let Ok(cut) = Cut::parse(name) else { return Ok(None) };
+        let mut folder = FixedFolder::new(self.modified);
+        folder.add_folder(ZARR, SliceZarr::new(self.experiment.clone(), cut, self.modified));
+        Ok(Some(Node::Folder(Arc::new(folder))))
+    }
+
+    fn why_absent(&self, name: &str) -> Option<String> {
+        Cut::parse(name).err()
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        Ok(Vec::new())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+}
+
+/// `zarr/` of a slice: its only measurement, and below `ms/` each of them.
+struct SliceZarr {
+    whole: LazyFolder,
+    measurements: SliceMeasurements,
+}
+
+impl SliceZarr {
+    fn new(experiment: Arc<Group>, cut: Cut, modified: SystemTime) -> Self {
+        let (of_whole, own) = (experiment.clone(), cut.clone());
+        let whole = move || {
+            let name = only_measurement(&of_whole)?.map_err(|reason| Error::unsupported(reason.to_string()))?;
+            annotated(&of_whole, &name, &own, modified)
+        };
+        SliceZarr {
+            whole: LazyFolder::of_any(modified, whole),
+            measurements: SliceMeasurements { experiment, cut, modified },
+        }
+    }
+}
+
+fn annotated(experiment: &Group, name: &str, cut: &Cut, modified: SystemTime) -> Result<Arc<dyn Folder>> {
+    let group = annotated_data(experiment, name, cut)?.map_err(|reason| Error::unsupported(reason.to_string()))?;
+    Ok(Arc::new(group_folder(&Arc::new(group), modified)))
+}
+
+impl Folder for SliceZarr {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        match name {
+            MEASUREMENTS => Ok(Some(Node::Folder(Arc::new(self.measurements.clone())))),
+            _ => self.whole.lookup(name),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        self.whole.list()
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.whole.modified()
+    }
+
+    fn memory(&self) -> usize {
+        self.whole.memory()
+    }
+}
+
+/// `ms/` in it.
+#[derive(Clone)]
+struct SliceMeasurements {
+    experiment: Arc<Group>,
+    cut: Cut,
+    modified: SystemTime,
+}
+
+impl Folder for SliceMeasurements {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        if !measurement_names(&self.experiment)?.iter().any(|known| known == name) {
+            return Ok(None);
+        }
+        let (experiment, cut, modified, name) =
+            (self.experiment.clone(), self.cut.clone(), self.modified, name.to_owned());
+        let make = move || annotated(&experiment, &name, &cut, modified);
+        Ok(Some(Node::Folder(Arc::new(LazyFolder::of_any(modified, make)))))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let names = measurement_names(&self.experiment)?;
+        Ok(names.into_iter().map(|name| Entry { name, kind: EntryKind::Folder }).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.modified
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_which_rows_of_both_are_wanted() {
+        let cut = |observations, variables| Ok(Cut { observations, variables });
+        assert_eq!(Cut::parse("obs=0..999"), cut(Some(0..1000), None));
+        assert_eq!(Cut::parse("obs=5,var=..9"), cut(Some(5..6), Some(0..10)));
+        assert_eq!(Cut::parse("var=7.."), cut(None, Some(7..u64::MAX)));
+        assert_eq!(Cut::parse("obs=0..18446744073709551615"), cut(Some(0..u64::MAX), None));
+        for wrong in
+            ["", "0..9", "obs", "obs=", "obs=a..b", "obs=9..0", "cells=1", "obs=1,obs=2", "obs=-1..5", "obs=1..2..3"]
+        {
+            assert!(Cut::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}
