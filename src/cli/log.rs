@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use log::{Level, LevelFilter};
 
 use super::printable;
+use tilefs::fuse::ASKED_FOR;
 use tilefs::tree::time::extended;
 
 /// The socket of the system's log (syslog or journald).
@@ -35,6 +36,7 @@ pub fn start(level: LevelFilter) {
     let mut builder = env_logger::Builder::new();
     builder
         .filter_module("tilefs", level)
+        .filter_module(ASKED_FOR, if level == LevelFilter::Off { level } else { level.max(LevelFilter::Info) })
         // What it reports at lower levels are requests that were interrupted.
         .filter_module("fuser", library)
         .parse_env("TILEFS_LOG")
@@ -70,9 +72,21 @@ pub fn to_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the log would go to nowhere once standard error is gone: it goes to no file, and there is no system log.
+pub fn will_be_lost() -> bool {
+    let destination = DESTINATION.lock().unwrap_or_else(PoisonError::into_inner);
+    matches!(*destination, Destination::StandardError) && system_log().is_err()
+}
+
+fn system_log() -> io::Result<UnixDatagram> {
+    let socket = UnixDatagram::unbound()?;
+    socket.connect(SYSTEM_LOG)?;
+    Ok(socket)
+}
+
 /// Once standard error is gone: sends the log to the system's log, unless it goes to a file.
 pub fn leave_standard_error() {
-    let socket = UnixDatagram::unbound().and_then(|socket| socket.connect(SYSTEM_LOG).map(|()| socket));
+    let socket = system_log();
     let mut destination = DESTINATION.lock().unwrap_or_else(PoisonError::into_inner);
     if let Destination::StandardError = *destination {
         *destination = socket.map_or(Destination::Nowhere, Destination::System);

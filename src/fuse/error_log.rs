@@ -2,8 +2,10 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use super::recent_errors::RecentErrors;
 
 /// Time during which repeats of an error are not logged.
 const QUIET: Duration = Duration::from_secs(60);
@@ -15,6 +17,7 @@ const MAX_DISTINCT: usize = 200;
 #[derive(Debug, Default)]
 pub struct ErrorLog {
     written: Mutex<Written>,
+    recent: Arc<RecentErrors>,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +31,7 @@ struct Written {
 impl ErrorLog {
     /// Logs the error with the current activity, unless the same error was logged recently.
     pub fn report(&self, doing: &str, error: &str) {
+        self.recent.add(doing, error);
         let line = {
             let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
             written.line(doing, error, Instant::now())
@@ -35,6 +39,11 @@ impl ErrorLog {
         if let Some(line) = line {
             log::error!("{line}");
         }
+    }
+
+    /// The errors that came last, written to the log or not.
+    pub fn recent(&self) -> &Arc<RecentErrors> {
+        &self.recent
     }
 }
 

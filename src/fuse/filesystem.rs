@@ -110,7 +110,9 @@ impl TreeFilesystem {
     ) -> Self {
         let server = Arc::new_cyclic(|server: &Weak<Server>| {
             let server = server.clone();
-            let own = OwnFolder::new(move || server.upgrade().map_or(Vec::new(), |server| server.statistics()));
+            let errors = ErrorLog::default();
+            let statistics = move || server.upgrade().map_or(Vec::new(), |server| server.statistics());
+            let own = OwnFolder::new(errors.recent().clone(), statistics);
             let own = Arc::new(own);
             let root = RootWithOwn::new(tree.root(), own.clone());
             Server {
@@ -122,7 +124,7 @@ impl TreeFilesystem {
                 folders: Handles::new(),
                 read_ahead,
                 replies: ReplyBuffers::default(),
-                errors: ErrorLog::default(),
+                errors,
                 counts: Counts::default(),
                 ownership,
                 direct_io,
@@ -262,7 +264,12 @@ impl Server {
         let Node::Folder(folder) = self.node(&parent)? else {
             return Err(Failure::Errno(Errno::ENOTDIR));
         };
-        let node = folder.lookup(name)?.ok_or(Failure::Errno(Errno::ENOENT))?;
+        let Some(node) = folder.lookup(name)? else {
+            if let Some(reason) = folder.why_absent(name) {
+                self.errors.recent().add(&format!("{}/{name}", parent.path()), &reason);
+            }
+            return Err(Failure::Errno(Errno::ENOENT));
+        };
         let size = match &node {
             Node::Folder(_) => 0,
             Node::File(file) => file.len()?,

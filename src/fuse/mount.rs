@@ -36,6 +36,10 @@ const KERNEL_READ_AHEAD_KIB: u64 = 512;
 /// and one watches for readers that gave up.
 const OTHER_THREADS: usize = 4;
 
+/// The log target of lines that a signal asked for. They are information, written at any level
+/// but `off`.
+pub const ASKED_FOR: &str = "tilefs::asked_for";
+
 /// One more thread if the tree is refreshed periodically.
 const REFRESHING: usize = 1;
 
@@ -321,8 +325,7 @@ impl Mount {
     /// Logs the current statistics.
     pub(super) fn log_statistics(&self) {
         if let Some(server) = self.server.get().and_then(Weak::upgrade) {
-            // Log as a warning, because the user asked for it and would miss it at a lower level.
-            log::warn!("statistics: {}", statistics::line(&server.statistics()));
+            log::info!(target: ASKED_FOR, "statistics: {}", statistics::line(&server.statistics()));
         }
     }
 

@@ -1,7 +1,7 @@
-//! The mount's own files in `.tilefs/`, next to the root of the tree. The folder can be opened by name but is not
-//! listed.
+//! The mount's own files in `.tilefs/`: statistics and recent errors. The folder can be opened by name but is not listed.
 //!
-//! No name in a tree conflicts, because names that begin with a dot are escaped.
+//! Entries that the tree has in a folder of that name appear there as well. No name of a user conflicts, because names
+//! that begin with a dot are escaped.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,6 +10,7 @@ use tilefs_export::Content;
 use tilefs_format::error::Result;
 use tilefs_reader::statistics::{self, Statistic};
 
+use super::recent_errors::RecentErrors;
 use crate::tree::{Entry, EntryKind, File, Folder, Node};
 
 /// Name of the folder.
@@ -32,7 +33,14 @@ impl RootWithOwn {
 
 impl Folder for RootWithOwn {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        if name == OWN_FOLDER { Ok(Some(Node::Folder(self.own.clone()))) } else { self.root.lookup(name) }
+        if name != OWN_FOLDER {
+            return self.root.lookup(name);
+        }
+        let of_tree = match self.root.lookup(name)? {
+            Some(Node::Folder(folder)) => Some(folder),
+            _ => None,
+        };
+        Ok(Some(Node::Folder(Arc::new(OwnFolder { of_tree, ..(*self.own).clone() }))))
     }
 
     fn why_absent(&self, name: &str) -> Option<String> {
@@ -57,37 +65,80 @@ impl Folder for RootWithOwn {
 }
 
 /// The folder `.tilefs/`.
+#[derive(Clone)]
 pub struct OwnFolder {
     collect: Collect,
+    errors: Arc<RecentErrors>,
     since: SystemTime,
+    /// The tree's own folder of that name.
+    of_tree: Option<Arc<dyn Folder>>,
 }
 
 impl OwnFolder {
     /// Creates the folder; `collect` runs whenever a file is opened.
-    pub fn new(collect: impl Fn() -> Vec<Statistic> + Send + Sync + 'static) -> Self {
-        OwnFolder { collect: Arc::new(collect), since: SystemTime::now() }
+    pub fn new(errors: Arc<RecentErrors>, collect: impl Fn() -> Vec<Statistic> + Send + Sync + 'static) -> Self {
+        OwnFolder { collect: Arc::new(collect), errors, since: SystemTime::now(), of_tree: None }
     }
 }
 
 /// Formats statistics as text.
 type Format = fn(&[Statistic]) -> String;
 
-/// The files and their formats.
+/// The file with recent errors.
+const ERRORS: &str = "errors.txt";
+
+/// The files of statistics and their formats.
 const FILES: [(&str, Format); 2] = [("stats.json", statistics::json), ("stats.prom", statistics::prometheus)];
 
 impl Folder for OwnFolder {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
-        let known = FILES.iter().find(|(known, _)| *known == name);
-        Ok(known.map(|&(_, text)| {
-            Node::File(Arc::new(StatisticsFile { collect: self.collect.clone(), text, since: self.since }))
-        }))
+        if name == ERRORS {
+            return Ok(Some(Node::File(Arc::new(ErrorsFile { errors: self.errors.clone(), since: self.since }))));
+        }
+        match (FILES.iter().find(|(known, _)| *known == name), &self.of_tree) {
+            (Some(&(_, text)), _) => {
+                let file = StatisticsFile { collect: self.collect.clone(), text, since: self.since };
+                Ok(Some(Node::File(Arc::new(file))))
+            }
+            (None, Some(folder)) => folder.lookup(name),
+            (None, None) => Ok(None),
+        }
     }
 
     fn list(&self) -> Result<Vec<Entry>> {
-        Ok(FILES.iter().map(|(name, _)| Entry { name: (*name).to_owned(), kind: EntryKind::File }).collect())
+        let own = FILES.iter().map(|(name, _)| *name).chain([ERRORS]);
+        let mut entries: Vec<Entry> = own.map(|name| Entry { name: name.to_owned(), kind: EntryKind::File }).collect();
+        if let Some(folder) = &self.of_tree {
+            entries.extend(folder.list()?);
+        }
+        Ok(entries)
     }
 
     /// The time of mounting.
+    fn modified(&self) -> SystemTime {
+        self.since
+    }
+}
+
+/// Recent errors as of the moment the file is opened.
+struct ErrorsFile {
+    errors: Arc<RecentErrors>,
+    since: SystemTime,
+}
+
+impl File for ErrorsFile {
+    fn len(&self) -> Result<u64> {
+        self.open().map(|content| content.len())
+    }
+
+    fn open(&self) -> Result<Arc<dyn Content>> {
+        Ok(Arc::new(self.errors.text().into_bytes()))
+    }
+
+    fn may_change(&self) -> bool {
+        true
+    }
+
     fn modified(&self) -> SystemTime {
         self.since
     }
@@ -123,19 +174,30 @@ mod tests {
     use tilefs_reader::statistics::{Counter, Value};
 
     use super::*;
-    use crate::tree::lazy::FixedFolder;
+    use crate::tree::lazy::{FixedFolder, LazyFile};
 
     #[test]
     fn own_files_are_unlisted_and_fixed_while_open() {
         let count = Arc::new(Counter::default());
-        let own = OwnFolder::new(move || {
+        let errors = Arc::new(RecentErrors::default());
+        let own = OwnFolder::new(errors.clone(), move || {
             count.add(1);
             vec![Statistic::new("looks", "Looks", Value::Total(count.get()))]
         });
-        let root = RootWithOwn::new(Arc::new(FixedFolder::new(SystemTime::UNIX_EPOCH)), Arc::new(own));
+        let (mut tree, mut of_tree) =
+            (FixedFolder::new(SystemTime::UNIX_EPOCH), FixedFolder::new(SystemTime::UNIX_EPOCH));
+        of_tree.add_file("views.txt", LazyFile::text(SystemTime::UNIX_EPOCH, || Ok("all".to_owned())));
+        tree.add_unlisted(".tilefs", Node::Folder(Arc::new(of_tree)));
+        let root = RootWithOwn::new(Arc::new(tree), Arc::new(own));
         assert!(root.list().unwrap().is_empty());
         let Ok(Some(Node::Folder(own))) = root.lookup(".tilefs") else { panic!("it is not there") };
-        assert_eq!(own.list().unwrap().len(), 2);
+        let names: Vec<String> = own.list().unwrap().into_iter().map(|entry| entry.name).collect();
+        assert_eq!(names, ["stats.json", "stats.prom", "errors.txt", "views.txt"]);
+        assert!(names.iter().all(|name| matches!(own.lookup(name), Ok(Some(Node::File(_))))));
+        let Ok(Some(Node::File(file))) = own.lookup("errors.txt") else { panic!("it is not there") };
+        let before = file.len().unwrap();
+        errors.add("read", "bad chunk");
+        assert!(file.len().unwrap() > before);
         let Ok(Some(Node::File(file))) = own.lookup("stats.json") else { panic!("it is not there") };
         let looks = || {
             let content = file.open().unwrap();

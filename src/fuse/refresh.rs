@@ -122,7 +122,7 @@ impl RefreshWorker {
             let _ = self.notifier.inval_inode(INodeNo(*folder), 0, 0);
         }
         log::info!(
-            "refreshed: new commits are visible; {} files and {} folders in use may have changed",
+            "refreshed: the current state is visible; {} files and {} folders in use may have changed",
             outdated.files.len(),
             outdated.folders.len()
         );

@@ -56,6 +56,7 @@ fn what_was_read_is_counted() {
     signal(process, "-USR1");
     eventually("the line is in the log", || daemon.log().contains("statistics: requests.lookup="));
     assert!(daemon.log().contains(" decoded_bytes=") && daemon.is_alive());
+    assert!(!daemon.log().contains("warning: statistics"), "it is no warning: {}", daemon.log());
     daemon.ends_by_signal("-TERM");
 }
 

@@ -1,0 +1,90 @@
+//! The errors of a mount that came last, for `.tilefs/errors.txt`: readers get an errno alone, and a mount in the background
+//! may have no log.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::tree::time::extended;
+
+/// So many different ones are kept.
+const KEPT: usize = 100;
+
+/// Of each at most so many bytes.
+const LONGEST: usize = 2000;
+
+/// What went wrong last, each once. Memory: at most [`KEPT`] texts of [`LONGEST`] bytes.
+#[derive(Debug, Default)]
+pub struct RecentErrors {
+    /// The newest last.
+    errors: Mutex<VecDeque<Recent>>,
+}
+
+#[derive(Debug)]
+struct Recent {
+    text: String,
+    times: u64,
+    last: SystemTime,
+}
+
+impl RecentErrors {
+    /// Remembers an error with what was being done, or counts it once more where it is known.
+    pub fn add(&self, doing: &str, error: &str) {
+        let mut text = format!("{doing}: {error}").replace(['\n', '\r'], " ");
+        if text.len() > LONGEST {
+            let end = (0..=LONGEST).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            text.truncate(end);
+            text.push_str(" ...");
+        }
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = errors.iter().position(|known| known.text == text).and_then(|place| errors.remove(place));
+        let times = known.map_or(0, |known| known.times).saturating_add(1);
+        errors.push_back(Recent { text, times, last: SystemTime::now() });
+        if errors.len() > KEPT {
+            errors.pop_front();
+        }
+    }
+
+    /// The errors in lines, the newest first: time, text, and how often where that is more than once.
+    pub fn text(&self) -> String {
+        let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        if errors.is_empty() {
+            return "no errors so far\n".to_owned();
+        }
+        let line = |error: &Recent| {
+            let since = error.last.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let times = if error.times > 1 { format!(" ({} times)", error.times) } else { String::new() };
+            format!("{} {}{times}\n", extended(since.as_millis() as u64), error.text)
+        };
+        errors.iter().rev().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_come_first_and_repeats_are_counted() {
+        let errors = RecentErrors::default();
+        assert_eq!(errors.text(), "no errors so far\n");
+        errors.add("read of a", "bad\nchunk");
+        errors.add("read of b", "other");
+        errors.add("read of a", "bad\nchunk");
+        let text = errors.text();
+        let lines: Vec<&str> = text.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+        assert_eq!(lines, ["read of a: bad chunk (2 times)", "read of b: other"]);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let errors = RecentErrors::default();
+        for number in 0..10 * KEPT {
+            errors.add(&"é".repeat(LONGEST), "long");
+            errors.add("read", &format!("error {number}"));
+        }
+        let text = errors.text();
+        assert_eq!(text.lines().count(), KEPT);
+        assert!(text.len() <= KEPT * (LONGEST + 60) && text.contains(&format!("error {}", 10 * KEPT - 1)));
+    }
+}
