@@ -49,7 +49,7 @@ fn an_array() {
     let copy = Copy::of("dense/dims_2");
     let (status, lines) = copy.verify();
     assert_eq!((status, lines.len()), (Some(0), 1), "{lines:?}");
-    assert!(lines[0].starts_with("1 fragments, ") && lines[0].ends_with("; 0 damaged places"), "{lines:?}");
+    assert!(lines[0].starts_with("1 fragment, ") && lines[0].ends_with("; 0 damaged places"), "{lines:?}");
     copy.halve("__fragments", "a0.tdb");
     let (status, lines) = copy.verify();
     assert_eq!(status, Some(1));
@@ -112,7 +112,7 @@ fn members_that_are_gone_are_named() {
     let (status, lines) = copy.verify();
     assert_eq!(status, Some(0), "{lines:#?}");
     assert_eq!(line(&lines, "raw: "), "raw: missing: there is no such folder in the group");
-    assert!(line(&lines, "in all 2 arrays: ").ends_with("; 0 damaged places; 1 members are not there"));
+    assert!(line(&lines, "in all 2 arrays: ").ends_with("; 0 damaged places; 1 member is not there"));
     fs::create_dir(copy.path().join("raw")).unwrap();
     let (status, lines) = copy.verify();
     assert_eq!((status, line(&lines, "raw: ")), (Some(0), "raw: neither an array nor a group"));
@@ -125,7 +125,7 @@ fn damage_of_groups_themselves() {
         copy.halve(folder, "");
         let (status, lines) = copy.verify();
         assert_eq!(status, Some(1), "{lines:#?}");
-        assert!(line(&lines, "results: ").ends_with("; 1 damaged places"));
+        assert!(line(&lines, "results: ").ends_with("; 1 damaged place"));
         assert!(line(&lines, "raw: ").ends_with("; 0 damaged places"));
         assert_eq!(lines.iter().any(|line| line.starts_with(MEMBERS[1])), !lost);
     }
@@ -154,7 +154,7 @@ fn what_is_the_same_is_one_place() {
     assert_eq!((status, lines.len()), (Some(1), 2), "{lines:#?}");
     assert!(lines[0].contains("a0.tdb") && lines[0].ends_with(" tiles"), "{lines:#?}");
     let tiles: u64 = lines[0].split(' ').rev().nth(1).unwrap().parse().unwrap();
-    assert!(tiles > 1 && lines[1].ends_with("; 1 damaged places"), "{lines:#?}");
+    assert!(tiles > 1 && lines[1].ends_with("; 1 damaged place"), "{lines:#?}");
 
     let copy = Copy::of("dense/dims_2");
     copy.halve("__fragments", "a0.tdb");
@@ -219,7 +219,7 @@ fn a_fragment_that_lost_its_commit_is_a_warning() {
     assert_eq!((status, lines.len()), (Some(0), 2), "{lines:#?}");
     let name = mark.file_stem().unwrap().to_str().unwrap();
     assert!(lines[0].starts_with("warning: ") && lines[0].contains(name), "{lines:#?}");
-    assert!(lines[1].ends_with("; 0 damaged places; 1 warnings"), "{lines:#?}");
+    assert!(lines[1].ends_with("; 0 damaged places; 1 warning"), "{lines:#?}");
     // One that was never finished is none.
     fs::remove_file(copy.path().join("__fragments").join(name).join("__fragment_metadata.tdb")).unwrap();
     assert_eq!(copy.verify().1.len(), 1);

@@ -57,13 +57,14 @@ const IGNORED: [&str; 39] = [
 const FLAGS: [&str; 7] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground", REFRESH];
 
 /// Options that are flags of ours with a value.
-const VALUES: [&str; 18] = [
+const VALUES: [&str; 19] = [
     "cache_size",
     "threads",
     "at",
     "from",
     "key_file",
     "slice",
+    "show",
     "extent",
     "order",
     "uid",

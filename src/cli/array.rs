@@ -9,6 +9,7 @@ use tilefs_reader::threads;
 use super::failure::Failure;
 use tilefs::read_ahead::MAX_WINDOW;
 use tilefs::tree::grammar::By;
+use tilefs::tree::suggest::suggestion;
 use tilefs::tree::{self, Folder, MountedTree, Node, OpenOptions, Stored};
 
 /// Threads that read ahead where requests are waits.
@@ -53,6 +54,8 @@ fn open_checked(array: &Path, options: &OpenOptions) -> Result<Stored, Failure> 
     match &stored {
         Stored::Array(array) => tree::array::check_slices(array, options)?,
         Stored::Group(group) => tree::array::check_slices_below(group, options)?,
+        // Nobody waits for all arrays below it to be opened; where a slice selects nothing it is missing.
+        Stored::Directory(_) => {}
     }
     Ok(stored)
 }
@@ -70,7 +73,11 @@ pub fn find(root: &Arc<dyn Folder>, path: &str) -> Result<Node, Failure> {
                 Node::Folder(folder) => folder.why_absent(name),
                 Node::File(_) => None,
             };
-            Failure::failed(why.as_deref().unwrap_or("no such file")).about(path)
+            let why = why.unwrap_or_else(|| match suggestion(&**root, path) {
+                Some(meant) => format!("no such file; did you mean {meant}?"),
+                None => "no such file".to_owned(),
+            });
+            Failure::failed(why).about(path)
         })?;
     }
     Ok(node)

@@ -8,7 +8,7 @@ use tilefs_reader::threads;
 use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::{array, output, printable};
-use tilefs::tree::group_outline::outline;
+use tilefs::tree::group_outline::{outline, outline_of_directory};
 use tilefs::tree::{self, Node, Stored};
 
 /// Show what an array or a group is: shape, types, filters
@@ -53,6 +53,13 @@ impl Info {
                 return outline(group, &options, self.depth, &mut print);
             }
             (Stored::Group(_), true) => ".group/group.json",
+            (Stored::Directory(directory), false) => {
+                let mut print = |line: &str| output::print(&format!("{}\n", printable::line(line)));
+                return outline_of_directory(directory, &options, self.depth, &mut print);
+            }
+            (Stored::Directory(_), true) => {
+                return Err(Failure::usage("this is a folder of arrays; --json is for one array or group in it"));
+            }
         };
         let root = tree::root(stored, &options)?;
         match array::find(&root, name)? {

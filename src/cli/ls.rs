@@ -11,7 +11,7 @@ use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::threads;
 
 use super::failure::{Failure, complain};
-use super::options::{Logging, NamedSlices, Opening};
+use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, output, printable};
 use tilefs::tree::texts::{dense_text, sparse_text};
 use tilefs::tree::{self, Folder, Node};
@@ -49,6 +49,9 @@ pub struct Ls {
     slices: NamedSlices,
 
     #[command(flatten)]
+    views: Views,
+
+    #[command(flatten)]
     opening: Opening,
 
     #[command(flatten)]
@@ -66,7 +69,8 @@ struct Listing<'a> {
 impl Ls {
     pub fn run(&self) -> Result<(), Failure> {
         self.logging.start();
-        let options = self.opening.options(self.slices.as_slice())?;
+        let mut options = self.opening.options(self.slices.as_slice())?;
+        options.shown = self.views.shown();
         threads::start_team(options.threads);
         let root = array::open(&self.array, &options)?;
         let mut listing = Listing { command: self, is_for_people: io::stdout().is_terminal(), has_errors: false };

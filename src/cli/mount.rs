@@ -9,8 +9,8 @@ use clap::Args;
 use tilefs_reader::storage::make_room_for_files;
 use tilefs_reader::threads;
 
-use super::failure::Failure;
-use super::options::{Logging, NamedSlices, Opening};
+use super::failure::{Failure, NOT_AN_ARRAY};
+use super::options::{Logging, NamedSlices, Opening, Views};
 use super::{array, log, service};
 use tilefs::fuse::background::{self, Side};
 use tilefs::fuse::{self, Access, MountOptions, Ownership, Signals};
@@ -92,6 +92,9 @@ pub struct Mount {
     slices: NamedSlices,
 
     #[command(flatten)]
+    views: Views,
+
+    #[command(flatten)]
     opening: Opening,
 
     #[command(flatten)]
@@ -118,12 +121,6 @@ impl Mount {
         self.foreground || self.logging.is_debug()
     }
 
-    /// The array or group, as typed.
-    #[cfg(test)]
-    pub fn array(&self) -> &Path {
-        &self.array
-    }
-
     /// Where to mount, as typed.
     pub fn mountpoint(&self) -> &Path {
         // The parser sees to it that one of the two is there.
@@ -138,6 +135,12 @@ impl Mount {
         Ok(fs::canonicalize(tree::local_path(&self.array)?).unwrap_or_else(|_| self.array.clone()))
     }
 
+    /// The array was given in the place of the folder to mount on.
+    fn swapped(&self) -> Failure {
+        let (array, mountpoint) = (self.mountpoint().display(), self.array.display());
+        Failure::usage(format!("the array comes first: tilefs mount {array} {mountpoint}"))
+    }
+
     fn serve(&self) -> Result<(), Failure> {
         if let Some(path) = &self.log_file {
             log::to_file(path)
@@ -148,12 +151,16 @@ impl Mount {
         make_room_for_files();
         let signals = Signals::hold()?;
         let mut options = self.opening.options(self.slices.as_slice())?;
+        options.shown = self.views.shown();
         // Others would be shown what only this user may read.
         let is_shared = self.allow_other || rustix::process::geteuid().is_root();
         options.links = if is_shared && !self.follow_links { Links::Within } else { Links::Anywhere };
         options.is_watched = self.refresh.is_some();
         threads::start_team(options.threads);
-        let tree = array::open_tree(&self.array, &options)?;
+        let tree = array::open_tree(&self.array, &options).map_err(|failure| {
+            let is_swapped = failure.status == NOT_AN_ARRAY && tree::is_object(self.mountpoint(), &options);
+            if is_swapped { self.swapped() } else { failure }
+        })?;
         let mut mounting = MountOptions::new(self.source()?);
         mounting.access = match (self.allow_other, self.allow_root) {
             (true, _) => Access::Everyone,
@@ -176,6 +183,13 @@ impl Mount {
         let mount = fuse::Mount::new(tree, self.mountpoint(), &mounting)?;
         ::log::info!("{} is mounted at {}", mounting.source.display(), mount.mountpoint().display());
         if background::is_server() {
+            if log::will_be_lost() {
+                ::log::warn!(
+                    "there is no system log: what goes wrong is told in {}/.tilefs/errors.txt alone; --log-file FILE \
+                     keeps it",
+                    mount.mountpoint().display()
+                );
+            }
             if background::report_success().is_err() {
                 // Whoever started this is gone, as after ctrl-C. The drop of the mount unmounts.
                 return Ok(());
@@ -192,4 +206,12 @@ impl Mount {
 fn parse_umask(text: &str) -> Result<u16, String> {
     let mask = u16::from_str_radix(text, 8).ok().filter(|mask| *mask <= 0o777);
     mask.ok_or_else(|| "not three octal digits, as 022".to_owned())
+}
+
+#[cfg(test)]
+impl Mount {
+    /// The array or group, as typed.
+    pub fn array(&self) -> &Path {
+        &self.array
+    }
 }

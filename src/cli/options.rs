@@ -10,7 +10,7 @@ use tilefs_reader::threads;
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
-use tilefs::tree::{self, OpenOptions};
+use tilefs::tree::{self, OpenOptions, ShownViews, View};
 
 /// How the array is opened.
 #[derive(Debug, Args)]
@@ -94,6 +94,25 @@ pub struct NamedSlices {
     slices: Vec<(String, String)>,
 }
 
+/// Views that directories list beside those that they always do.
+#[derive(Debug, Args)]
+pub struct Views {
+    /// List these views in directories, too; separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    show: Vec<ShownView>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ShownView {
+    Vrt,
+    Tiff,
+    Parquet,
+    Zarr,
+    Arrow,
+    Csv,
+    All,
+}
+
 /// What is logged.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Messages")]
@@ -172,6 +191,7 @@ impl Opening {
             cloud: self.cloud.options()?,
             is_watched: defaults.is_watched,
             slices: slices.to_vec(),
+            shown: defaults.shown,
         })
     }
 }
@@ -196,6 +216,20 @@ impl Cloud {
 impl NamedSlices {
     pub fn as_slice(&self) -> &[(String, String)] {
         &self.slices
+    }
+}
+
+impl Views {
+    pub fn shown(&self) -> ShownViews {
+        self.show.iter().fold(ShownViews::NONE, |shown, view| match view {
+            ShownView::Vrt => shown.with(View::Vrt),
+            ShownView::Tiff => shown.with(View::Tiff),
+            ShownView::Parquet => shown.with(View::Parquet),
+            ShownView::Zarr => shown.with(View::Zarr),
+            ShownView::Arrow => shown.with(View::Arrow),
+            ShownView::Csv => shown.with(View::Csv),
+            ShownView::All => ShownViews::ALL,
+        })
     }
 }
 

@@ -19,6 +19,7 @@ use super::failure::Failure;
 use super::options::{Logging, Opening};
 use super::output;
 use tilefs::tree::descendants::{DescendantKind, arrays_below};
+use tilefs::tree::texts::counted;
 use tilefs::tree::{self, Stored};
 
 /// Characters of the progress bar.
@@ -77,6 +78,9 @@ impl Verify {
                 Ok(tally)
             }
             Ok(Stored::Group(group)) => check_group(&group),
+            Ok(Stored::Directory(_)) => {
+                Err(Failure::usage("this is a folder of arrays; give one of the arrays or groups in it"))
+            }
             // Not even opened, as its schema or its commits are damaged.
             Err(error @ Error::Damaged { .. }) => {
                 let (findings, tally) = not_opened(error);
@@ -126,14 +130,18 @@ impl fmt::Display for Tally {
         let Tally { fragments, tiles, bytes, checked_tiles, damaged, unseen, warnings } = self;
         write!(
             f,
-            "{fragments} fragments, {tiles} tiles, {bytes} bytes decoded; {checked_tiles} tiles with checksums; \
-             {damaged} damaged places"
+            "{}, {}, {} decoded; {} with checksums; {}",
+            counted(*fragments, "fragment"),
+            counted(*tiles, "tile"),
+            counted(*bytes, "byte"),
+            counted(*checked_tiles, "tile"),
+            counted(*damaged as u64, "damaged place")
         )?;
         if *unseen > 0 {
-            write!(f, "; {unseen} places could not be looked at")?;
+            write!(f, "; {} could not be looked at", counted(*unseen as u64, "place"))?;
         }
         if *warnings > 0 {
-            write!(f, "; {warnings} warnings")?;
+            write!(f, "; {}", counted(*warnings as u64, "warning"))?;
         }
         Ok(())
     }
@@ -192,7 +200,11 @@ fn check_group(group: &Group) -> std::result::Result<Tally, Failure> {
         output::print(&format!("{lines}{name}: {tally}\n"))?;
         total.add(&tally);
     }
-    output::print(&format!("in all {arrays} arrays: {total}; {absent} members are not there\n"))?;
+    let missing = match absent {
+        1 => "1 member is not there".to_owned(),
+        _ => format!("{absent} members are not there"),
+    };
+    output::print(&format!("in all {}: {total}; {missing}\n", counted(arrays, "array")))?;
     Ok(total)
 }
 

@@ -27,9 +27,10 @@ use super::open::open_folder;
 use super::options::OpenOptions;
 use super::rasters;
 use super::slice::SliceFolder;
+use super::soma;
 use super::sparse::SparseSubarray;
 use super::subarray::Subarray;
-use super::texts::{CoveredBox, dense_text, sparse_text};
+use super::texts::{CoveredBox, dense_text, rows_text, sparse_text};
 use super::xattrs;
 
 /// The name beside `slice/` of a sparse array whose rows are sorted by coordinates.
@@ -160,7 +161,8 @@ fn bounds(array: &Arc<Array>, options: &OpenOptions) -> Result<Vec<DimensionBoun
     })
 }
 
-/// The kind of an array and its size: `dense 100 x 200` as the options show it, `sparse 2638 rows`. No cell is read.
+/// The kind of an array and its size: `dense 100 x 200` as the options show it, `sparse 2638 rows`, of a matrix
+/// `sparse 2638 x 1838, 45480 rows`. No cell is read.
 ///
 /// # Errors
 /// As [`array_folder`]; any damage in footers.
@@ -170,7 +172,13 @@ pub fn size_text(array: &Arc<Array>, options: &OpenOptions) -> Result<String> {
             let shape = DenseArray::new(array.clone())?.default_selection(options.extent)?.0.shape();
             Ok(dense_text(shape.iter()))
         }
-        ArrayType::Sparse => Ok(sparse_text(SparseSubarray::new(array.clone(), false).row_count()?)),
+        ArrayType::Sparse => {
+            let rows = SparseSubarray::new(array.clone(), false).row_count()?;
+            Ok(match soma::matrix_lengths(array)? {
+                Some([height, width]) => format!("sparse {height} x {width}, {}", rows_text(rows)),
+                None => sparse_text(rows),
+            })
+        }
     }
 }
 
@@ -183,7 +191,8 @@ fn dense_folder(
     let dense = Arc::new(DenseArray::new(array)?);
     let (selection, covers) = dense.default_selection(options.extent)?;
     let nonempty = Arc::new(NonEmptyFolder::new(dense.clone(), names.clone(), modified, options.clone()));
-    let whole = FieldFolder { subarray: Arc::new(DenseSubarray::new(dense, selection)), names, modified };
+    let whole =
+        FieldFolder { subarray: Arc::new(DenseSubarray::new(dense, selection)), names, modified, shown: options.shown };
     let (mut folder, _) = tree_of(whole, covers, options, FieldFolderKind::Whole, Some(nonempty.clone()))?;
     folder.add_unlisted(NONEMPTY, Node::Folder(nonempty));
     Ok(folder)
@@ -197,7 +206,7 @@ fn sparse_folder(
 ) -> Result<FixedFolder> {
     let folder_of = |by_row: bool, kind: FieldFolderKind| -> Result<FixedFolder> {
         let subarray = Arc::new(SparseSubarray::new(array.clone(), by_row));
-        let fields = FieldFolder { subarray, names: names.clone(), modified };
+        let fields = FieldFolder { subarray, names: names.clone(), modified, shown: options.shown };
         Ok(tree_of(fields, CoveredBox::Domain, options, kind, None)?.0)
     };
     let mut folder = folder_of(options.row_order, FieldFolderKind::Whole)?;
@@ -237,7 +246,7 @@ pub(super) fn fields_folder(
     kind: FieldFolderKind,
     nonempty: Option<Arc<NonEmptyFolder>>,
 ) -> Result<(FixedFolder, Arc<Explanations>)> {
-    let mut builder = FolderBuilder::new(fields.modified);
+    let mut builder = FolderBuilder::new(fields.modified).showing(fields.shown);
     let is_slice = matches!(kind, FieldFolderKind::Slice(_));
     let explanations = Explanations::add_files(&mut builder, fields, covers, kind, nonempty);
     if !is_slice && fields.subarray.selection().is_some() {

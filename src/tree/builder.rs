@@ -7,6 +7,7 @@ use super::lazy::{FixedFolder, LazyFile};
 use super::listing::Listing;
 use super::node::{Folder, Node};
 use super::parts::PartsFolder;
+use super::shown::ShownViews;
 use super::texts::{FileFacts, Files, Format};
 
 /// A folder in the making.
@@ -17,6 +18,8 @@ pub struct FolderBuilder {
     prefix: String,
     /// Whether `ls` shows the folder.
     listed: bool,
+    /// Views that it shows beside those that it always does.
+    shown: ShownViews,
     facts: Vec<FileFacts>,
     /// Files that one may look for in vain, and why they are not there.
     not_listed: Vec<(String, String)>,
@@ -36,9 +39,16 @@ impl FolderBuilder {
             modified,
             prefix: String::new(),
             listed: true,
+            shown: ShownViews::NONE,
             facts: Vec::new(),
             not_listed: Vec::new(),
         }
+    }
+
+    /// The same, where `ls` also shows these views.
+    pub fn showing(mut self, shown: ShownViews) -> Self {
+        self.shown = shown;
+        self
     }
 
     /// Adds a file that `ls` shows. `field` is the attribute or dimension it is of, as the user named it.
@@ -46,9 +56,10 @@ impl FolderBuilder {
         self.add_with(name, format, field, file, Listing::Always);
     }
 
-    /// Adds a file that is found by its name alone.
+    /// Adds a file that is found by its name alone, unless its view is shown.
     pub fn add_unlisted(&mut self, name: impl Into<String>, format: Format, field: Option<&str>, file: LazyFile) {
-        self.add_with(name, format, field, file, Listing::Never);
+        let listing = if self.shown.has_format(format) { Listing::Always } else { Listing::Never };
+        self.add_with(name, format, field, file, listing);
     }
 
     /// Adds a file that `ls` shows or not.
@@ -82,6 +93,7 @@ impl FolderBuilder {
         let mut inner = FolderBuilder::new(self.modified);
         inner.prefix = format!("{}{name}/", self.prefix);
         inner.listed = self.listed && listed;
+        inner.shown = self.shown;
         build(&mut inner);
         self.facts.append(&mut inner.facts);
         self.not_listed.append(&mut inner.not_listed);
@@ -96,17 +108,18 @@ impl FolderBuilder {
         }
     }
 
-    /// Adds a folder that is found by its name alone, and all of which is one thing in the list: its file `main`.
+    /// Adds a folder that is found by its name alone, unless the view is shown, and all of which is one thing in the list: its file `main`.
     pub fn add_unlisted_whole(&mut self, name: &str, main: &str, format: Format, folder: Arc<dyn Folder>) {
+        let listing = if self.shown.has_format(format) { Listing::Always } else { Listing::Never };
         self.facts.push(FileFacts {
             path: format!("{}{name}/{main}", self.prefix),
             format,
             field: None,
             bytes: None,
-            listing: Listing::Never,
+            listing: listing.clone(),
             is_folder_listed: self.listed,
         });
-        self.folder.add_unlisted(name, Node::Folder(folder));
+        self.folder.add_with(name, Node::Folder(folder), listing);
     }
 
     /// Adds a folder of the parts of a table, which `ls` shows where there are several and not very many. They are no

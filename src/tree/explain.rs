@@ -12,15 +12,23 @@ use super::array::{FieldFolderKind, last_commit};
 use super::builder::{FileList, FolderBuilder};
 use super::enums;
 use super::fields::FieldFolder;
-use super::lazy::LazyFile;
+use super::lazy::{FixedFolder, LazyFile};
 use super::meta;
+use super::node::Node;
 use super::nonempty::NonEmptyFolder;
 use super::rasters::image_part;
+use super::soma;
 use super::subarray::MOST_PART_ROWS;
 use super::texts::{
     AxisSummary, CellsSummary, CoveredBox, Description, Format, FragmentFacts, fragments_tsv, readme, schema_json,
-    schema_text,
+    schema_text, views_txt,
 };
+
+/// The folder of what is known of the tree itself, which is not listed.
+pub const OWN: &str = ".tilefs";
+
+/// The file in it that names every view.
+pub const VIEWS: &str = "views.txt";
 
 /// So many warnings are shown.
 const MOST_WARNINGS: usize = 100;
@@ -68,6 +76,16 @@ impl Explanations {
             let array = fields.subarray.array().clone();
             let file = LazyFile::passing_text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
+        }
+        if explanations.kind == FieldFolderKind::Whole {
+            let this = explanations.clone();
+            let mut own = FixedFolder::new(fields.modified);
+            let file = LazyFile::passing_text(fields.modified, move || {
+                let (description, lasts) = this.description();
+                Ok((views_txt(&description), lasts))
+            });
+            own.add_file(VIEWS, file);
+            builder.folder.add_unlisted(OWN, Node::Folder(Arc::new(own)));
         }
         explanations
     }
@@ -127,7 +145,11 @@ impl Explanations {
                     FieldFolderKind::Slice(_) => Ok(None),
                     FieldFolderKind::Whole | FieldFolderKind::Within(_) => non_empty_domain(array),
                 };
-                CellsSummary::Sparse { rows, non_empty: findings.known(non_empty) }
+                let matrix = match self.kind {
+                    FieldFolderKind::Slice(_) => Ok(None),
+                    FieldFolderKind::Whole | FieldFolderKind::Within(_) => soma::matrix_lengths(array),
+                };
+                CellsSummary::Sparse { rows, non_empty: findings.known(non_empty), matrix: findings.known(matrix) }
             }
         };
         let written = findings.known(self.written()).map(|(description, lasts)| {

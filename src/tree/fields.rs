@@ -12,6 +12,7 @@ use super::builder::FolderBuilder;
 use super::lazy::LazyFile;
 use super::listing::{Listing, Sizing};
 use super::names::{FileNames, OF_ARRAYS, dimension_name, dimension_names};
+use super::shown::{ShownViews, View};
 use super::subarray::{FieldId, Subarray};
 use super::texts::Format;
 use super::xattrs;
@@ -70,6 +71,8 @@ pub struct FieldFolder {
     pub subarray: Arc<dyn Subarray>,
     pub names: Arc<FieldNames>,
     pub modified: SystemTime,
+    /// Views that are listed beside those that always are.
+    pub shown: ShownViews,
 }
 
 impl FieldFolder {
@@ -109,6 +112,11 @@ impl FieldFolder {
             // What is damaged is told by the file.
             subarray.row_count().map_or(true, |rows| sizing.is_listed(rows.most(), rows.exact().is_some()))
         }))
+    }
+
+    /// As [`FieldFolder::listing`], for a file that is listed only where its view is shown.
+    pub fn listing_if_shown(&self, view: View, sizing: Sizing) -> Listing {
+        if self.shown.has(view) { self.listing(sizing) } else { Listing::Never }
     }
 
     /// As [`FieldFolder::listing`], for a file whose size depends on the values of fields of variable size, or on which

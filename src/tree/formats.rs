@@ -17,6 +17,7 @@ use super::fields::FieldFolder;
 use super::lazy::LazyFile;
 use super::listing::Sizing;
 use super::rasters::{self, Rasters};
+use super::shown::View;
 use super::subarray::{FieldId, column};
 use super::tables;
 use super::texts::Format;
@@ -40,12 +41,12 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: 
         let file = LazyFile::new(fields.modified, move || netcdf_content(&this));
         netcdf.add_with("array.nc", Format::NetCdf, None, file, fields.listing_of_all());
     });
-    builder.add_folder("arrow", false, |folder| tables::add_arrow(folder, fields));
-    builder.add_folder("parquet", false, |folder| tables::add_parquet(folder, fields));
+    builder.add_folder("arrow", fields.shown.has(View::Arrow), |folder| tables::add_arrow(folder, fields));
+    builder.add_folder("parquet", fields.shown.has(View::Parquet), |folder| tables::add_parquet(folder, fields));
     zarr::add_to(builder, fields, is_slice);
     if !is_sparse {
-        builder.add_folder("tiff", false, |pictures| tiff::add_to(pictures, fields));
-        builder.add_folder("F", false, |column_major| {
+        builder.add_folder("tiff", fields.shown.has(View::Tiff), |pictures| tiff::add_to(pictures, fields));
+        builder.add_folder("F", fields.shown.has(View::Other), |column_major| {
             fields.attributes().for_each(|id| add_column_major(column_major, fields, id));
         });
     }

@@ -18,7 +18,8 @@ use tilefs_reader::threads::cancellation;
 use super::array::array_folder;
 use super::experiment::{EXPERIMENT, ExperimentZarr};
 use super::experiment_slices::{ExperimentSlices, SLICE};
-use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme};
+use super::explain::{OWN, VIEWS};
+use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme, views};
 use super::history::{HISTORY, History};
 use super::lazy::{FixedFolder, LazyFile};
 use super::meta;
@@ -26,6 +27,7 @@ use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::open::open_folder;
 use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, TIFF};
+use super::shown::View;
 use super::soma;
 use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers};
@@ -200,6 +202,12 @@ impl Folder for GroupFolder {
             }
             ZARR => Ok(Some(Node::Folder(self.zarr()?))),
             TIFF => self.tiff(),
+            OWN => {
+                let (group, options) = (self.group.clone(), self.options.clone());
+                let mut own = FixedFolder::new(self.modified);
+                own.add_file(VIEWS, LazyFile::passing_text(self.modified, move || views(&group, &options)));
+                Ok(Some(Node::Folder(Arc::new(own))))
+            }
             HISTORY => Ok(Some(Node::Folder(Arc::new(self.history())))),
             _ => match self.member(name)? {
                 None if name == SLICE && self.is_experiment()? => {
@@ -216,7 +224,20 @@ impl Folder for GroupFolder {
         let names = members.names.iter().flatten().map(String::as_str);
         let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
         let entry = |name: &str| Entry { name: name.to_owned(), kind: EntryKind::Folder };
-        Ok([readme].into_iter().chain([ABOUT].into_iter().chain(names).map(entry)).collect())
+        let zarr = self.options.shown.has(View::Zarr).then_some(ZARR);
+        let tiff = match self.options.shown.has(View::Tiff) {
+            true => self.tiff()?.map(|_| TIFF),
+            false => None,
+        };
+        let shown = zarr.into_iter().chain(tiff);
+        Ok([readme].into_iter().chain([ABOUT].into_iter().chain(shown).chain(names).map(entry)).collect())
+    }
+
+    fn known_paths(&self) -> Vec<String> {
+        let members = self.members().map(|members| members.names.iter().flatten().cloned().collect::<Vec<_>>());
+        let mut paths = members.unwrap_or_default();
+        paths.extend([README, ABOUT, ".group/members.tsv", ".group/group.json", ZARR].map(str::to_owned));
+        paths
     }
 
     fn modified(&self) -> SystemTime {
@@ -298,6 +319,10 @@ impl Folder for MemberFolder {
 
     fn list(&self) -> Result<Vec<Entry>> {
         self.open()?.list()
+    }
+
+    fn known_paths(&self) -> Vec<String> {
+        self.opened.get().map(|opened| opened.folder().known_paths()).unwrap_or_default()
     }
 
     /// That of the group until the member is opened.

@@ -8,14 +8,16 @@
 //! ```
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
 use tilefs_format::text;
-use tilefs_reader::array::{Group, MemberPlace, Metadata, ObjectKind};
+use tilefs_reader::array::{Context, Group, MemberPlace, Metadata, ObjectKind, TimeWindow};
 use tilefs_reader::storage::StoreKey;
 
 use super::array::size_text;
+use super::directory::{Directory, Inside};
 use super::group_texts::{NEITHER, NamedMembers};
 use super::names::escape;
 use super::open::open_folder;
@@ -49,6 +51,20 @@ pub fn outline<E>(
     outline.group(group, &name, 0)
 }
 
+/// As [`outline`], of a plain folder with arrays and groups below it.
+///
+/// # Errors
+/// Those of `tell`.
+pub fn outline_of_directory<E>(
+    directory: &Directory,
+    options: &OpenOptions,
+    depth: Option<usize>,
+    tell: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let mut outline = Outline { options, depth, told: HashSet::new(), tell };
+    outline.directory(directory, &directory.path().shown_name(), 0)
+}
+
 struct Outline<'a, E> {
     options: &'a OpenOptions,
     /// The last level that has lines; the group itself is level 0.
@@ -61,6 +77,40 @@ struct Outline<'a, E> {
 impl<E> Outline<'_, E> {
     fn is_new(&mut self, group: &Group, folder: &StoreKey) -> bool {
         self.told.insert(group.context().storage.canonical(folder))
+    }
+
+    /// Folders in folders are as deep as [`Directory::inside`] lets them be.
+    fn directory(&mut self, directory: &Directory, name: &str, depth: usize) -> std::result::Result<(), E> {
+        let folders = match directory.folders() {
+            Ok(folders) => folders,
+            Err(error) => return self.line(depth, name, &format!("folder: {error}")),
+        };
+        self.line(depth, name, &format!("folder of {}", folders.names.len()))?;
+        if self.depth == Some(depth) {
+            return Ok(());
+        }
+        for name in &folders.names {
+            let Some(folder) = folders.path(name) else { continue };
+            if self.depth == Some(depth + 1) {
+                self.line(depth + 1, name, "not looked into")?;
+                continue;
+            }
+            if !self.told.insert(directory.context().storage.canonical(folder)) {
+                self.line(depth + 1, name, "as above")?;
+                continue;
+            }
+            match directory.inside(folder) {
+                Ok(Inside::Array) => {
+                    let what = array(directory.context(), directory.window(), folder, self.options);
+                    let what = what.unwrap_or_else(|error| format!("array: {error}"));
+                    self.line(depth + 1, name, &what)?;
+                }
+                Ok(Inside::Group(group)) => self.group(&group, name, depth + 1)?,
+                Ok(Inside::Directory(inner)) => self.directory(&inner, name, depth + 1)?,
+                Err(error) => self.line(depth + 1, name, &error.to_string())?,
+            }
+        }
+        Ok(())
     }
 
     fn line(&mut self, depth: usize, name: &str, what: &str) -> std::result::Result<(), E> {
@@ -102,7 +152,8 @@ impl<E> Outline<'_, E> {
                 Ok(None) => self.line(depth + 1, &name, NEITHER)?,
                 Ok(Some(_)) if !self.is_new(group, folder) => self.line(depth + 1, &name, "as above")?,
                 Ok(Some(ObjectKind::Array)) => {
-                    let what = array(group, folder, self.options).unwrap_or_else(|error| format!("array: {error}"));
+                    let what = array(group.context(), group.window(), folder, self.options);
+                    let what = what.unwrap_or_else(|error| format!("array: {error}"));
                     self.line(depth + 1, &name, &what)?;
                 }
                 Ok(Some(ObjectKind::Group)) => match group.open_member(folder) {
@@ -116,8 +167,8 @@ impl<E> Outline<'_, E> {
 }
 
 /// What is behind the name of an array: its kind, its shape, and what SOMA calls it.
-fn array(group: &Group, path: &StoreKey, options: &OpenOptions) -> Result<String> {
-    let array = open_folder(group.context().clone(), path, group.window())?;
+fn array(context: &Arc<Context>, window: TimeWindow, path: &StoreKey, options: &OpenOptions) -> Result<String> {
+    let array = open_folder(context.clone(), path, window)?;
     let soma = array.metadata().map(|metadata| soma_type(&metadata)).unwrap_or_default();
     Ok(format!("{}{soma}", size_text(&array, options)?))
 }

@@ -15,7 +15,7 @@ use super::names::{FileNames, OF_GROUPS, escape};
 use super::options::OpenOptions;
 use super::pyramid::{self, PICTURE, State, TIFF};
 use super::soma;
-use super::texts::{in_line, with_large_integers_as_text};
+use super::texts::{in_line, view_line, with_large_integers_as_text};
 use super::time::extended;
 
 /// What is wrong with a member's folder that is there and yet no member.
@@ -138,6 +138,42 @@ pub fn group_json(group: &Group, options: &OpenOptions) -> Result<(String, bool)
         "not_listed": not_listed,
     });
     Ok((serde_json::to_string_pretty(&with_large_integers_as_text(all)).unwrap_or_default() + "\n", lasts))
+}
+
+/// `.tilefs/views.txt`: every view of the group, a line each. Also whether that lasts.
+pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
+    let (mut lasts, mut picture) = (true, String::new());
+    match pyramid::state(group, options) {
+        State::NoPyramid => {}
+        State::There => {
+            picture = view_line(&format!("{TIFF}/{PICTURE}"), "OME-TIFF: tifffile, Bio-Formats, QuPath, GDAL")
+        }
+        State::LeftOut(reason, is_final) => {
+            lasts = is_final;
+            picture = view_line(&format!("{TIFF}/{PICTURE}"), &format!("not here: {reason}"));
+        }
+    }
+    let is_experiment = soma::object_type(&*group.metadata()?).as_deref() == Some(EXPERIMENT);
+    let zarr = match is_experiment {
+        true => view_line("zarr", "annotated data (open the folder): anndata, scanpy, zarr"),
+        false => view_line("zarr", "a Zarr group of all arrays (open the folder): xarray, zarr, dask, napari"),
+    };
+    let others = [
+        ("MEMBER/", "an array or a group, with a .tilefs/views.txt of its own"),
+        (".group/members.tsv", "what the members are, and where"),
+        (".group/group.json", "all that is known of the group: jq"),
+        (".group/meta/KEY", "metadata"),
+        (".history/TIME/", "the group as of a time"),
+    ];
+    let others = others.map(|(name, what)| view_line(name, what)).concat();
+    let more = match is_experiment {
+        true => {
+            view_line("zarr/ms/NAME", "one measurement of several: anndata")
+                + &view_line("slice/obs=0..99,var=0..99/zarr", "some observations and variables: anndata")
+        }
+        false => String::new(),
+    };
+    Ok((zarr + &more + &picture + &others, lasts))
 }
 
 /// README.txt: what this folder is, and what one can do with it. Also whether that lasts.

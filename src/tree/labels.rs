@@ -21,6 +21,7 @@ use super::formats;
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
 use super::names::FileNames;
 use super::options::{Extent, OpenOptions};
+use super::shown::ShownViews;
 use super::subarray::FieldId;
 
 /// Adds `labels/` to the folder of an array, or of a slice of one, whose schema has labels. `selection` is what the
@@ -74,7 +75,7 @@ fn add_values(
         *name = stem.to_owned();
     }
     let subarray = Arc::new(subarray);
-    let fields = FieldFolder { subarray, names: Arc::new(names), modified };
+    let fields = FieldFolder { subarray, names: Arc::new(names), modified, shown: ShownViews::NONE };
     let attribute = FieldId::Attribute(opened.attribute);
     fields.add_raw(builder, attribute);
     formats::add_lines(builder, &fields, attribute);

@@ -1,6 +1,6 @@
 //! Nodes whose content is made when it is first wanted, and folders that know their names beforehand.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -210,6 +210,22 @@ impl Folder for FixedFolder {
         Ok(self.nodes.get(name).cloned())
     }
 
+    fn known_paths(&self) -> Vec<String> {
+        let listed = self.listing.iter().map(|(entry, _)| &entry.name);
+        let is_listed: HashSet<&String> = listed.clone().collect();
+        let mut others: Vec<&String> = self.nodes.keys().filter(|name| !is_listed.contains(name)).collect();
+        others.sort();
+        let names = listed.chain(others).filter(|name| !name.starts_with('.'));
+        let mut paths = Vec::new();
+        for name in names {
+            paths.push(name.clone());
+            if let Some(Node::Folder(folder)) = self.nodes.get(name) {
+                paths.extend(folder.known_paths().into_iter().map(|path| format!("{name}/{path}")));
+            }
+        }
+        paths
+    }
+
     fn list(&self) -> Result<Vec<Entry>> {
         Ok(self.listing.iter().filter(|(_, listing)| listing.is_listed()).map(|(entry, _)| entry.clone()).collect())
     }
@@ -272,6 +288,10 @@ impl Folder for LazyFolder {
 
     fn memory(&self) -> usize {
         self.made.get().map_or(NODE, |made| made.memory())
+    }
+
+    fn known_paths(&self) -> Vec<String> {
+        self.made.get().map(|made| made.known_paths()).unwrap_or_default()
     }
 
     /// None until it is made: `ls -l` asks for them, and should make nothing.

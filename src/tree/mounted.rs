@@ -9,6 +9,7 @@ use tilefs_reader::statistics::Statistic;
 use tilefs_reader::storage::StoreKey;
 
 use super::array::array_folder;
+use super::directory::DirectoryFolder;
 use super::group::{GroupFolder, source_of};
 use super::node::{Changed, Folder, Refreshed, Tree};
 use super::open::{Stored, open_in, window};
@@ -31,6 +32,7 @@ struct State {
 enum Root {
     Array(Arc<dyn Folder>),
     Group(Arc<GroupFolder>),
+    Directory(Arc<dyn Folder>),
 }
 
 impl Root {
@@ -38,12 +40,13 @@ impl Root {
         Ok(match stored {
             Stored::Array(array) => Root::Array(Arc::new(array_folder(array, options.clone())?)),
             Stored::Group(group) => Root::Group(Arc::new(GroupFolder::new(group, options.clone())?)),
+            Stored::Directory(directory) => Root::Directory(Arc::new(DirectoryFolder::new(directory, options.clone()))),
         })
     }
 
     fn folder(&self) -> Arc<dyn Folder> {
         match self {
-            Root::Array(folder) => folder.clone(),
+            Root::Array(folder) | Root::Directory(folder) => folder.clone(),
             Root::Group(folder) => folder.clone(),
         }
     }

@@ -58,6 +58,9 @@ pub const OF_ARRAYS: &[&str] = &[
 /// Our names in the folder of a group, and in its `zarr/`, where members have the same names.
 pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "zarr.json", "tiff"];
 
+/// Our names in a plain folder of arrays and groups.
+pub const OF_DIRECTORIES: &[&str] = &["README.txt"];
+
 /// What a dimension is called wherever it is shown: its name; an anonymous one as TileDB-Py has it, `__dim_0`.
 pub fn dimension_name(schema: &ArraySchema, number: usize) -> Cow<'_, str> {
     match schema.dimensions.get(number).map(|dimension| dimension.name.as_str()) {

@@ -115,6 +115,12 @@ pub trait Folder: Send + Sync {
     /// The names that `ls` shows, in the order in which it should show them.
     fn list(&self) -> Result<Vec<Entry>>;
 
+    /// Paths in this folder that are known without reading anything, for suggestions: names, listed or not, and those in
+    /// folders of formats. Where there are too many to name, none.
+    fn known_paths(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The time of the last commit to what this shows.
     fn modified(&self) -> SystemTime;
 

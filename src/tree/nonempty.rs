@@ -53,7 +53,8 @@ impl NonEmptyFolder {
         }
         let (selection, covers) = self.dense.default_selection(Extent::NonEmpty)?;
         let subarray = Arc::new(DenseSubarray::new(self.dense.clone(), selection));
-        let whole = FieldFolder { subarray, names: self.names.clone(), modified: self.modified };
+        let whole =
+            FieldFolder { subarray, names: self.names.clone(), modified: self.modified, shown: self.options.shown };
         let made = tree_of(whole, covers, &self.options, FieldFolderKind::Within(NONEMPTY), None)?;
         Ok(self.made.get_or_init(|| made))
     }

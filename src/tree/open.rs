@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::iter;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +16,12 @@ use tilefs_reader::array::window::now;
 use tilefs_reader::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
 
 use super::array::array_folder;
+use super::directory::{Directory, DirectoryFolder, holds_objects};
 use super::group::GroupFolder;
 use super::node::Folder;
 use super::options::OpenOptions;
 use super::percent;
+use super::suggest::nearest;
 #[cfg(feature = "cloud")]
 use tilefs_reader::storage::any::AnyStorage;
 use tilefs_reader::storage::{Listed, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
@@ -43,13 +46,15 @@ pub fn root(stored: Stored, options: &OpenOptions) -> Result<Arc<dyn Folder>> {
     Ok(match stored {
         Stored::Array(array) => Arc::new(array_folder(array, Arc::new(options.clone()))?),
         Stored::Group(group) => Arc::new(GroupFolder::new(group, Arc::new(options.clone()))?),
+        Stored::Directory(directory) => Arc::new(DirectoryFolder::new(directory, Arc::new(options.clone()))),
     })
 }
 
-/// An array or a group as it is stored, without a tree.
+/// An array, a group, or a plain folder of these, as it is stored, without a tree.
 pub enum Stored {
     Array(Arc<Array>),
     Group(Group),
+    Directory(Directory),
 }
 
 impl Stored {
@@ -58,6 +63,7 @@ impl Stored {
         match self {
             Stored::Array(array) => array.path(),
             Stored::Group(group) => group.path(),
+            Stored::Directory(directory) => directory.path(),
         }
     }
 
@@ -66,6 +72,7 @@ impl Stored {
         match self {
             Stored::Array(array) => array.context(),
             Stored::Group(group) => group.context(),
+            Stored::Directory(directory) => directory.context(),
         }
     }
 }
@@ -103,8 +110,9 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOp
     let _ = context.watch.note(&context, folder);
     let (kind, listing) = expect_object(&*context.storage, folder)?;
     Ok(match kind {
-        ObjectKind::Array => Stored::Array(open_listed(context, listing, window)?),
-        ObjectKind::Group => Stored::Group(Group::open(context, folder, window)),
+        Some(ObjectKind::Array) => Stored::Array(open_listed(context, listing, window)?),
+        Some(ObjectKind::Group) => Stored::Group(Group::open(context, folder, window)),
+        None => Stored::Directory(Directory::new(context, folder, window)),
     })
 }
 
@@ -188,6 +196,9 @@ pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
     match open_stored(path, options)? {
         Stored::Array(array) => Ok(array),
         Stored::Group(group) => Err(no_array(group.path(), "a group; give one of the arrays in it".to_owned())),
+        Stored::Directory(directory) => {
+            Err(no_array(directory.path(), "a folder of arrays; give one of the arrays in it".to_owned()))
+        }
     }
 }
 
@@ -215,10 +226,11 @@ pub(super) fn window(options: &OpenOptions) -> TimeWindow {
     TimeWindow { start: options.from.unwrap_or(0), end: options.at.unwrap_or_else(now) }
 }
 
-/// What a folder is and what is in it, or why it is nothing that can be opened.
-fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(ObjectKind, FolderListing)> {
+/// What a folder is and what is in it, or why it is nothing that can be opened. `None` for a plain folder with arrays or
+/// groups below it.
+fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<ObjectKind>, FolderListing)> {
     if let Some(reason) = storage.absence(path) {
-        return Err(no_array(path, reason));
+        return Err(no_array(path, with_hint(storage, path, reason)));
     }
     let listing = FolderListing::read(storage, path).map_err(|error| match error {
         // A bucket, or a folder that was taken away just now.
@@ -227,44 +239,82 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(ObjectKind, 
     })?;
     let entries = listing.top();
     if let Some(kind) = ObjectKind::of_entries(entries) {
-        return Ok((kind, listing));
+        return Ok((Some(kind), listing));
     }
     if entries.is_empty() && is_object_uri(&path.to_string()) {
-        return Err(no_array(path, "there is nothing there: no object's name begins so".to_owned()));
+        let reason = "there is nothing there: no object's name begins so".to_owned();
+        return Err(no_array(path, with_hint(storage, path, reason)));
     }
     let has = |name: &str| entries.iter().any(|one| one.name == name);
     let reason = if has(KEY_VALUE_SCHEMA) {
         "a key-value store of TileDB before 1.7, which is not supported".to_owned()
     } else if has(FRAGMENT_METADATA) {
         "a fragment of an array; give the array's folder instead".to_owned()
+    } else if array_around(storage, path).is_none() && holds_objects(storage, path, entries) {
+        return Ok((None, listing));
     } else {
-        let neither = "not a TileDB array or group: there is no __schema, __array_schema.tdb or __group in it";
-        match below(storage, path, entries) {
-            Some(found) => format!("{neither}; {found}"),
-            None => neither.to_owned(),
-        }
+        "not a TileDB array or group: there is no __schema, __array_schema.tdb or __group in it, and none is below it"
+            .to_owned()
     };
-    Err(no_array(path, reason))
+    Err(no_array(path, with_hint(storage, path, reason)))
+}
+
+/// Whether a path leads to an array or a group, which is not opened.
+pub fn is_object(path: &Path, options: &OpenOptions) -> bool {
+    let (storage, key) = match path.to_str().filter(|typed| is_object_uri(typed)) {
+        Some(uri) => (object_storage(uri, options), StoreKey::from(uri)),
+        None => match local_path(path) {
+            Ok(path) => (Ok(local_storage(options)), StoreKey::from(path)),
+            Err(_) => return false,
+        },
+    };
+    storage.is_ok_and(|storage| {
+        storage.allow(&key);
+        matches!(ObjectKind::of(&*storage, &key), Ok(Some(_)))
+    })
+}
+
+/// A reason why there is nothing at a path, and what was probably meant, where that can be told.
+fn with_hint(storage: &dyn Storage, path: &StoreKey, reason: String) -> String {
+    if let Some((kind, around, rest)) = array_around(storage, path) {
+        let kind = match kind {
+            ObjectKind::Array => "an array",
+            ObjectKind::Group => "a group",
+        };
+        return format!("{reason}; {around} is {kind}: give that, and {rest} after it");
+    }
+    let near = || {
+        let (folder, name) = (path.parent()?, path.shown_name());
+        // Where each look is a request, nobody waits for a guess.
+        let names = (!is_object_uri(&path.to_string())).then(|| storage.list(&folder).ok())??;
+        let names: Vec<String> = names.into_iter().filter(Listed::is_folder).map(|one| one.name).collect();
+        nearest(&name, &names).filter(|near| *near != name).map(|near| folder.join(near))
+    };
+    match near() {
+        Some(near) => format!("{reason}; did you mean {near}?"),
+        None => reason,
+    }
+}
+
+/// Folders around a path that are looked at to find the array that it leads into.
+const MOST_AROUND: usize = 16;
+
+/// The same, where each look is a request.
+const MOST_AROUND_AFAR: usize = 3;
+
+/// The array or group that a path leads into, and the rest of the path.
+fn array_around(storage: &dyn Storage, path: &StoreKey) -> Option<(ObjectKind, StoreKey, String)> {
+    let most = if is_object_uri(&path.to_string()) { MOST_AROUND_AFAR } else { MOST_AROUND };
+    let around = iter::successors(path.parent(), StoreKey::parent).take(most);
+    around.into_iter().find_map(|folder| {
+        let kind = ObjectKind::of(storage, &folder).ok()??;
+        let rest = String::from_utf8_lossy(path.below(&folder)?).into_owned();
+        Some((kind, folder, rest))
+    })
 }
 
 fn no_array(path: impl Display, reason: String) -> Error {
     Error::NotAnArray { path: path.to_string(), reason }
-}
-
-/// So many folders are looked into to help someone who gave the folder around their arrays.
-const MOST_LOOKED_INTO: usize = 1000;
-
-/// The arrays and groups in a folder, as a hint.
-fn below(storage: &dyn Storage, path: &StoreKey, entries: &[Listed]) -> Option<String> {
-    let folders = entries.iter().filter(|one| one.is_folder()).take(MOST_LOOKED_INTO);
-    let is_object = |one: &&Listed| matches!(ObjectKind::of(storage, &path.join(&one.name)), Ok(Some(_)));
-    let names: Vec<&str> = folders.filter(is_object).map(|one| one.name.as_str()).collect();
-    match names.as_slice() {
-        [] => None,
-        [one] => Some(format!("but {one} in it is one")),
-        [one, two] => Some(format!("but {one} and {two} in it are")),
-        [one, two, rest @ ..] => Some(format!("but {one}, {two} and {} more in it are", rest.len())),
-    }
 }
 
 #[cfg(test)]
@@ -287,12 +337,20 @@ mod tests {
         assert!(reason(&path.join("none")).contains("cannot open it"));
         fs::write(path.join("file"), b"").unwrap();
         assert!(reason(&path.join("file")).contains("an array is a folder"));
-        assert!(reason(path).ends_with("__group in it"));
-        for (count, name) in ["a", "b", "c", "d"].iter().enumerate() {
-            fs::create_dir_all(path.join(name).join("__schema")).unwrap();
-            let hint = ["a in it is one", "a and b in it are", "a, b and 1 more", "a, b and 2 more"][count];
-            assert!(reason(path).contains(hint), "{}", reason(path));
+        assert!(reason(path).ends_with("none is below it"));
+        let array = path.join("deep/down/temperature");
+        fs::create_dir_all(array.join("__schema")).unwrap();
+        // A folder of arrays is opened as such.
+        assert!(matches!(open_stored(path, &OpenOptions::default()), Ok(Stored::Directory(_))));
+        assert!(open(path, &OpenOptions::default()).is_ok_and(|folder| folder.lookup("deep").unwrap().is_some()));
+        assert!(open_array(path, &OpenOptions::default()).is_err_and(|error| error.to_string().contains("folder of")));
+        let shown = array.display().to_string();
+        for within in ["temp.f32", "slice/0..9/temp.f32", "__schema"] {
+            let hint = format!("{shown} is an array: give that, and {within} after it");
+            assert!(reason(&array.join(within)).ends_with(&hint), "{}", reason(&array.join(within)));
         }
+        let typed = path.join("deep/down/temprature");
+        assert!(reason(&typed).ends_with(&format!("did you mean {shown}?")), "{}", reason(&typed));
         fs::write(path.join("__fragment_metadata.tdb"), b"").unwrap();
         assert!(reason(path).contains("a fragment of an array"));
         fs::write(path.join("__kv_schema.tdb"), b"").unwrap();

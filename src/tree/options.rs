@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::shown::ShownViews;
 pub use tilefs_reader::storage::{CloudOptions, Links};
 
 /// How to open an array or a group.
@@ -29,6 +30,8 @@ pub struct OpenOptions {
     pub is_watched: bool,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
+    /// The views that are listed beside those that always are.
+    pub shown: ShownViews,
 }
 
 /// Which box of cells the files of a dense array hold.
@@ -55,6 +58,7 @@ impl Default for OpenOptions {
             cloud: CloudOptions::default(),
             is_watched: false,
             slices: Vec::new(),
+            shown: ShownViews::NONE,
         }
     }
 }

@@ -19,6 +19,7 @@ use super::lazy::LazyFile;
 use super::listing::Sizing;
 use super::matrix::matrix_domain;
 use super::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
+use super::shown::View;
 use super::subarray::FieldId;
 use super::table_notes::notes;
 use super::texts::Format;
@@ -31,7 +32,8 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     }
     let listing = fields.listing(Sizing::ByCells);
     builder.add_with("cells.tsv", Format::Tsv, None, text_file(fields, Style::Tsv, Header::Shown), listing);
-    builder.add_unlisted("cells.csv", Format::Csv, None, text_file(fields, Style::Csv, Header::Shown));
+    let listing = fields.listing_if_shown(View::Csv, Sizing::ByCells);
+    builder.add_with("cells.csv", Format::Csv, None, text_file(fields, Style::Csv, Header::Shown), listing);
     for (name, header) in [(PARTS, Header::Shown), (PARTS_WITHOUT_HEADER, Header::Hidden)] {
         let formats: [(&'static str, Style); 2] = [("tsv", Style::Tsv), ("csv", Style::Csv)];
         let formats = formats.map(|(ending, style)| -> (_, Box<MakeFile>) {
@@ -173,5 +175,6 @@ fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: Fiel
     };
     let name = format!("{}.mtx", fields.names.of_field(id));
     let file = LazyFile::new(fields.modified, make);
-    builder.add_unlisted(name, Format::MatrixMarket, Some(&fields.user_name(id)), file);
+    let listing = fields.listing_if_shown(View::Other, Sizing::ByCells);
+    builder.add_with(name, Format::MatrixMarket, Some(&fields.user_name(id)), file, listing);
 }

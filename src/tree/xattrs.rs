@@ -13,6 +13,7 @@
 //! | where the rows of a sparse array are not counted yet | `rows_at_most` instead of `shape` |
 //! | an array's folder | `object`, `array_type`, `shape`, `dims`, `attributes`, `origin`, `tile_order`, `cell_order`, `format_version`, `timestamp`, `path` |
 //! | a group's folder | `object`, `members`, `timestamp`, `path` |
+//! | a plain folder of arrays and groups | `object` (directory), `path` |
 
 use std::borrow::Cow;
 
@@ -132,6 +133,14 @@ pub fn of_group(group: &Group, last_commit: Option<u64>) -> ExtendedAttributes {
     }
     out.add_time(last_commit);
     out.add("path", group.path().to_string());
+    out.attributes
+}
+
+/// Of a plain folder of arrays and groups.
+pub fn of_directory(path: &StoreKey) -> ExtendedAttributes {
+    let mut out = AttributesBuilder::default();
+    out.add("object", "directory");
+    out.add("path", path.to_string());
     out.attributes
 }
 

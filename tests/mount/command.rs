@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::harness::{
-    Place, Server, Watchdog, can_mount, errors, eventually, is_mounted, mount_lines, one_line, processes_with_argument,
-    program_is_there, signal,
+    Daemon, Place, Server, Watchdog, can_mount, errors, eventually, is_mounted, is_quiet, mount_lines, one_line,
+    processes_with_argument, program_is_there, signal,
 };
 
 fn demo() -> PathBuf {
@@ -39,7 +39,7 @@ fn every_form_mounts_and_umount_ends_it() {
     ];
     for form in forms {
         let output = run(form);
-        assert!(output.status.success() && output.stderr.is_empty() && output.stdout.is_empty(), "{output:?}");
+        assert!(output.status.success() && is_quiet(&output), "{output:?}");
         assert!(fs::read(mountpoint.join("temp.f32")).unwrap() == expected, "{form:?}");
         assert!(mount_lines(mountpoint)[0].contains(" - fuse.tilefs "));
         let output = run(&["umount".as_ref(), mountpoint]);
@@ -47,6 +47,100 @@ fn every_form_mounts_and_umount_ends_it() {
         assert!(!is_mounted(mountpoint), "{form:?}");
         eventually("the server exits", || processes_with_argument(mountpoint).is_empty());
     }
+}
+
+/// Where there is no system log a mount in the background says so, unless its messages go to a file.
+#[test]
+fn a_mount_without_a_log_says_where_errors_are() {
+    let _watchdog = Watchdog::start("a_mount_without_a_log_says_where_errors_are");
+    if !can_mount() {
+        return;
+    }
+    for to_file in [false, true] {
+        let place = Place::new();
+        let (array, mountpoint, log) = (demo(), place.path(), place.beside().join("log"));
+        let mut command = tilefs();
+        command.args(["mount".as_ref(), array.as_path(), mountpoint]);
+        if to_file {
+            command.arg("--log-file").arg(&log);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        match to_file {
+            true => assert_eq!(errors(&output), ""),
+            false => assert!(is_quiet(&output), "{output:?}"),
+        }
+        let told = mountpoint.join(".tilefs/errors.txt");
+        assert_eq!(fs::read_to_string(&told).unwrap(), "no errors so far\n");
+        assert!(!mountpoint.join("slice/z=1").exists() && !mountpoint.join("nothing").exists());
+        assert!(!mountpoint.join("slice/z=1").exists() && !mountpoint.join("slice/500..600").exists());
+        let text = fs::read_to_string(&told).unwrap();
+        assert!(text.contains("slice/z=1: ") && text.contains("slice/500..600: "), "{text}");
+        assert!(!text.contains(" nothing: ") && text.lines().count() == 2, "{text}");
+        let views = fs::read_to_string(mountpoint.join(".tilefs/views.txt")).unwrap();
+        let is_there = |line: &str| mountpoint.join(line.split("  ").next().unwrap()).exists();
+        let paths = views.lines().filter(|line| !line.contains("SELECTION") && !line.contains("TIME"));
+        assert!(paths.clone().count() > 10 && paths.clone().all(is_there), "{views}");
+        assert!(run(&["umount".as_ref(), mountpoint]).status.success());
+    }
+}
+
+#[test]
+fn what_was_probably_meant_is_named() {
+    let place = Place::new();
+    let array = demo();
+    let said = |arguments: &[&Path]| errors(&run(arguments));
+    for (path, meant) in [
+        ("temp", "temp.f32"),
+        ("temp.f64", "temp.f32"),
+        ("temp.tif", "tiff/temp.tif"),
+        ("slice/0,0/tmp.f32", "slice/0,0/temp.f32"),
+    ] {
+        for command in ["cat", "ls"] {
+            let line = format!("tilefs: {path}: no such file; did you mean {meant}?\n");
+            assert_eq!(said(&[command.as_ref(), &array, path.as_ref()]), line);
+        }
+    }
+    for command in ["info", "ls"] {
+        let hint = said(&[command.as_ref(), &array.join("slice/0..9")]);
+        assert!(
+            hint.contains(&format!("{} is an array: give that, and slice/0..9 after it", array.display())),
+            "{hint}"
+        );
+        let hint = said(&[command.as_ref(), &array.with_file_name("demoo")]);
+        assert!(hint.contains(&format!("did you mean {}?", array.display())), "{hint}");
+    }
+    let hint = said(&["mount".as_ref(), place.path(), &array]);
+    let (array, mountpoint) = (array.display(), place.path().display());
+    assert_eq!(hint, format!("tilefs: the array comes first: tilefs mount {array} {mountpoint}\n"));
+}
+
+#[test]
+fn views_are_listed_where_that_is_asked_for() {
+    let _watchdog = Watchdog::start("views_are_listed_where_that_is_asked_for");
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let output = tilefs().arg("ls").args(arguments).arg("-R").arg(demo()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    let unlisted = ["temp.vrt", "temp.tif", "zarr", "temp.nhdr", "F"];
+    let listed = |names: &[String]| unlisted.map(|name| names.iter().any(|one| one == name));
+    assert_eq!(listed(&names(&[])), [false; 5]);
+    assert_eq!(listed(&names(&["--show", "vrt,tiff"])), [true, true, false, false, false]);
+    assert_eq!(listed(&names(&["--show", "all"])), [true; 5]);
+    if !can_mount() {
+        return;
+    }
+    let daemon = Daemon::start(Place::new(), &demo(), &["-o", "show=tiff,show=zarr"]);
+    let found = run_shell(daemon.place(), "echo *.vrt tiff/*.tif z*");
+    assert_eq!(found, "*.vrt tiff/cell.tif tiff/temp.tif zarr\n");
+    daemon.ends_by_signal("-TERM");
+}
+
+/// What a line of the shell prints in a folder.
+fn run_shell(folder: &Path, line: &str) -> String {
+    let output = Command::new("sh").args(["-c", line]).current_dir(folder).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -296,6 +297,14 @@ pub fn program_is_there(program: &str) -> bool {
 /// What a program printed to standard error.
 pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Whether a command that mounted in the background printed nothing but, where there is no system log, that this is so.
+pub fn is_quiet(output: &Output) -> bool {
+    let errors = errors(output);
+    let has_log = UnixDatagram::unbound().and_then(|socket| socket.connect("/dev/log")).is_ok();
+    let is_told = errors.starts_with("tilefs: warning: there is no system log: ") && errors.matches('\n').count() == 1;
+    output.stdout.is_empty() && if has_log { errors.is_empty() } else { is_told }
 }
 
 /// Standard error as the one line that it must be.

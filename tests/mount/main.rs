@@ -19,6 +19,7 @@ mod manifest;
 mod abandoned;
 mod calls;
 mod command;
+mod directory;
 mod harness;
 mod hostile;
 mod life;

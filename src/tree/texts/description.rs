@@ -70,6 +70,8 @@ pub enum CellsSummary {
         rows: Option<RowCount>,
         /// The smallest box that holds all cells, where that is known.
         non_empty: Option<Vec<Range>>,
+        /// Rows and columns, where the cells are those of a matrix.
+        matrix: Option<[u64; 2]>,
     },
 }
 
@@ -241,6 +243,11 @@ impl Description<'_> {
     /// The last component of the array's path, which is what people call it.
     pub fn name(&self) -> &str {
         self.path.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("array")
+    }
+
+    /// Whether all files are a row of cells: those of a sparse array, and of a dense one with one dimension.
+    pub fn has_one_axis(&self) -> bool {
+        self.schema.is_sparse() || self.schema.dimensions.len() == 1
     }
 
     /// What its Zarr group is to anndata, if it is a whole array of SOMA.

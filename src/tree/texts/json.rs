@@ -57,10 +57,13 @@ fn object(description: &Description<'_>) -> Value {
             put("covers", covers_name(*covers).into());
             put("file_order", "row-major".into());
         }
-        CellsSummary::Sparse { rows, non_empty } => {
+        CellsSummary::Sparse { rows, non_empty, matrix } => {
             put("rows", rows.and_then(RowCount::exact).into());
             if let Some(RowCount::AtMost(most)) = rows {
                 put("rows_at_most", (*most).into());
+            }
+            if let Some(lengths) = matrix {
+                put("matrix", lengths.to_vec().into());
             }
             put("file_order", "one row a cell, the same order in every file".into());
             if let Some(ranges) = non_empty {

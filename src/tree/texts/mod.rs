@@ -13,6 +13,7 @@ mod size;
 #[cfg(test)]
 mod testing;
 mod value;
+mod views;
 
 pub use description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Files, Format, ImagePart};
 pub use filters::{filter_json, filter_text, pipeline_text};
@@ -21,5 +22,6 @@ pub use json::schema_json;
 pub use quoting::{in_line, shell_word};
 pub use readme::readme;
 pub use schema_text::schema_text;
-pub use size::{dense_text, rows_text, sparse_text};
+pub use size::{counted, dense_text, rows_text, sparse_text};
 pub use value::with_large_integers_as_text;
+pub use views::{line as view_line, views_txt};

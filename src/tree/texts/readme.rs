@@ -7,7 +7,7 @@ use tilefs_format::schema::{Attribute, CellValNum};
 use super::commands::{IN_NONEMPTY, called, commands};
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts, Format};
 use super::quoting::in_line;
-use super::size::rows_text;
+use super::size::{counted, rows_text};
 use super::value::datatype_text;
 use crate::tree::grammar::range_text;
 use crate::tree::names::dimension_names;
@@ -44,8 +44,8 @@ fn title(description: &Description<'_>) -> String {
     };
     text += &format!(
         ", {}, {}, format version {}.\n{}\n",
-        counted(schema.attributes.len(), "attribute"),
-        counted(description.fragments, "fragment"),
+        counted(schema.attributes.len() as u64, "attribute"),
+        counted(description.fragments as u64, "fragment"),
         schema.version,
         in_line(&description.path),
     );
@@ -281,10 +281,6 @@ fn other_files(description: &Description<'_>) -> String {
     text
 }
 
-fn counted(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
 /// `80 bytes`, `20 kB`, `1.5 GB`.
 fn size(bytes: u64) -> String {
     let mut number = bytes as f64;
@@ -403,7 +399,7 @@ data.i64.hdr: ENVI has no dates
         let mut schema = testing::sparse_schema();
         schema.attributes[0].enumeration = Some("kinds".to_owned());
         let mut description = testing::sparse(&schema);
-        description.cells = CellsSummary::Sparse { rows: Some(RowCount::Exactly(1234)), non_empty: None };
+        description.cells = CellsSummary::Sparse { rows: Some(RowCount::Exactly(1234)), non_empty: None, matrix: None };
         let unlisted = |path: &str, format, field: Option<&str>| FileFacts {
             path: path.to_owned(),
             format,

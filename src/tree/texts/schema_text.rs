@@ -202,13 +202,16 @@ fn array_lines(lines: &mut Lines, description: &Description<'_>) {
             };
             fact("files_cover", quoted(covered, MOST));
         }
-        CellsSummary::Sparse { rows, non_empty } => {
+        CellsSummary::Sparse { rows, non_empty, matrix } => {
             fact("capacity", schema.capacity.to_string());
             fact("allows_duplicates", schema.allows_duplicates.to_string());
             match rows {
                 Some(RowCount::Exactly(rows)) => fact("rows", rows.to_string()),
                 Some(RowCount::AtMost(most)) => fact("rows_at_most", most.to_string()),
                 None => {}
+            }
+            if let Some([rows, columns]) = matrix {
+                fact("matrix", quoted(&format!("{rows} x {columns}"), MOST));
             }
             if let Some(ranges) = non_empty {
                 let ranges = ranges.iter().zip(&schema.dimensions);

@@ -2,10 +2,15 @@
 
 use tilefs_reader::array::sparse::RowCount;
 
+/// `1 fragment`, `20 fragments`.
+pub fn counted(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 /// `1 row`, `20 rows`, `at most 20 rows`.
 pub fn rows_text(rows: RowCount) -> String {
     let most = if rows.exact().is_some() { "" } else { "at most " };
-    format!("{most}{} {}", rows.most(), if rows.most() == 1 { "row" } else { "rows" })
+    format!("{most}{}", counted(rows.most(), "row"))
 }
 
 /// `sparse 2638 rows`
@@ -28,6 +33,7 @@ mod tests {
         assert_eq!(sparse_text(RowCount::Exactly(2638)), "sparse 2638 rows");
         assert_eq!(sparse_text(RowCount::Exactly(1)), "sparse 1 row");
         assert_eq!(sparse_text(RowCount::AtMost(7)), "sparse at most 7 rows");
+        assert_eq!([counted(0, "tile"), counted(1, "tile"), counted(2, "tile")], ["0 tiles", "1 tile", "2 tiles"]);
         assert_eq!(dense_text([100, 200].into_iter()), "dense 100 x 200");
     }
 }

@@ -118,6 +118,7 @@ pub fn sparse(schema: &ArraySchema) -> Description<'_> {
         cells: CellsSummary::Sparse {
             rows: None,
             non_empty: Some(vec![range(2, 9), range(0, 98), Range { low: text("a"), high: text("z,") }]),
+            matrix: None,
         },
         image: None,
         written: None,

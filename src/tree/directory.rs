@@ -1,0 +1,421 @@
+//! A plain folder, or the prefix of a bucket, with arrays and groups somewhere below it: a folder for each folder in it,
+//! whatever that is. Nothing is looked into before it is entered, so that a folder of 100,000 arrays is one listing.
+//!
+//! Other files are hidden, and so are folders whose names begin with a dot.
+
+use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lru::LruCache;
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::array::{Context, Group, ObjectKind, TimeWindow};
+use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
+use tilefs_reader::threads::cancellation;
+
+use super::array::array_folder;
+use super::group::{GroupFolder, source_of};
+use super::lazy::LazyFile;
+use super::names::{FileNames, OF_DIRECTORIES};
+use super::node::{Entry, EntryKind, Folder, NODE, Node};
+use super::open::open_folder;
+use super::options::OpenOptions;
+use super::texts::in_line;
+use super::xattrs::{self, ExtendedAttributes};
+
+const README: &str = "README.txt";
+
+/// Folders that are kept open because they were looked at last.
+const KEPT: usize = 64;
+
+/// Folders in folders beyond this are taken for an endless loop.
+const MOST_DEPTH: usize = 100;
+
+/// So many folders are looked into for an array or a group, and so many where each look is a request to an object store.
+const MOST_LOOKED_INTO: usize = 1000;
+const MOST_LOOKED_INTO_AFAR: usize = 32;
+
+/// So many names are in README.txt.
+const MOST_NAMED: usize = 20;
+
+/// A folder that is neither an array nor a group, as of a window of time.
+#[derive(Clone)]
+pub struct Directory {
+    context: Arc<Context>,
+    path: StoreKey,
+    window: TimeWindow,
+    /// The folders around this one, outermost first, and this one, by their canonical paths: a link to one of them would
+    /// lead around for ever.
+    around: Vec<StoreKey>,
+}
+
+/// What is in a folder of a [`Directory`].
+pub enum Inside {
+    Array,
+    Group(Group),
+    Directory(Directory),
+}
+
+/// Names in the tree, and the folders they stand for. Memory: those.
+pub struct NamedFolders {
+    /// In the order of the listing.
+    pub names: Vec<String>,
+    paths: HashMap<String, StoreKey>,
+}
+
+impl NamedFolders {
+    pub fn path(&self, name: &str) -> Option<&StoreKey> {
+        self.paths.get(name)
+    }
+}
+
+impl Directory {
+    /// A folder that is looked at for itself. Reads nothing.
+    pub fn new(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Self {
+        let around = vec![context.storage.canonical(path)];
+        Directory { context, path: path.clone(), window, around }
+    }
+
+    pub fn path(&self) -> &StoreKey {
+        &self.path
+    }
+
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub fn window(&self) -> TimeWindow {
+        self.window
+    }
+
+    /// The folders in it and their names in the tree: one listing.
+    ///
+    /// # Errors
+    /// Where it cannot be listed.
+    pub fn folders(&self) -> Result<NamedFolders> {
+        let entries = self.context.storage.list(&self.path)?;
+        let mut names = FileNames::new(OF_DIRECTORIES);
+        let mut folders = NamedFolders { names: Vec::new(), paths: HashMap::new() };
+        for entry in entries.iter().filter(|entry| is_shown(entry)) {
+            let name = names.give(&entry.name, &[""]);
+            folders.paths.insert(name.clone(), self.path.join(&entry.name));
+            folders.names.push(name);
+        }
+        Ok(folders)
+    }
+
+    /// What a folder in this one is. Arrays are not opened.
+    ///
+    /// # Errors
+    /// Where it cannot be listed; [`Error::Unsupported`] for a folder within itself.
+    pub fn inside(&self, path: &StoreKey) -> Result<Inside> {
+        let context = self.context.clone();
+        Ok(match ObjectKind::of(&*context.storage, path)? {
+            Some(ObjectKind::Array) => Inside::Array,
+            Some(ObjectKind::Group) => Inside::Group(Group::open(context, path, self.window)),
+            None => {
+                let canonical = context.storage.canonical(path);
+                if self.around.contains(&canonical) || self.around.len() >= MOST_DEPTH {
+                    return Err(Error::unsupported("a folder within itself, by a link").in_file(path));
+                }
+                let around = [self.around.as_slice(), &[canonical]].concat();
+                Inside::Directory(Directory { context, path: path.clone(), window: self.window, around })
+            }
+        })
+    }
+}
+
+fn is_shown(entry: &Listed) -> bool {
+    entry.is_folder() && !entry.name.starts_with('.')
+}
+
+/// Whether there is an array or a group below a folder with these entries. Where more folders would have to be looked into
+/// than somebody waits for, that is taken to be so.
+pub fn holds_objects(storage: &dyn Storage, path: &StoreKey, entries: &[Listed]) -> bool {
+    let is_far = is_object_uri(&path.to_string());
+    let most = if is_far { MOST_LOOKED_INTO_AFAR } else { MOST_LOOKED_INTO };
+    let folders = |path: &StoreKey, entries: &[Listed]| -> Vec<StoreKey> {
+        entries.iter().filter(|entry| is_shown(entry)).map(|entry| path.join(&entry.name)).collect()
+    };
+    // The nearest first.
+    let mut waiting: VecDeque<StoreKey> = folders(path, entries).into();
+    for _ in 0..most {
+        let Some(folder) = waiting.pop_front() else { return false };
+        // One that cannot be listed has no say.
+        let Ok(entries) = storage.list(&folder) else { continue };
+        if ObjectKind::of_entries(&entries).is_some() {
+            return true;
+        }
+        if waiting.len() < most {
+            waiting.extend(folders(&folder, &entries));
+        }
+    }
+    !waiting.is_empty()
+}
+
+/// The folder of a [`Directory`]. Memory: its names, and the trees of the folders looked at last.
+pub struct DirectoryFolder {
+    directory: Arc<Directory>,
+    options: Arc<OpenOptions>,
+    /// As it was when it was first listed.
+    folders: OnceLock<Arc<NamedFolders>>,
+    kept: Mutex<LruCache<String, Arc<InsideFolder>>>,
+}
+
+impl DirectoryFolder {
+    /// Lists nothing yet.
+    pub fn new(directory: Directory, options: Arc<OpenOptions>) -> Self {
+        let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
+        DirectoryFolder { directory: Arc::new(directory), options, folders: OnceLock::new(), kept }
+    }
+
+    fn folders(&self) -> Result<Arc<NamedFolders>> {
+        if let Some(known) = self.folders.get() {
+            return Ok(known.clone());
+        }
+        // Before it is listed, so that a refresh misses nothing.
+        self.directory.context.watch.note(&self.directory.context, &self.directory.path)?;
+        let folders = Arc::new(self.directory.folders()?);
+        cancellation::check()?;
+        Ok(self.folders.get_or_init(|| folders).clone())
+    }
+
+    fn readme(&self) -> Result<LazyFile> {
+        let (directory, folders) = (self.directory.clone(), self.folders()?);
+        Ok(LazyFile::text(UNIX_EPOCH, move || Ok(readme(&directory, &folders))))
+    }
+}
+
+fn readme(directory: &Directory, folders: &NamedFolders) -> String {
+    let mut text = format!("{}: a folder of TileDB arrays and groups\n", in_line(&directory.path.shown_name()));
+    text += &format!("{}\n\n{}\n\n", "=".repeat(text.chars().count() - 1), in_line(&directory.path.to_string()));
+    for name in folders.names.iter().take(MOST_NAMED) {
+        text += &format!("    {}/\n", in_line(name));
+    }
+    if folders.names.len() > MOST_NAMED {
+        text += &format!("    ... {} more\n", folders.names.len() - MOST_NAMED);
+    }
+    text + "\nEach folder is an array, a group, or a folder that may have some below it. It is looked into when it is\n\
+            entered. An array and a group have a README.txt of their own. Other files are hidden.\n"
+}
+
+impl Folder for DirectoryFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        if name == README {
+            return Ok(Some(Node::File(Arc::new(self.readme()?))));
+        }
+        let folders = self.folders()?;
+        let Some(path) = folders.path(name) else { return Ok(None) };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = kept.get_or_insert(name.to_owned(), || {
+            Arc::new(InsideFolder {
+                path: path.clone(),
+                directory: self.directory.clone(),
+                options: self.options.clone(),
+                opened: OnceLock::new(),
+            })
+        });
+        Ok(Some(Node::Folder(folder.clone())))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let folders = self.folders()?;
+        let readme = Entry { name: README.to_owned(), kind: EntryKind::File };
+        let entry = |name: &String| Entry { name: name.clone(), kind: EntryKind::Folder };
+        Ok([readme].into_iter().chain(folders.names.iter().map(entry)).collect())
+    }
+
+    fn known_paths(&self) -> Vec<String> {
+        self.folders().map(|folders| folders.names.clone()).unwrap_or_default()
+    }
+
+    /// Nothing was committed to it.
+    fn modified(&self) -> SystemTime {
+        UNIX_EPOCH
+    }
+
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        xattrs::of_directory(&self.directory.path)
+    }
+
+    fn source(&self) -> Option<u64> {
+        Some(source_of(&self.directory.path))
+    }
+}
+
+/// A folder in a directory, which is opened when something in it is wanted. What is wrong with it is told then.
+struct InsideFolder {
+    path: StoreKey,
+    directory: Arc<Directory>,
+    options: Arc<OpenOptions>,
+    opened: OnceLock<Arc<dyn Folder>>,
+}
+
+impl InsideFolder {
+    fn open(&self) -> Result<&dyn Folder> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(&**opened);
+        }
+        let context = &self.directory.context;
+        let opened: Arc<dyn Folder> = match self.directory.inside(&self.path)? {
+            Inside::Array => {
+                let array = open_folder(context.clone(), &self.path, self.directory.window)?;
+                Arc::new(array_folder(array, self.options.clone())?)
+            }
+            Inside::Group(group) => {
+                context.watch.note(context, &self.path)?;
+                Arc::new(GroupFolder::new(group, self.options.clone())?)
+            }
+            Inside::Directory(directory) => Arc::new(DirectoryFolder::new(directory, self.options.clone())),
+        };
+        cancellation::check()?;
+        Ok(&**self.opened.get_or_init(|| opened))
+    }
+}
+
+impl Folder for InsideFolder {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        self.open()?.lookup(name)
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        self.open()?.list()
+    }
+
+    fn known_paths(&self) -> Vec<String> {
+        self.opened.get().map(|opened| opened.known_paths()).unwrap_or_default()
+    }
+
+    /// That of what it is, once it was looked into.
+    fn modified(&self) -> SystemTime {
+        self.opened.get().map_or(UNIX_EPOCH, |opened| opened.modified())
+    }
+
+    fn memory(&self) -> usize {
+        self.opened.get().map_or(NODE, |opened| opened.memory())
+    }
+
+    /// Only where it is until it was looked into: `ls -l` asks for them, and should open nothing.
+    fn extended_attributes(&self) -> ExtendedAttributes {
+        match self.opened.get() {
+            Some(opened) => opened.extended_attributes(),
+            None => xattrs::of_unopened(&self.path),
+        }
+    }
+
+    fn source(&self) -> Option<u64> {
+        Some(source_of(&self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilefs_reader::storage::{LocalStorage, MemoryStorage};
+
+    use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn fixture(name: &str) -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+    }
+
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+            match entry.file_type().unwrap().is_dir() {
+                true => copy(&entry.path(), &to.join(entry.file_name())),
+                false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+            }
+        }
+    }
+
+    fn open(storage: Arc<dyn Storage>, path: &StoreKey) -> DirectoryFolder {
+        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
+        DirectoryFolder::new(Directory::new(context, path, TimeWindow::ALL), Arc::new(OpenOptions::default()))
+    }
+
+    fn names(folder: &dyn Folder) -> Vec<String> {
+        folder.list().unwrap().into_iter().map(|entry| entry.name).collect()
+    }
+
+    fn within(folder: &dyn Folder, path: &str) -> Arc<dyn Folder> {
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        match folder.lookup(first).unwrap() {
+            Some(Node::Folder(found)) if rest.is_empty() => found,
+            Some(Node::Folder(found)) => within(&*found, rest),
+            _ => panic!("no folder {first}"),
+        }
+    }
+
+    #[test]
+    fn arrays_and_groups_are_found_however_deep_and_all_else_is_hidden() {
+        let root = tempfile::tempdir().unwrap();
+        copy(&fixture("demo"), &root.path().join("a/b/demo"));
+        copy(&fixture("arrays/groups/experiment"), &root.path().join("group"));
+        fs::create_dir_all(root.path().join(".git/objects")).unwrap();
+        fs::create_dir_all(root.path().join("README.txt")).unwrap();
+        fs::write(root.path().join("notes.md"), "").unwrap();
+        let folder = open(Arc::new(LocalStorage::new()), &root.path().into());
+        assert_eq!(names(&folder), ["README.txt", "%52EADME.txt", "a", "group"]);
+        assert_eq!(names(&*within(&folder, "a")), ["README.txt", "b"]);
+        assert!(names(&*within(&folder, "a/b/demo")).contains(&"temp.f32".to_owned()));
+        assert!(names(&*within(&folder, "group")).contains(&".group".to_owned()));
+        assert!(folder.lookup("notes.md").unwrap().is_none() && folder.lookup(".git").unwrap().is_none());
+        let Some(Node::File(file)) = folder.lookup("README.txt").unwrap() else { panic!("no README.txt") };
+        assert!(file.len().unwrap() > 0);
+    }
+
+    #[test]
+    fn what_is_damaged_is_an_error_when_it_is_entered_and_hides_no_other() {
+        let root = tempfile::tempdir().unwrap();
+        copy(&fixture("demo"), &root.path().join("good"));
+        copy(&fixture("demo"), &root.path().join("bad"));
+        for schema in fs::read_dir(root.path().join("bad/__schema")).unwrap().map(|entry| entry.unwrap()) {
+            if schema.file_type().unwrap().is_file() {
+                fs::write(schema.path(), b"nothing of a schema").unwrap();
+            }
+        }
+        let folder = open(Arc::new(LocalStorage::new()), &root.path().into());
+        assert_eq!(names(&folder), ["README.txt", "bad", "good"]);
+        assert!(within(&folder, "bad").list().is_err() && within(&folder, "good").list().is_ok());
+    }
+
+    #[test]
+    fn links_that_lead_around_end() {
+        let root = tempfile::tempdir().unwrap();
+        copy(&fixture("demo"), &root.path().join("a/demo"));
+        std::os::unix::fs::symlink(root.path(), root.path().join("a/up")).unwrap();
+        std::os::unix::fs::symlink(root.path().join("a/demo"), root.path().join("link")).unwrap();
+        let folder = open(Arc::new(LocalStorage::new()), &root.path().into());
+        assert_eq!(names(&*within(&folder, "a")), ["README.txt", "demo", "up"]);
+        assert!(within(&folder, "a/up").list().is_err());
+        assert!(names(&*within(&folder, "link")).contains(&"temp.f32".to_owned()));
+    }
+
+    #[test]
+    fn a_hundred_thousand_folders_are_listed_without_looking_into_one() {
+        let (storage, root) = (MemoryStorage::new(), StoreKey::from("s3://bucket/all"));
+        for number in 0..100_000 {
+            storage.put(root.join(format!("a{number:06}/__schema/nothing")), vec![]);
+        }
+        let folder = open(Arc::new(storage), &root);
+        assert_eq!(names(&folder).len(), 100_001);
+        assert!(folder.lookup("a099999").unwrap().is_some());
+        assert!(within(&folder, "a012345").list().is_err(), "it has no schema");
+    }
+
+    #[test]
+    fn a_folder_holds_objects_where_there_is_one_or_too_many_to_tell() {
+        let holds = |paths: &[String]| {
+            let (storage, root) = (MemoryStorage::new(), StoreKey::from("/root"));
+            paths.iter().for_each(|path| storage.put(root.join(path), vec![]));
+            holds_objects(&storage, &root, &storage.list(&root).unwrap())
+        };
+        assert!(holds(&["x/y/z/__schema/s".to_owned()]) && holds(&["x/__group/g".to_owned()]));
+        assert!(!holds(&["x/y/z".to_owned(), "file".to_owned()]) && !holds(&[".hidden/__schema/s".to_owned()]));
+        let many: Vec<String> = (0..2 * MOST_LOOKED_INTO).map(|number| format!("{number}/file")).collect();
+        assert!(holds(&many));
+    }
+}

@@ -1,0 +1,83 @@
+//! Which of the views that `ls` leaves out are listed all the same.
+//!
+//! A recursive copy would copy the values once more for each view, so most of them are found by their names alone. File
+//! dialogs, globs and completion see only what is listed.
+
+use super::texts::Format;
+
+/// A kind of view that is listed only where somebody asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    Vrt,
+    Tiff,
+    Parquet,
+    Zarr,
+    Arrow,
+    Csv,
+    /// All others: NRRD and MetaImage headers, Matrix Market, column-major order.
+    Other,
+}
+
+impl View {
+    /// The view that a file of this format belongs to; `None` for formats that are always listed, or never.
+    fn of(format: Format) -> Option<View> {
+        match format {
+            Format::VirtualRaster => Some(View::Vrt),
+            Format::Tiff => Some(View::Tiff),
+            Format::Parquet => Some(View::Parquet),
+            Format::Zarr => Some(View::Zarr),
+            Format::Arrow => Some(View::Arrow),
+            Format::Csv => Some(View::Csv),
+            Format::Sidecar | Format::MatrixMarket | Format::RawColumnMajor => Some(View::Other),
+            _ => None,
+        }
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A set of [`View`]s.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ShownViews(u8);
+
+impl ShownViews {
+    /// None of them.
+    pub const NONE: ShownViews = ShownViews(0);
+
+    /// Each of them.
+    pub const ALL: ShownViews = ShownViews(u8::MAX);
+
+    #[must_use]
+    pub fn with(self, view: View) -> Self {
+        ShownViews(self.0 | view.bit())
+    }
+
+    pub fn has(self, view: View) -> bool {
+        self.0 & view.bit() != 0
+    }
+
+    /// Whether a file of this format is listed though it would not be by itself.
+    pub fn has_format(self, format: Format) -> bool {
+        View::of(format).is_some_and(|view| self.has(view))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_view_is_shown_by_itself() {
+        let views = [View::Vrt, View::Tiff, View::Parquet, View::Zarr, View::Arrow, View::Csv, View::Other];
+        for view in views {
+            let shown = ShownViews::NONE.with(view);
+            assert_eq!(views.iter().filter(|other| shown.has(**other)).collect::<Vec<_>>(), [&view]);
+            assert!(ShownViews::ALL.has(view) && !ShownViews::NONE.has(view));
+        }
+        assert!(ShownViews::ALL.has_format(Format::Tiff) && !ShownViews::NONE.with(View::Vrt).has_format(Format::Tiff));
+        // A second table of the same rows is listed in no case.
+        assert!(!ShownViews::ALL.has_format(Format::ParquetMicroseconds));
+    }
+}

@@ -1,0 +1,96 @@
+//! `.tilefs/views.txt`: every file and folder in which an array can be read, listed or not, with what reads it.
+
+use super::description::{Description, FileFacts, Format};
+use super::quoting::in_line;
+
+/// Names end at this column, where they are not longer.
+const NAMES: usize = 32;
+
+/// The text: a line for each file, and one for each folder that has all of them again for other cells.
+pub fn views_txt(description: &Description<'_>) -> String {
+    let mut lines: Vec<String> = description.files.iter().map(of_file).collect();
+    let mut add = |name: &str, what: &str| lines.push(line(name, what));
+    if description.has_one_axis() {
+        for (name, what) in [
+            ("text/parts/", "the table as text in files of a million rows (.tsv, .csv)"),
+            ("text/parts-without-header/", "the same without names of columns: cat text/parts-without-header/*"),
+            ("arrow/parts/", "the table in Arrow files of a million rows"),
+            ("parquet/parts/", "the table in Parquet files of a million rows"),
+        ] {
+            add(name, what);
+        }
+    }
+    match description.schema.is_sparse() {
+        true => add("by-row/", "all of these, rows sorted by coordinates"),
+        false => add("nonempty/", "all of these, of the box that was written to"),
+    }
+    for (name, what) in [
+        ("slice/SELECTION/", "all of these, of a part of the array, by coordinates"),
+        ("islice/SELECTION/", "all of these, of a part of the array, by 0-based positions"),
+        (".history/TIME/", "all of these, as of a time"),
+    ] {
+        add(name, what);
+    }
+    let not_here = description.not_listed.iter();
+    let not_here: Vec<String> = not_here.map(|(path, reason)| line(path, &format!("not here: {reason}"))).collect();
+    lines.concat() + &not_here.concat()
+}
+
+/// A line of such a text.
+pub fn line(name: &str, what: &str) -> String {
+    format!("{:<NAMES$}  {}\n", in_line(name), in_line(what))
+}
+
+fn of_file(file: &FileFacts) -> String {
+    line(&file.path, reader(file.format))
+}
+
+/// What a file of a format is, and what reads it.
+fn reader(format: Format) -> &'static str {
+    match format {
+        Format::Raw => "values, little-endian, row-major: NumPy (fromfile, memmap), R (readBin), Fortran, C, od",
+        Format::RawColumnMajor => "values, the first dimension fastest: Fortran, R, MATLAB, Julia",
+        Format::Coordinates => "coordinates, little-endian: as for values",
+        Format::Offsets => "where each value begins in the file of values; 8 bytes each",
+        Format::Validity => "1 for valid and 0 for null, a byte each",
+        Format::Lines => "one value a line: cat, grep, awk, R (readLines)",
+        Format::EnviHeader => "ENVI header: ENVI, GDAL, R (terra), SPy",
+        Format::Npy => "NumPy (load, memory-mapped), Julia, R (RcppCNPy)",
+        Format::Grid => "numbers in columns: awk, gnuplot, R (read.table), NumPy (loadtxt)",
+        Format::Tsv => "the table with tabs: cut, awk, R (read.delim), pandas, DuckDB, spreadsheets",
+        Format::Csv => "the table with commas: R (read.csv), pandas, DuckDB, spreadsheets",
+        Format::NetCdf => "all of it as netCDF: ncdump, xarray, NCO, CDO, Panoply, R (ncdf4)",
+        Format::MatrixMarket => "a sparse matrix: SciPy (mmread), R (Matrix), Julia",
+        Format::Arrow => "the table: pyarrow, Polars, R (arrow)",
+        Format::Parquet => "the table: DuckDB, Polars, pandas, pyarrow, Spark",
+        Format::ParquetMicroseconds => "the table with times in microseconds: Spark",
+        Format::Zarr => "a Zarr group (open the folder): xarray, zarr, dask, anndata, napari",
+        Format::Tiff => "BigTIFF: QGIS, GDAL, rasterio, ImageJ, tifffile",
+        Format::VirtualRaster => "GDAL's virtual raster: QGIS, GDAL, rasterio, R (terra)",
+        Format::Sidecar => "header of an image: ITK, 3D Slicer, ParaView, ImageJ",
+        Format::Labels => "labels of codes: line k + 1 is code k",
+        Format::Metadata => "metadata: cat, jq",
+        Format::Original => "the file that was stored",
+        Format::Explanation => "what the array is: any pager, jq",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{dense, dense_schema, sparse, sparse_schema};
+    use super::*;
+
+    #[test]
+    fn every_file_has_a_line_listed_or_not() {
+        let schema = dense_schema();
+        let description = dense(&schema);
+        let text = views_txt(&description);
+        for file in description.files.iter() {
+            assert!(text.lines().any(|line| line.split("  ").next() == Some(&*in_line(&file.path))), "{}", file.path);
+        }
+        assert!(text.contains("\ntemp.vrt  ") && text.contains("\nnonempty/  ") && !text.contains("by-row"), "{text}");
+        let schema = sparse_schema();
+        let text = views_txt(&sparse(&schema));
+        assert!(text.contains("\nby-row/  ") && text.contains("\nparquet/parts/  "), "{text}");
+    }
+}
