@@ -133,13 +133,17 @@ fn what_will_not_pass_is_told_at_the_command() {
     for (uri, part) in [
         ("s3://no-such-bucket/a", "there is no bucket no-such-bucket (404 NoSuchBucket)"),
         ("s3://refused/nothing", "there is nothing there"),
-        ("s3://refused", "not a TileDB array or group"),
     ] {
         let output = tilefs(&proxy.url(), &["info", uri]);
         let said = text(&output.stderr);
         assert_eq!((output.status.code(), said.lines().count()), (Some(3), 1), "{said}");
         assert!(said.contains(part), "{said}");
     }
+    // A bucket with an array in it is a folder of arrays.
+    let output = tilefs(&proxy.url(), &["info", "s3://refused"]);
+    let shown = text(&output.stdout);
+    assert!(output.status.success() && shown.starts_with("s3://refused ") && shown.contains("folder of 1"), "{shown}");
+    assert!(shown.lines().nth(1).is_some_and(|line| line.contains(" dense ")), "{shown}");
     // Nobody listens there; a typing error is not waited for.
     let begin = Instant::now();
     let output = tilefs(&format!("http://{}", free_address()), &["info", &uri]);
