@@ -80,7 +80,14 @@ fn netcdf_of(bencher: Bencher, datatype: Datatype) {
         |name: &str| Column::fixed(Field::new(name, Datatype::Int16), vec![SIDE], Arc::new(vec![0; 2 * SIDE as usize]));
     let dimensions = vec![axis("y"), axis("x")];
     let attributes = vec![column(datatype)];
-    let columns = Columns { sparse: false, dimensions, attributes, metadata: Vec::new(), georeference: None };
+    let columns = Columns {
+        sparse: false,
+        dimensions,
+        attributes,
+        metadata: Vec::new(),
+        auxiliary: Vec::new(),
+        georeference: None,
+    };
     read(bencher, netcdf(&columns).expect("numbers fit").file.content);
 }
 

@@ -176,6 +176,7 @@ mod tests {
             dimensions: Vec::new(),
             attributes: vec![attribute],
             metadata: Vec::new(),
+            auxiliary: Vec::new(),
             georeference: None,
         });
         match &group.members[..] {

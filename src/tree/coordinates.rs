@@ -1,18 +1,27 @@
-//! The coordinates of the rows, columns and other positions of a dense array where the array has them itself: as a label
-//! of each dimension. GDAL's multidimensional TileDB driver calls the label of `NAME` `NAME_label`, and says in the
-//! metadata of the label's array what kind of axis it is (`_DIM_TYPE`) and which way it goes (`_DIM_DIRECTION`).
+//! The coordinates along the axes of a dense array where the array has them itself: as labels of its dimensions.
+//!
+//! * GDAL's multidimensional TileDB driver calls the label of `NAME` `NAME_label`, and says in the metadata of the label's
+//!   array what kind of axis it is (`_DIM_TYPE`) and which way it goes (`_DIM_DIRECTION`).
+//! * Others name a label by what it is. The first one that tells all cells along a dimension of mere integers apart is
+//!   what readers look cells up by, and the axis has its name: `lat(lat)`. One of numbers or dates comes before one of
+//!   text. All others are auxiliary coordinates.
+//! * What the array's metadata say of a label as TileDB-CF does of dimensions (`__tiledb_dim.LABEL.KEY`) is said of it.
+//!   Floats that are called latitude or longitude, and could be, are in degrees where nothing else is said.
 
-use tilefs_export::{Column, Field, Metadatum, number};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tilefs_export::{Column, Metadatum, number};
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error::{Error, Result};
-use tilefs_format::schema::CellValNum;
+use tilefs_format::schema::{CellValNum, DimensionLabel};
 use tilefs_format::text;
-use tilefs_reader::array::Metadata;
+use tilefs_reader::array::{Array, Metadata};
 
 use super::fields::FieldFolder;
 use super::labels;
 use super::names::dimension_name;
-use super::notes::{UNIT, unit_of};
+use super::notes::{Notes, UNIT, unit_of};
 use super::subarray::{FieldId, column};
 
 const KIND: &str = "_DIM_TYPE";
@@ -21,16 +30,65 @@ const DIRECTION: &str = "_DIM_DIRECTION";
 /// More values are not looked through; GDAL labels no longer dimension.
 const MOST_VALUES: u64 = 10 << 20;
 
+/// Of values in no order only so many are compared with each other, and texts of so many bytes.
+const MOST_UNORDERED: u64 = 1 << 18;
+const MOST_TEXT: u64 = 32 << 20;
+
 /// How many values are looked at together.
 const VALUES_AT_ONCE: u64 = 8192;
 
-/// The coordinates that are subarray of one axis.
+/// The coordinates of one axis that say where on the Earth it is, or are GDAL's.
 #[derive(Debug, Clone)]
 pub struct Coordinates {
-    /// Under the name of the dimension, with what the label's metadata says of it.
+    /// With what the label's metadata says of it.
     pub column: Column,
     /// GDAL's word for the kind of axis: `HORIZONTAL_X`, `TEMPORAL`.
     pub kind: Option<String>,
+    /// The number of the label.
+    label: usize,
+}
+
+/// All coordinates that labels give an axis.
+#[derive(Debug, Clone, Default)]
+pub struct AxisCoordinates {
+    /// Those that readers look cells up by, in place of the numbers of cells.
+    pub main: Option<Column>,
+    pub auxiliary: Vec<Column>,
+}
+
+impl AxisCoordinates {
+    /// Those of what is shown of a dimension. `known` is what [`Coordinates::of`] gives. Reads labels to see whether they
+    /// tell cells apart.
+    ///
+    /// # Errors
+    /// When the array of a label or its values cannot be read.
+    pub fn of(fields: &FieldFolder, notes: &Notes, dimension: usize, known: Option<&Coordinates>) -> Result<Self> {
+        let schema = fields.schema();
+        let mut found = AxisCoordinates { main: known.map(|known| known.column.clone()), auxiliary: Vec::new() };
+        let mut columns = Vec::new();
+        for (number, label) in schema.labels.iter().enumerate() {
+            if label.dimension as usize == dimension && known.is_none_or(|known| known.label != number) {
+                columns.extend(opened(fields, notes, label)?.map(|(column, _)| column));
+            }
+        }
+        // A sort that keeps the order of the schema otherwise.
+        columns.sort_by_key(|column| column.field.is_bytes());
+        let is_numbered = has_mere_numbers(fields, dimension);
+        for column in columns {
+            match found.main.is_none() && is_numbered && is_one_to_one(&column)? {
+                true => found.main = Some(column),
+                false => found.auxiliary.push(column),
+            }
+        }
+        // What is said of the dimension is said of what takes its place.
+        if let Some(main) = &mut found.main {
+            let label = known.and_then(|known| schema.labels.get(known.label)).map(|label| label.name.as_str());
+            let of_label = notes.of_label(label.unwrap_or(&main.field.name));
+            let of_dimension = notes.of_field(FieldId::Dimension(dimension));
+            main.field.notes = first_of_each_key([of_label, of_dimension, std::mem::take(&mut main.field.notes)]);
+        }
+        Ok(found)
+    }
 }
 
 impl Coordinates {
@@ -38,33 +96,33 @@ impl Coordinates {
     ///
     /// # Errors
     /// When the array of the label or its metadata cannot be read.
-    pub fn of(fields: &FieldFolder, dimension: usize) -> Result<Option<Self>> {
-        let array = fields.subarray.array();
-        let Some(axis) = fields.subarray.selection().and_then(|selection| selection.axes().get(dimension)) else {
-            return Ok(None);
-        };
-        let dimension_name = dimension_name(array.schema(), dimension);
-        let name = format!("{dimension_name}_label");
-        let is_it = |label: &&tilefs_format::schema::DimensionLabel| {
+    pub fn of(fields: &FieldFolder, notes: &Notes, dimension: usize) -> Result<Option<Self>> {
+        let schema = fields.schema();
+        let of_gdal = format!("{}_label", dimension_name(schema, dimension));
+        let is_it = |label: &DimensionLabel| {
             label.dimension as usize == dimension
-                && label.name == name
                 && label.datatype.kind() != Kind::Bytes
                 && label.cell_count == CellValNum::Fixed(1)
         };
-        let Some(label) = array.schema().labels.iter().find(is_it) else { return Ok(None) };
-        let (opened, subarray) = match labels::subarray(array, label, Some(axis)) {
-            Ok(found) => found,
-            // `labels/` says why.
-            Err(Error::Unsupported { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let metadata = opened.array.metadata()?;
-        let kind = word(&metadata, KIND);
-        let mut field = Field::new(dimension_name, label.datatype);
-        field.notes = notes(&metadata, kind.as_deref());
-        let mut column = column(&subarray, FieldId::Attribute(opened.attribute), field)?;
-        column.bounds = bounds(&column)?;
-        Ok(Some(Coordinates { column, kind }))
+        let labels = || schema.labels.iter().enumerate().filter(|(_, label)| is_it(label));
+        if let Some((number, label)) = labels().find(|(_, label)| label.name == of_gdal) {
+            let Some((mut column, metadata)) = opened(fields, notes, label)? else { return Ok(None) };
+            column.field.name = dimension_name(schema, dimension).into_owned();
+            return Ok(Some(Coordinates { column, kind: word(&metadata, KIND), label: number }));
+        }
+        if !has_mere_numbers(fields, dimension) {
+            return Ok(None);
+        }
+        for (number, label) in labels() {
+            let Some(direction) = Direction::of(label) else { continue };
+            if let Some((column, _)) = opened(fields, notes, label)?
+                && direction.could_be(&column)?
+                && is_one_to_one(&column)?
+            {
+                return Ok(Some(Coordinates { column, kind: Some(direction.kind().to_owned()), label: number }));
+            }
+        }
+        Ok(None)
     }
 
     /// The first coordinate and the step to each next, where all steps are alike.
@@ -96,13 +154,170 @@ impl Coordinates {
     }
 }
 
-/// What the metadata says of the coordinates, in the words of CF.
-fn notes(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
-    let text = |key: &str, value: &str| Metadatum {
-        key: key.to_owned(),
-        datatype: Datatype::StringUtf8,
-        value: value.as_bytes().to_vec(),
+/// The labels along the only dimension of a dense array, as columns of its table.
+///
+/// # Errors
+/// When the array of a label cannot be read.
+pub fn dimension_labels(fields: &FieldFolder) -> Result<Vec<Column>> {
+    if fields.schema().is_sparse() || fields.schema().dimensions.len() != 1 {
+        return Ok(Vec::new());
+    }
+    let labels = fields.schema().labels.iter().filter_map(|label| labelled(fields, label).transpose());
+    labels.map(|found| Ok(found?.0)).collect()
+}
+
+/// Whether the coordinates of a dimension are integers that mean nothing where there are others; dates do.
+fn has_mere_numbers(fields: &FieldFolder, dimension: usize) -> bool {
+    fields.schema().dimensions.get(dimension).is_some_and(|dimension| dimension.datatype.time_unit().is_none())
+}
+
+/// The values of a label along what is shown of its dimension, with all that is said of them, and the metadata of its
+/// array. `None` where there is no axis, or the label cannot be read by its kind.
+fn opened(fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result<Option<(Column, Arc<Metadata>)>> {
+    let Some((mut column, array)) = labelled(fields, label)? else { return Ok(None) };
+    let metadata = array.metadata()?;
+    let of_array = notes_of_array(&metadata, word(&metadata, KIND).as_deref());
+    let guessed = Direction::of(label).map(Direction::notes).unwrap_or_default();
+    column.field.notes = first_of_each_key([notes.of_label(&label.name), of_array, guessed]);
+    column.bounds = bounds(&column)?;
+    Ok(Some((column, metadata)))
+}
+
+/// The values of a label along what is shown of its dimension, and the array that they are of.
+fn labelled(fields: &FieldFolder, label: &DimensionLabel) -> Result<Option<(Column, Arc<Array>)>> {
+    let array = fields.subarray.array();
+    let Some(axis) = fields.subarray.selection().and_then(|shown| shown.axes().get(label.dimension as usize)) else {
+        return Ok(None);
     };
+    let (opened, subarray) = match labels::subarray(array, label, Some(axis)) {
+        Ok(found) => found,
+        // `labels/` says why.
+        Err(Error::Unsupported { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let id = FieldId::Attribute(opened.attribute);
+    let field = id.describe(opened.array.schema(), &label.name);
+    Ok(Some((column(&subarray, id, field)?, opened.array)))
+}
+
+/// All notes but those of a key that one before has.
+fn first_of_each_key(notes: [Vec<Metadatum>; 3]) -> Vec<Metadatum> {
+    let mut keys = HashSet::new();
+    notes.into_iter().flatten().filter(|note| keys.insert(note.key.clone())).collect()
+}
+
+/// Whether no value is there twice, and all are values.
+fn is_one_to_one(column: &Column) -> Result<bool> {
+    let (datatype, cells) = (column.field.datatype, column.cells());
+    if let Some(offsets) = &column.offsets {
+        let mut seen = HashSet::new();
+        if cells > MOST_UNORDERED || column.values.len() > MOST_TEXT || column.field.datatype.size() != 1 {
+            return Ok(false);
+        }
+        let (mut ends, mut values) = (vec![0; offsets.len() as usize], vec![0; column.values.len() as usize]);
+        offsets.read_at(0, &mut ends)?;
+        column.values.read_at(0, &mut values)?;
+        let ends: Vec<usize> = ends.as_chunks().0.iter().map(|end| u64::from_le_bytes(*end) as usize).collect();
+        return Ok(ends.windows(2).all(|ends| match ends {
+            &[start, end] => values.get(start..end).is_some_and(|value| seen.insert(value)),
+            _ => false,
+        }));
+    }
+    if column.field.values_per_cell != Some(1) || column.field.is_bytes() || cells > MOST_VALUES {
+        return Ok(false);
+    }
+    let mut before: Option<Number> = None;
+    let (mut rises, mut falls, mut are_numbers) = (true, true, true);
+    each(column, |value| match Number::of(datatype, value) {
+        Some(value) => {
+            rises &= before.is_none_or(|before| before < value);
+            falls &= before.is_none_or(|before| before > value);
+            before = Some(value);
+        }
+        None => are_numbers = false,
+    })?;
+    if !are_numbers || rises || falls || cells > MOST_UNORDERED {
+        return Ok(are_numbers && (rises || falls));
+    }
+    let (mut seen, mut is_new) = (HashSet::new(), true);
+    each(column, |value| is_new &= seen.insert(value.to_vec()))?;
+    Ok(is_new)
+}
+
+/// A number that can be compared with others of its type.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Number {
+    Integer(i128),
+    Float(f64),
+}
+
+impl Number {
+    /// `None` for NaN, NaT and what is no number.
+    fn of(datatype: Datatype, value: &[u8]) -> Option<Self> {
+        match number::integer(datatype, value) {
+            Some(integer) => {
+                let is_moment = datatype.time_unit().is_none() || integer != i128::from(i64::MIN);
+                is_moment.then_some(Number::Integer(integer))
+            }
+            None => float(datatype, value).filter(|value| !value.is_nan()).map(Number::Float),
+        }
+    }
+}
+
+/// Which way on the Earth a label goes, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    North,
+    East,
+}
+
+impl Direction {
+    fn of(label: &DimensionLabel) -> Option<Self> {
+        let name = label.name.to_lowercase();
+        match name.as_str() {
+            _ if label.datatype.kind() != Kind::Float => None,
+            "lat" | "latitude" => Some(Direction::North),
+            "lon" | "long" | "longitude" => Some(Direction::East),
+            _ => None,
+        }
+    }
+
+    /// GDAL's word for such an axis.
+    fn kind(self) -> &'static str {
+        match self {
+            Direction::North => "HORIZONTAL_Y",
+            Direction::East => "HORIZONTAL_X",
+        }
+    }
+
+    fn notes(self) -> Vec<Metadatum> {
+        let (name, units, axis) = match self {
+            Direction::North => ("latitude", "degrees_north", "Y"),
+            Direction::East => ("longitude", "degrees_east", "X"),
+        };
+        vec![note("standard_name", name), note("units", units), note("axis", axis)]
+    }
+
+    /// Whether all values are degrees of it.
+    fn could_be(self, column: &Column) -> Result<bool> {
+        if column.cells() > MOST_VALUES {
+            return Ok(false);
+        }
+        let most = if self == Direction::North { 90.0 } else { 540.0 };
+        let mut could_be = true;
+        each(column, |value| {
+            could_be &= float(column.field.datatype, value).is_some_and(|value| value.abs() <= most);
+        })?;
+        Ok(could_be)
+    }
+}
+
+fn note(key: &str, value: &str) -> Metadatum {
+    Metadatum { key: key.to_owned(), datatype: Datatype::StringUtf8, value: value.as_bytes().to_vec() }
+}
+
+/// What the metadata says of the coordinates, in the words of CF.
+fn notes_of_array(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
     let axis = match kind {
         Some("HORIZONTAL_X") => Some("X"),
         Some("HORIZONTAL_Y") => Some("Y"),
@@ -117,8 +332,8 @@ fn notes(metadata: &Metadata, kind: Option<&str>) -> Vec<Metadatum> {
     };
     let unit = super::meta::for_formats(metadata).into_iter().find(|metadatum| metadatum.key == UNIT);
     let said = [
-        axis.map(|axis| text("axis", axis)),
-        positive.map(|positive| text("positive", positive)),
+        axis.map(|axis| note("axis", axis)),
+        positive.map(|positive| note("positive", positive)),
         unit.and_then(|unit| unit_of(&unit)),
     ];
     said.into_iter().flatten().collect()
@@ -133,7 +348,8 @@ fn word(metadata: &Metadata, key: &str) -> Option<String> {
 /// The least and the greatest of integers that a format may have no place for.
 fn bounds(column: &Column) -> Result<Option<(i128, i128)>> {
     let datatype = column.field.datatype;
-    if datatype.size() < 8 || datatype.kind() == Kind::Float || column.cells() > MOST_VALUES {
+    if column.offsets.is_some() || datatype.size() < 8 || datatype.kind() == Kind::Float || column.cells() > MOST_VALUES
+    {
         return Ok(None);
     }
     let mut bounds: Option<(i128, i128)> = None;
@@ -161,6 +377,14 @@ fn each(column: &Column, mut look: impl FnMut(&[u8])) -> Result<()> {
 fn double(datatype: Datatype, value: &[u8]) -> Option<f64> {
     match number::integer(datatype, value) {
         Some(integer) => Some(integer as f64),
-        None => number::text(datatype, value)?.parse().ok(),
+        None => float(datatype, value),
+    }
+}
+
+fn float(datatype: Datatype, value: &[u8]) -> Option<f64> {
+    match datatype {
+        Datatype::Float32 => Some(f64::from(f32::from_le_bytes(value.try_into().ok()?))),
+        Datatype::Float64 => Some(f64::from_le_bytes(value.try_into().ok()?)),
+        _ => None,
     }
 }

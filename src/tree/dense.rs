@@ -20,7 +20,9 @@ use tilefs_reader::array::dense::{
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile};
 
+use super::grammar::labels::DimensionLabel;
 use super::grammar::{self, By, DimensionBounds};
+use super::label_search::labels_by_dimension;
 use super::options::Extent;
 use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
 use super::texts::CoveredBox;
@@ -33,6 +35,8 @@ pub struct DenseArray {
     array: Arc<Array>,
     grid: Grid,
     view: OnceLock<Arc<DenseView>>,
+    /// By which each dimension can be selected.
+    labels: Vec<Vec<DimensionLabel>>,
 }
 
 impl DenseArray {
@@ -42,7 +46,8 @@ impl DenseArray {
     /// When the schema's domain makes no grid.
     pub fn new(array: Arc<Array>) -> Result<Self> {
         let grid = Grid::of_schema(array.schema()).in_array(array.path())?;
-        Ok(DenseArray { array, grid, view: OnceLock::new() })
+        let labels = labels_by_dimension(&array);
+        Ok(DenseArray { array, grid, view: OnceLock::new(), labels })
     }
 
     pub fn array(&self) -> &Arc<Array> {
@@ -96,6 +101,9 @@ impl DenseArray {
         let mut bounds = DimensionBounds::of_schema(self.array.schema());
         for ((bounds, axis), whole) in bounds.iter_mut().zip(shown.axes()).zip(&self.grid.axes) {
             bounds.shown = shown_range(bounds, axis, whole.low);
+        }
+        for (bounds, labels) in bounds.iter_mut().zip(&self.labels) {
+            bounds.labels.clone_from(labels);
         }
         bounds
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tilefs_export::column::Columns;
+use tilefs_export::column::{AuxiliaryCoordinates, Columns};
 use tilefs_export::extension::of_datatype;
 use tilefs_export::netcdf::netcdf;
 use tilefs_export::npy::{self, Order};
-use tilefs_export::padded;
+use tilefs_export::padded::longest;
 use tilefs_export::text;
 use tilefs_export::{Column, Content, Unrepresentable};
 use tilefs_format::error::{Error, Result};
@@ -133,27 +133,33 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
 fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
     let fields = &rasters::without_padding(fields)?;
     let rasters = Rasters::of(fields)?;
-    let column = |id: FieldId| -> Result<Column> {
-        let field = rasters.describe_all(id)?;
-        let is_text = field.datatype.is_string() && field.datatype.size() == 1;
-        let mut column = column(&*fields.subarray, id, field)?;
-        if let Some(offsets) = column.offsets.as_ref().filter(|_| is_text) {
-            column.longest = padded::longest(offsets)?;
+    let column = |id: FieldId| padded(column(&*fields.subarray, id, rasters.describe_all(id)?)?);
+    let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
+    for (axis, id) in fields.dimensions().enumerate() {
+        let coordinates = rasters.coordinates(axis)?;
+        dimensions.push(coordinates.main.map_or_else(|| column(id), padded)?);
+        for coordinates in coordinates.auxiliary {
+            auxiliary.push(AuxiliaryCoordinates { axis, column: padded(coordinates)? });
         }
-        Ok(column)
-    };
-    let dimensions = fields.dimensions().enumerate().map(|(axis, id)| match rasters.coordinates(axis) {
-        Some(coordinates) => Ok(coordinates),
-        None => column(id),
-    });
+    }
     let columns = Columns {
         sparse: fields.schema().is_sparse(),
-        dimensions: dimensions.collect::<Result<_>>()?,
+        dimensions,
+        auxiliary,
         attributes: fields.attributes().map(column).collect::<Result<_>>()?,
         metadata: rasters.notes.of_array.clone(),
         georeference: rasters.georeference_of_all()?,
     };
     Ok(netcdf(&columns).map_err(unrepresentable)?.file.content)
+}
+
+/// The column, which knows its longest text.
+fn padded(mut column: Column) -> Result<Column> {
+    let is_text = column.field.datatype.is_string() && column.field.datatype.size() == 1;
+    if let Some(offsets) = column.offsets.as_ref().filter(|_| is_text) {
+        column.longest = longest(offsets)?;
+    }
+    Ok(column)
 }
 
 /// A column of a field.

@@ -20,6 +20,7 @@ pub mod group;
 pub mod group_outline;
 pub mod group_texts;
 pub mod history;
+mod label_search;
 pub mod labels;
 pub mod lazy;
 pub mod lines;

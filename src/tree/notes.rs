@@ -1,6 +1,7 @@
 //! Metadata that are of one attribute or dimension:
 //!
-//! * By the convention of TileDB-CF the key is `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`. Keys are as the user
+//! * By the convention of TileDB-CF the key is `__tiledb_attr.NAME.KEY` or `__tiledb_dim.NAME.KEY`, where the latter may
+//!   also name a label of a dimension. Keys are as the user
 //!   of TileDB-Py gave them.
 //! * GDAL's multidimensional driver writes one variable an array: the unit of its values as `_UNIT`, its other attributes
 //!   under their own names. So what CF says of variables only, and of no file, is of the only attribute of an array.
@@ -39,15 +40,18 @@ const OF_VARIABLES: [&str; 10] = [
 /// The metadata of an array, each where it belongs.
 pub struct Notes {
     of_fields: Vec<(FieldId, Metadatum)>,
+    /// With the names of the labels that they are of.
+    of_labels: Vec<(String, Metadatum)>,
     /// Those of the array as a whole.
     pub of_array: Vec<Metadatum>,
 }
 
 impl Notes {
     pub fn of(fields: &FieldFolder, metadata: Vec<Metadatum>) -> Self {
-        let mut notes = Notes { of_fields: Vec::new(), of_array: Vec::new() };
+        let mut notes = Notes { of_fields: Vec::new(), of_labels: Vec::new(), of_array: Vec::new() };
         let attributes: Vec<FieldId> = fields.attributes().collect();
         let dimensions: Vec<FieldId> = fields.dimensions().collect();
+        let labels: Vec<&str> = fields.schema().labels.iter().map(|label| label.name.as_str()).collect();
         // Of a field, but not by its name: another of the same key counts more.
         let mut general: Vec<(FieldId, Metadatum)> = Vec::new();
         let is_taken: HashSet<String> = metadata.iter().map(|metadatum| metadatum.key.clone()).collect();
@@ -57,6 +61,12 @@ impl Notes {
             }
             let found = owner(OF_ATTRIBUTES, &metadatum.key, &attributes, |id| fields.user_name(id))
                 .or_else(|| owner(OF_DIMENSIONS, &metadatum.key, &dimensions, |id| fields.user_name(id)));
+            let of_label =
+                owner(OF_DIMENSIONS, &metadatum.key, &labels, |name| name.into()).filter(|_| found.is_none());
+            if let Some((label, key)) = of_label {
+                notes.of_labels.push((label.to_owned(), Metadatum { key: key.to_owned(), ..metadatum }));
+                continue;
+            }
             match (found, unit_of(&metadatum)) {
                 (Some((id, key)), _) => notes.of_fields.push((id, Metadatum { key: key.to_owned(), ..metadatum })),
                 (None, Some(unit)) => general.extend(attributes.iter().map(|&id| (id, unit.clone()))),
@@ -80,6 +90,12 @@ impl Notes {
         let own = self.of_fields.iter().filter(|(owner, _)| *owner == id);
         own.map(|(_, metadatum)| metadatum.clone()).collect()
     }
+
+    /// Those of one label, without the prefix.
+    pub fn of_label(&self, name: &str) -> Vec<Metadatum> {
+        let own = self.of_labels.iter().filter(|(owner, _)| owner == name);
+        own.map(|(_, metadatum)| metadatum.clone()).collect()
+    }
 }
 
 /// What such a unit is for CF; `None` of other metadata.
@@ -89,14 +105,14 @@ pub fn unit_of(metadatum: &Metadatum) -> Option<Metadatum> {
 }
 
 /// The field that a key names and the rest of the key. Names may have dots: the longest that fits is meant.
-fn owner<'a, 'b>(
+fn owner<'a, 'b, T: Copy>(
     prefix: &str,
     key: &'a str,
-    ids: &[FieldId],
-    name: impl Fn(FieldId) -> Cow<'b, str>,
-) -> Option<(FieldId, &'a str)> {
+    ids: &[T],
+    name: impl Fn(T) -> Cow<'b, str>,
+) -> Option<(T, &'a str)> {
     let rest = key.strip_prefix(prefix)?;
-    let fits = |id: &FieldId| {
+    let fits = |id: &T| {
         let key = rest.strip_prefix(&*name(*id))?.strip_prefix('.')?;
         (!key.is_empty()).then_some((*id, key))
     };

@@ -18,7 +18,7 @@ use tilefs_reader::array::metadata::Value;
 use tilefs_reader::storage::StoreKey;
 
 use super::builder::FolderBuilder;
-use super::coordinates::Coordinates;
+use super::coordinates::{AxisCoordinates, Coordinates};
 use super::enums;
 use super::fields::FieldFolder;
 use super::grammar::By;
@@ -136,7 +136,7 @@ impl<'a> Rasters<'a> {
             let system = text::decode(metadatum.datatype, &metadatum.value)?.into_owned();
             Some(projjson::well_known_text(&system).unwrap_or(system))
         });
-        let coordinates = (0..dimensions.len()).map(|dimension| Coordinates::of(fields, dimension));
+        let coordinates = (0..dimensions.len()).map(|dimension| Coordinates::of(fields, &notes, dimension));
         let coordinates = coordinates.collect::<Result<Vec<_>>>()?;
         let mut rasters = Rasters { fields, notes, pam, system, coordinates, band_axis: band_axis(&names, &lengths) };
         if let (Some([lines, samples]), 3) = (rasters.horizontal_axes(), dimensions.len()) {
@@ -155,13 +155,13 @@ impl<'a> Rasters<'a> {
         Some([of("HORIZONTAL_Y")?, of("HORIZONTAL_X")?])
     }
 
-    /// The coordinates of an axis, with all that is said of it; `None` where they are those of the array's cells.
-    pub fn coordinates(&self, axis: usize) -> Option<Column> {
-        let mut column = self.coordinates.get(axis)?.as_ref()?.column.clone();
-        let own = self.notes.of_field(FieldId::Dimension(axis));
-        column.field.notes.retain(|note| own.iter().all(|own| own.key != note.key));
-        column.field.notes.extend(own);
-        Some(column)
+    /// The coordinates that labels give an axis, with all that is said of them.
+    ///
+    /// # Errors
+    /// When labels cannot be read.
+    pub fn coordinates(&self, axis: usize) -> Result<AxisCoordinates> {
+        let known = self.coordinates.get(axis).and_then(Option::as_ref);
+        AxisCoordinates::of(self.fields, &self.notes, axis, known)
     }
 
     /// A field with its notes and what marks missing values in it.

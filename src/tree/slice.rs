@@ -7,7 +7,7 @@ use tilefs_format::error::Result;
 
 use super::array::{FieldFolderKind, fields_folder};
 use super::fields::FieldFolder;
-use super::grammar::By;
+use super::grammar::{By, SelectionError};
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::texts::CoveredBox;
 
@@ -47,6 +47,7 @@ impl Folder for SliceFolder {
                 folder.holds(move || fields.subarray.memory());
                 Ok(Some(Node::Folder(Arc::new(folder))))
             }
+            Err(SelectionError { cause: Some(cause), .. }) => Err(*cause),
             Err(error) => {
                 log::debug!("slice {selection}: {}", error.message);
                 Ok(None)

@@ -13,6 +13,7 @@ use tilefs_export::{Column, Forward};
 use tilefs_format::error::Result;
 
 use super::builder::FolderBuilder;
+use super::coordinates::dimension_labels;
 use super::fields::FieldFolder;
 use super::formats::{column_of, labelled_column_of, unrepresentable};
 use super::lazy::LazyFile;
@@ -127,8 +128,14 @@ fn parquet_file(fields: &FieldFolder, change: fn(Column) -> Column) -> LazyFile 
     let (this, described) = (fields.clone(), fields.clone());
     let make = move || {
         let mut columns = columns(&this)?;
-        for (column, id) in columns.iter_mut().zip(this.dimensions().chain(this.attributes())) {
-            column.summaries = this.subarray.summaries(id)?;
+        // Nothing is known of the labels in between.
+        let (dimensions, attributes) = (this.dimensions(), this.attributes().collect::<Vec<_>>());
+        let first_attribute = columns.len().saturating_sub(attributes.len());
+        let numbered = dimensions.enumerate().chain((first_attribute..).zip(attributes));
+        for (number, id) in numbered {
+            if let Some(column) = columns.get_mut(number) {
+                column.summaries = this.subarray.summaries(id)?;
+            }
         }
         let columns: Vec<Column> = columns.into_iter().map(change).collect();
         let tiles = this.subarray.tile_rows()?;
@@ -146,8 +153,8 @@ fn text_table(fields: &FieldFolder, style: Style, header: Header) -> Result<Arc<
     Ok(made.map_err(unrepresentable)?.table)
 }
 
-/// All columns: the coordinates and the attributes with their labels, under the names that they have in the array. One
-/// without a name has that of its files.
+/// All columns: the coordinates, of a dense array what labels its dimension, and the attributes with the labels of their
+/// enumerations, under the names that they have in the array. One without a name has that of its files.
 fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
     let named = |id| {
         let mut column = labelled_column_of(fields, id)?;
@@ -156,7 +163,16 @@ fn columns(fields: &FieldFolder) -> Result<Vec<Column>> {
         }
         Ok(column)
     };
-    fields.dimensions().chain(fields.attributes()).map(named).collect()
+    let mut columns = fields.dimensions().map(named).collect::<Result<Vec<_>>>()?;
+    let attributes = fields.attributes().map(named).collect::<Result<Vec<_>>>()?;
+    for mut label in dimension_labels(fields)? {
+        while columns.iter().chain(&attributes).any(|column| column.field.name == label.field.name) {
+            label.field.name.push_str("_label");
+        }
+        columns.push(label);
+    }
+    columns.extend(attributes);
+    Ok(columns)
 }
 
 /// The coordinate form of an attribute of a matrix.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tilefs_export::Column;
 use tilefs_export::boxes::{BoxedColumns, Boxes, Rows};
+use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::zarr::anndata::{self, Matrix};
 use tilefs_export::zarr::{self, Array, CHUNKS, METADATA};
 use tilefs_format::error::{Error, Result};
@@ -82,13 +84,18 @@ fn columns(fields: &FieldFolder) -> Result<BoxedColumns> {
         let (subarray, described) = (fields.subarray.clone(), field.clone());
         Ok(Arc::new(Rows::new(field, count, move || column(&*subarray, id, described.clone()))))
     };
-    let of_dimension = |(axis, id): (usize, FieldId)| -> Result<Arc<dyn Boxes>> {
-        match (rasters.coordinates(axis), shape.get(if sparse { 0 } else { axis })) {
-            (Some(coordinates), _) if !sparse => Ok(Arc::new(Rows::of(coordinates, 1 << 20))),
-            (_, Some(&count)) => rows(id, count),
-            _ => Err(Error::internal("a dimension without a length")),
-        }
-    };
+    let of_label = |column: Column| -> Arc<dyn Boxes> { Arc::new(Rows::of(column, 1 << 20)) };
+    let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
+    for (axis, id) in fields.dimensions().enumerate() {
+        let coordinates = rasters.coordinates(axis)?;
+        dimensions.push(match (coordinates.main, shape.get(if sparse { 0 } else { axis })) {
+            (Some(coordinates), _) => of_label(coordinates),
+            (None, Some(&count)) => rows(id, count)?,
+            (None, None) => return Err(Error::internal("a dimension without a length")),
+        });
+        let further = coordinates.auxiliary.into_iter().map(of_label);
+        auxiliary.extend(further.map(|column| AuxiliaryCoordinates { axis, column }));
+    }
     let of_attribute = |id: FieldId| -> Result<Arc<dyn Boxes>> {
         match shape.first() {
             Some(&count) if sparse => rows(id, count),
@@ -97,7 +104,8 @@ fn columns(fields: &FieldFolder) -> Result<BoxedColumns> {
     };
     Ok(BoxedColumns {
         sparse,
-        dimensions: fields.dimensions().enumerate().map(of_dimension).collect::<Result<_>>()?,
+        dimensions,
+        auxiliary,
         attributes: fields.attributes().map(of_attribute).collect::<Result<_>>()?,
         metadata: rasters.notes.of_array.clone(),
         georeference: rasters.georeference_of_all()?,

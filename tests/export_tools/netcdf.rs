@@ -215,6 +215,7 @@ fn sparse(rows: u64) -> Columns {
             Column::variable(name, vec![rows], Arc::new(b"ab".repeat(rows as usize)), offsets),
         ],
         metadata: Vec::new(),
+        auxiliary: Vec::new(),
         georeference: None,
     }
 }

@@ -25,7 +25,7 @@ pub fn axis(name: &str, first: i64, length: u64) -> Column {
 /// A dense array with the axes `y` (from -1) and `x` (from 10).
 pub fn dense(shape: [u64; 2], attributes: Vec<Column>) -> Columns {
     let dimensions = vec![axis("y", -1, shape[0]), axis("x", 10, shape[1])];
-    Columns { sparse: false, dimensions, attributes, metadata: Vec::new(), georeference: None }
+    Columns { sparse: false, dimensions, attributes, metadata: Vec::new(), auxiliary: Vec::new(), georeference: None }
 }
 
 /// A column of an exactly known pattern: floats with a few that are special.

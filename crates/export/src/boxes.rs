@@ -8,7 +8,7 @@ use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::cancellation;
 
-use super::column::{Column, Field, Metadatum};
+use super::column::{AuxiliaryCoordinates, Column, Field, Metadatum};
 use super::compose::Slice;
 use super::content::{Content, check_range};
 use super::element::{Converted, by_elements};
@@ -42,6 +42,8 @@ pub struct BoxedColumns {
     pub attributes: Vec<Arc<dyn Boxes>>,
     /// The array's metadata.
     pub metadata: Vec<Metadatum>,
+    /// Dense: further coordinates along axes.
+    pub auxiliary: Vec<AuxiliaryCoordinates<Arc<dyn Boxes>>>,
     /// Dense: which axes lie where on the Earth, if the metadata says so.
     pub georeference: Option<GeoreferencedAxes>,
 }

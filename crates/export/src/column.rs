@@ -335,6 +335,13 @@ pub struct Metadatum {
     pub value: Vec<u8>,
 }
 
+/// Coordinates along one axis beside those that cells are looked up by.
+#[derive(Clone)]
+pub struct AuxiliaryCoordinates<C> {
+    pub axis: usize,
+    pub column: C,
+}
+
 /// All that one array or slice shows, for the formats that hold all of it in one file.
 #[derive(Clone)]
 pub struct Columns {
@@ -346,6 +353,8 @@ pub struct Columns {
     pub attributes: Vec<Column>,
     /// The array's metadata.
     pub metadata: Vec<Metadatum>,
+    /// Dense: further coordinates along axes.
+    pub auxiliary: Vec<AuxiliaryCoordinates<Column>>,
     /// Dense: which axes lie where on the Earth, if the metadata says so.
     pub georeference: Option<GeoreferencedAxes>,
 }

@@ -31,6 +31,13 @@ pub struct GeoreferencedAxes {
     pub are_labelled: bool,
 }
 
+impl GeoreferencedAxes {
+    /// Whether a variable has to say which coordinate system it is, because the coordinates along the axes do not say all.
+    pub fn need_a_system(&self) -> bool {
+        !self.are_labelled || !self.place.system.is_empty()
+    }
+}
+
 impl Georeference {
     /// A place in a system whose axes are told by the system itself.
     pub fn new(transform: [f64; 6], system: impl Into<String>) -> Self {

@@ -5,6 +5,7 @@ use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
 
+use super::labels::DimensionLabel;
 use crate::tree::names::dimension_names;
 use crate::tree::percent;
 
@@ -21,6 +22,8 @@ pub struct DimensionBounds {
     /// counted from its low end. Always within the limit. `None` for no coordinate at all, and for strings, whose open
     /// ends have no limit but `limit`.
     pub shown: Option<Range>,
+    /// By which its cells can be selected, too.
+    pub labels: Vec<DimensionLabel>,
 }
 
 impl DimensionBounds {
@@ -40,6 +43,7 @@ impl DimensionBounds {
                 domain: dimension.domain.clone(),
                 shown: limit.clone(),
                 limit,
+                labels: Vec::new(),
             }
         });
         bounds.collect()
@@ -48,6 +52,11 @@ impl DimensionBounds {
     /// Whether coordinates are counted: integers, dates, times.
     pub(super) fn is_counted(&self) -> bool {
         matches!(self.datatype.kind(), Kind::Signed | Kind::Unsigned)
+    }
+
+    /// Whether coordinates are numbers, dates or times, which have a least and a greatest.
+    pub(super) fn is_number(&self) -> bool {
+        self.datatype.kind() != Kind::Bytes
     }
 
     /// The range that can be selected from, as one would type it.

@@ -18,10 +18,12 @@ pub enum SelectionErrorKind {
     Outside,
     /// More cells than a file can hold.
     TooLarge,
+    /// The labels that it names cannot be read.
+    Unread,
 }
 
 /// Why a selection has no folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct SelectionError {
     pub kind: SelectionErrorKind,
     /// The place in the selection's text, in bytes.
@@ -31,6 +33,8 @@ pub struct SelectionError {
     pub message: String,
     /// The range that could be selected from, as one would type it.
     pub valid: Option<String>,
+    /// What could not be read, of the kind [`SelectionErrorKind::Unread`].
+    pub cause: Option<Box<Error>>,
 }
 
 pub type Result<T> = std::result::Result<T, SelectionError>;
@@ -46,8 +50,21 @@ impl SelectionError {
         Self::of(SelectionErrorKind::Outside, token, message)
     }
 
+    /// A token that names labels which cannot be read.
+    pub(super) fn unread(token: Token<'_>, cause: Error) -> Self {
+        let unread = Self::of(SelectionErrorKind::Unread, token, cause.to_string());
+        SelectionError { cause: Some(Box::new(cause)), ..unread }
+    }
+
     pub(super) fn of(kind: SelectionErrorKind, token: Token<'_>, message: impl Into<String>) -> Self {
-        SelectionError { kind, at: token.at, length: token.text.len(), message: message.into(), valid: None }
+        SelectionError {
+            kind,
+            at: token.at,
+            length: token.text.len(),
+            message: message.into(),
+            valid: None,
+            cause: None,
+        }
     }
 
     /// The same, with the range that could be selected from.
@@ -58,6 +75,9 @@ impl SelectionError {
 
     /// The library's error for a selection that has no folder.
     pub fn into_error(self, selection: &str) -> Error {
+        if let Some(cause) = self.cause {
+            return *cause;
+        }
         Error::usage(format!("selection {}: {self}", excerpt(selection, self.at, self.length).0))
     }
 }
@@ -139,6 +159,7 @@ mod tests {
             length,
             message: "x has no such coordinates".into(),
             valid: Some("0..99".into()),
+            cause: None,
         }
     }
 

@@ -10,7 +10,8 @@
 //!
 //! * In names and values `%` begins an escape. `,` `+` `=` `%` `/` and `..` are always escaped in them; a lone `%` is
 //!   the empty text.
-//! * Dimensions without a name come first and are told by their place.
+//! * Dimensions without a name come first and are told by their place. A name may also be that of a label of a dimension,
+//!   and then the ranges are of the label's values: see [`labels`]. A dimension of that name counts more.
 //! * A negative step goes down, and then the upper end comes first. On sparse arrays only the set counts.
 //! * Dates are ISO 8601 and stand for the time that they span: see [`moment`].
 //! * Ranges are clipped to the domain; a range that selects nothing of it is an error. Only half-open ranges may be
@@ -21,6 +22,7 @@
 
 pub mod bounds;
 pub mod error;
+pub mod labels;
 mod meaning;
 pub mod moment;
 pub mod position;

@@ -7,6 +7,7 @@ use tilefs_format::scalar::{Range, Scalar};
 
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
+use super::labels::{DimensionLabel, of_label};
 use super::progression::Progression;
 use super::syntax::{DimensionText, RangeForm, RangeText, Token};
 use super::{By, position, value};
@@ -26,9 +27,9 @@ pub enum Selected {
 /// The first thing that is wrong, from left to right.
 pub fn resolve(texts: &[DimensionText<'_>], by: By, dimensions: &[DimensionBounds]) -> Result<Vec<Selected>> {
     let mut selected: Vec<Option<Selected>> = vec![None; dimensions.len()];
-    let mut numbers = HashMap::new();
+    let mut numbers: HashMap<&str, (usize, Option<&DimensionLabel>)> = HashMap::new();
     for (place, text) in texts.iter().enumerate() {
-        let number = match text.name {
+        let (number, label) = match text.name {
             None if place > 0 && texts[place - 1].name.is_some() => {
                 let message = "ranges without a name come before those with one";
                 return Err(SelectionError::syntax(text.whole, message));
@@ -38,10 +39,13 @@ pub fn resolve(texts: &[DimensionText<'_>], by: By, dimensions: &[DimensionBound
                 let dimensions = if count == 1 { "one dimension".to_owned() } else { format!("{count} dimensions") };
                 return Err(SelectionError::syntax(text.whole, format!("the array has only {dimensions}")));
             }
-            None => place,
+            None => (place, None),
             Some(name) => {
                 if numbers.is_empty() {
-                    numbers.extend(dimensions.iter().enumerate().map(|(number, one)| (one.name.as_str(), number)));
+                    let all = || dimensions.iter().enumerate();
+                    let labels = all().flat_map(|(number, one)| one.labels.iter().map(move |label| (number, label)));
+                    numbers.extend(labels.map(|(number, label)| (label.0.name(), (number, Some(label)))));
+                    numbers.extend(all().map(|(number, one)| (one.name.as_str(), (number, None))));
                 }
                 let known = numbers.get(&*value::decoded(name)?).copied();
                 known.ok_or_else(|| unknown_dimension(name, dimensions))?
@@ -52,10 +56,13 @@ pub fn resolve(texts: &[DimensionText<'_>], by: By, dimensions: &[DimensionBound
             let message = format!("{} has its ranges already; several are joined by '+'", called(bounds, number));
             return Err(SelectionError::syntax(text.whole, message));
         }
-        *slot = Some(of_dimension(text, by, bounds).map_err(|error| SelectionError {
-            message: format!("dimension {}: {}", called(bounds, number), error.message),
-            ..error
-        })?);
+        let (selected, called) = match label {
+            None => (of_dimension(text, by, bounds), format!("dimension {}", called(bounds, number))),
+            Some(label) => (of_label(text, by, &*label.0, bounds), format!("label {}", label.0.name())),
+        };
+        let explained =
+            |error: SelectionError| SelectionError { message: format!("{called}: {}", error.message), ..error };
+        *slot = Some(selected.map_err(explained)?);
     }
     Ok(selected.into_iter().zip(dimensions).map(|(one, bounds)| one.unwrap_or_else(|| whole(bounds))).collect())
 }
@@ -65,7 +72,16 @@ fn unknown_dimension(name: Token<'_>, dimensions: &[DimensionBounds]) -> Selecti
     if dimensions.len() > names.len() {
         names.push("...");
     }
-    SelectionError::syntax(name, format!("no such dimension; there are: {}", names.join(", ")))
+    let labels: Vec<&str> =
+        dimensions.iter().flat_map(|one| &one.labels).take(10).map(|label| label.0.name()).collect();
+    let message = match labels.is_empty() {
+        true => format!("no such dimension; there are: {}", names.join(", ")),
+        false => {
+            let (dimensions, labels) = (names.join(", "), labels.join(", "));
+            format!("no such dimension or label; there are: {dimensions}; and the labels {labels}")
+        }
+    };
+    SelectionError::syntax(name, message)
 }
 
 fn called(bounds: &DimensionBounds, number: usize) -> String {
@@ -116,7 +132,7 @@ fn of_dimension(text: &DimensionText<'_>, by: By, bounds: &DimensionBounds) -> R
 }
 
 /// A range of a dimension of integers, dates or times; `None` where it is empty, as `5:5` is.
-fn counted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
+pub(super) fn counted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<Option<Progression>> {
     let limit = bounds.limit.as_ref().and_then(integer_ends);
     let (lowest, highest) = limit.ok_or_else(|| SelectionError::syntax(range.whole, "it has no domain"))?;
     let wanted = match range.form {
@@ -201,7 +217,7 @@ pub(super) fn colons(text: Token<'_>) -> Result<(Token<'_>, Token<'_>, Option<To
 }
 
 /// A range of a dimension of floats or strings.
-fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<Scalar>, Option<Scalar>)> {
+pub(super) fn uncounted(range: &RangeText<'_>, bounds: &DimensionBounds) -> Result<(Option<Scalar>, Option<Scalar>)> {
     let is_text = bounds.datatype.kind() == Kind::Bytes;
     let read = |token: Token<'_>| match is_text {
         true => value::text(token).map(Scalar::Text),

@@ -133,7 +133,7 @@ fn axis(name: &str, first: i64, length: u64) -> Column {
 
 fn dense(attributes: Vec<Column>) -> Columns {
     let dimensions = vec![axis("y", -1, 2), axis("x", 10, 3)];
-    Columns { sparse: false, dimensions, attributes, metadata: Vec::new(), georeference: None }
+    Columns { sparse: false, dimensions, attributes, metadata: Vec::new(), auxiliary: Vec::new(), georeference: None }
 }
 
 fn text(attribute: &(u32, Vec<u8>)) -> &str {
@@ -327,6 +327,7 @@ fn sparse(rows: u64) -> Columns {
             Column::variable(name, vec![rows], Arc::new(vec![b'x'; rows as usize * 2]), offsets),
         ],
         metadata: Vec::new(),
+        auxiliary: Vec::new(),
         georeference: None,
     }
 }
@@ -367,6 +368,7 @@ fn large_variables_go_last_or_make_it_cdf5() {
         dimensions: vec![axis("z", 0, 3), axis_of(1 << 30), axis("x", 0, 2)],
         attributes,
         metadata: Vec::new(),
+        auxiliary: Vec::new(),
         georeference: None,
     };
     fn axis_of(length: u64) -> Column {

@@ -9,7 +9,7 @@ use super::header::{Attribute, Dimension};
 use super::metadata;
 use super::types::{Encoding, NcType};
 use crate::cf::{self, Direction};
-use crate::column::{Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
+use crate::column::{AuxiliaryCoordinates, Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
 use crate::compose::Repeat;
 use crate::content::Content;
 use crate::element::Swapped;
@@ -123,6 +123,14 @@ impl Builder {
                 }
                 _ => Vec::new(),
             };
+            if axis.field.is_bytes() {
+                // End to end the texts are no coordinates of the axis, and may not have its name.
+                match padded_width(axis) {
+                    Some(_) => self.column_of_name(name, axis, &[dimension])?,
+                    None => self.column(axis, &[dimension])?,
+                }
+                continue;
+            }
             let (nc_type, content, mut attributes) = match (transform, earthly) {
                 (Some(transform), Some((_, direction))) => {
                     let content = cf::coordinates(transform, direction, axis.cells());
@@ -140,7 +148,19 @@ impl Builder {
             self.add(name, vec![dimension], nc_type, content, attributes);
         }
         let lengths: Vec<u64> = columns.dimensions.iter().map(Column::cells).collect();
-        if let Some(georeference) = &columns.georeference {
+        let before = self.plan.variables.len();
+        for AuxiliaryCoordinates { axis, column } in &columns.auxiliary {
+            column.check()?;
+            match axes.get(*axis).filter(|_| lengths.get(*axis) == Some(&column.cells())) {
+                Some(&axis) => self.column(column, &[axis])?,
+                None => {
+                    let name = &column.field.name;
+                    return Err(Unrepresentable::new(format!("{name}: not as many labels as the axis has cells")));
+                }
+            }
+        }
+        self.share_coordinates(before, &axes);
+        if let Some(georeference) = columns.georeference.as_ref().filter(|axes| axes.need_a_system()) {
             self.grid_mapping(&georeference.place);
         }
         for column in &columns.attributes {
@@ -168,21 +188,34 @@ impl Builder {
         for column in &columns.dimensions {
             self.column(column, &cell_dimension)?;
         }
-        let coordinates = self.plan.variables[before..].iter().filter(|variable| {
-            variable.dimensions == cell_dimension
-                || variable.nc_type == NcType::Char && variable.dimensions.starts_with(&cell_dimension)
-        });
-        if let Some(coordinates) = cf::list_of_names(coordinates.map(|variable| variable.name.as_str())) {
-            self.shared.push(Attribute::text("coordinates", coordinates));
-        }
+        self.share_coordinates(before, &cell_dimension);
         for column in &columns.attributes {
             self.column(column, &cell_dimension)?;
         }
         Ok(())
     }
 
-    /// One attribute, or the coordinates of sparse cells, and the variables that explain it.
+    /// Says of all variables to come that those from a number on are their coordinates: all that have a value, or a text,
+    /// for each position along one of the axes.
+    fn share_coordinates(&mut self, from: usize, axes: &[usize]) {
+        let coordinates = self.plan.variables[from..].iter().filter(|variable| match variable.dimensions[..] {
+            [axis] => axes.contains(&axis),
+            [axis, _] => axes.contains(&axis) && variable.nc_type == NcType::Char,
+            _ => false,
+        });
+        if let Some(coordinates) = cf::list_of_names(coordinates.map(|variable| variable.name.as_str())) {
+            self.shared.push(Attribute::text("coordinates", coordinates));
+        }
+    }
+
+    /// One attribute, or coordinates of cells, and the variables that explain it.
     fn column(&mut self, column: &Column, cell_dimensions: &[usize]) -> FormatResult<()> {
+        let name = self.names.give(&column.field.name);
+        self.column_of_name(name, column, cell_dimensions)
+    }
+
+    /// The same under a name that is legal and its own already.
+    fn column_of_name(&mut self, name: String, column: &Column, cell_dimensions: &[usize]) -> FormatResult<()> {
         let field = &column.field;
         let encoding = self.encoding(column)?;
         let size = field.datatype.size() as u64;
@@ -210,7 +243,6 @@ impl Builder {
                 }
             },
         }
-        let name = self.names.give(&field.name);
         let mut attributes = self.attributes_of(column, &name, encoding);
         let is_unicode = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8);
         if is_unicode && dimensions.len() == cell_dimensions.len() + 1 {

@@ -63,6 +63,7 @@ fn group_of(field: Field) -> Group {
         dimensions: vec![axis("y", 3), axis("x", 3)],
         attributes: vec![Arc::new(grid)],
         metadata,
+        auxiliary: Vec::new(),
         georeference: None,
     })
 }

@@ -10,7 +10,7 @@ use super::types::ZarrType;
 use super::{Array, Group, Node, json as texts};
 use crate::boxes::{BoxedColumns, Boxes, Rows};
 use crate::cf::{self, Direction, Remark, Said};
-use crate::column::{Column, Field, Labels, Metadatum};
+use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::georeference::{Georeference, GeoreferencedAxes};
 use crate::names::Names;
 
@@ -44,7 +44,14 @@ impl Builder {
         for (number, (axis, name)) in columns.dimensions.iter().zip(&axes).enumerate() {
             self.axis(axis, number, name, columns.georeference.as_ref());
         }
-        if let Some(georeference) = &columns.georeference {
+        let before = self.group.members.len();
+        for AuxiliaryCoordinates { axis, column } in &columns.auxiliary {
+            if let Some(axis) = axes.get(*axis) {
+                self.column(column, std::slice::from_ref(axis));
+            }
+        }
+        self.share_coordinates(before);
+        if let Some(georeference) = columns.georeference.as_ref().filter(|axes| axes.need_a_system()) {
             self.grid_mapping(&georeference.place);
         }
         for column in &columns.attributes {
@@ -57,11 +64,17 @@ impl Builder {
         for column in &columns.dimensions {
             self.column(column, &cells);
         }
-        if let Some(coordinates) = cf::list_of_names(self.group.members.iter().map(|(name, _)| name.as_str())) {
-            self.shared.insert("coordinates".to_owned(), coordinates.into());
-        }
+        self.share_coordinates(0);
         for column in &columns.attributes {
             self.column(column, &cells);
+        }
+    }
+
+    /// Says of all arrays to come that the members from a number on are their coordinates.
+    fn share_coordinates(&mut self, from: usize) {
+        let names = self.group.members.iter().skip(from).map(|(name, _)| name.as_str());
+        if let Some(coordinates) = cf::list_of_names(names) {
+            self.shared.insert("coordinates".to_owned(), coordinates.into());
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the tests of the grammar share: dimensions, and selections as lists of coordinates.
 
+mod labels;
 mod properties;
 mod tables;
 
@@ -13,18 +14,25 @@ fn counted(name: &str, datatype: Datatype, low: i128, high: i128) -> DimensionBo
         _ => Scalar::Signed(value as i64),
     };
     let range = Some(Range { low: scalar(low), high: scalar(high) });
-    DimensionBounds { name: name.to_owned(), datatype, domain: range.clone(), limit: range.clone(), shown: range }
+    DimensionBounds {
+        name: name.to_owned(),
+        datatype,
+        domain: range.clone(),
+        limit: range.clone(),
+        shown: range,
+        labels: Vec::new(),
+    }
 }
 
 fn floats(name: &str, low: f64, high: f64) -> DimensionBounds {
     let range = Some(Range { low: Scalar::Float64(low), high: Scalar::Float64(high) });
     let (domain, limit, shown) = (range.clone(), range.clone(), range);
-    DimensionBounds { name: name.to_owned(), datatype: Datatype::Float64, domain, limit, shown }
+    DimensionBounds { name: name.to_owned(), datatype: Datatype::Float64, domain, limit, shown, labels: Vec::new() }
 }
 
 fn strings(name: &str) -> DimensionBounds {
     let datatype = Datatype::StringAscii;
-    DimensionBounds { name: name.to_owned(), datatype, domain: None, limit: None, shown: None }
+    DimensionBounds { name: name.to_owned(), datatype, domain: None, limit: None, shown: None, labels: Vec::new() }
 }
 
 /// The coordinates that a selection selects along each axis of a dense array.

@@ -1,0 +1,93 @@
+//! Dates along an axis in a unit that all readers of netCDF know. CDO and others have none below the second, while pandas
+//! counts nanoseconds whatever the dates are.
+
+use std::sync::Arc;
+
+use tilefs_export::element::Converted;
+use tilefs_export::{Column, Field};
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::Result;
+
+use super::coordinates::each;
+
+/// More dates are not looked through.
+const MOST_VALUES: u64 = 10 << 20;
+
+const SECONDS_OF_A_DAY: i64 = 86_400;
+
+/// The dates of an axis in days where all are whole days, in seconds where all are whole seconds; whatever else it is as it
+/// is. Reads the values.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn in_whole_units(column: Column) -> Result<Column> {
+    let per_second: i64 = match column.field.datatype {
+        Datatype::DateTimeMs => 1000,
+        Datatype::DateTimeUs => 1_000_000,
+        Datatype::DateTimeNs => 1_000_000_000,
+        _ => return Ok(column),
+    };
+    if column.field.values_per_cell != Some(1) || !(1..=MOST_VALUES).contains(&column.cells()) {
+        return Ok(column);
+    }
+    let per_day = per_second * SECONDS_OF_A_DAY;
+    let (mut are_days, mut are_seconds) = (true, true);
+    let (mut least, mut greatest) = (i64::MAX, i64::MIN);
+    each(&column, |value| {
+        let value = value.try_into().map_or(i64::MIN, i64::from_le_bytes);
+        let is_time = value != i64::MIN;
+        are_days &= is_time && value % per_day == 0;
+        are_seconds &= is_time && value % per_second == 0;
+        (least, greatest) = (least.min(value), greatest.max(value));
+    })?;
+    let (datatype, units) = match (are_days, are_seconds) {
+        (true, _) => (Datatype::DateTimeDay, per_day),
+        (false, true) => (Datatype::DateTimeSec, per_second),
+        (false, false) => return Ok(column),
+    };
+    let whole = move |value: i64| (value % units == 0).then(|| (value / units).to_le_bytes());
+    let values = Converted::integers(column.values.clone(), "whole days or seconds", whole);
+    let stored_as = Some(column.field.datatype);
+    let field = Field { datatype, stored_as, fill: Vec::new(), no_data: None, null: None, ..column.field.clone() };
+    let bounds = Some(((least / units).into(), (greatest / units).into()));
+    Ok(Column { field, values: Arc::new(values), bounds, ..column })
+}
+
+#[cfg(test)]
+mod tests {
+    use tilefs_export::testing::read_all;
+
+    use super::*;
+
+    fn dates(datatype: Datatype, values: &[i64]) -> Column {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        Column::fixed(Field::new("t", datatype), vec![values.len() as u64], Arc::new(bytes))
+    }
+
+    fn converted(datatype: Datatype, values: &[i64]) -> (Datatype, Vec<i64>, Option<(i128, i128)>) {
+        let column = in_whole_units(dates(datatype, values)).unwrap();
+        let bytes = read_all(&column.values);
+        let values = bytes.as_chunks().0.iter().map(|value| i64::from_le_bytes(*value)).collect();
+        (column.field.datatype, values, column.bounds)
+    }
+
+    #[test]
+    fn the_coarsest_unit_that_holds_all_is_taken() {
+        const DAY: i64 = 86_400_000_000_000;
+        use Datatype::{DateTimeDay, DateTimeMs, DateTimeNs, DateTimeSec, Int64};
+        let days = (DateTimeDay, vec![-2, 0, 3], Some((-2, 3)));
+        assert_eq!(converted(DateTimeNs, &[-2 * DAY, 0, 3 * DAY]), days);
+        let seconds = (DateTimeSec, vec![86_400, -1], Some((-1, 86_400)));
+        assert_eq!(converted(DateTimeNs, &[DAY, -1_000_000_000]), seconds);
+        assert_eq!(converted(DateTimeMs, &[5000]), (DateTimeSec, vec![5], Some((5, 5))));
+        for (datatype, values) in [
+            (DateTimeNs, vec![DAY, DAY + 1]),
+            (DateTimeNs, vec![DAY, i64::MIN]),
+            (DateTimeSec, vec![86_400]),
+            (Int64, vec![DAY]),
+            (DateTimeNs, vec![]),
+        ] {
+            assert_eq!(converted(datatype, &values), (datatype, values, None));
+        }
+    }
+}
