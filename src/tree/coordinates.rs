@@ -115,11 +115,13 @@ impl Coordinates {
         }
         for (number, label) in labels() {
             let Some(direction) = Direction::of(label) else { continue };
-            if let Some((column, _)) = opened(fields, notes, label)?
-                && direction.could_be(&column)?
-                && is_one_to_one(&column)?
-            {
-                return Ok(Some(Coordinates { column, kind: Some(direction.kind().to_owned()), label: number }));
+            match direction.of_values(fields, notes, label) {
+                Ok(Some(column)) => {
+                    return Ok(Some(Coordinates { column, kind: Some(direction.kind().to_owned()), label: number }));
+                }
+                Err(error) if error.is_passing() => return Err(error),
+                // What is damaged is told by the files that have the label.
+                Ok(None) | Err(_) => {}
             }
         }
         Ok(None)
@@ -296,6 +298,13 @@ impl Direction {
             Direction::East => ("longitude", "degrees_east", "X"),
         };
         vec![note("standard_name", name), note("units", units), note("axis", axis)]
+    }
+
+    /// The values of a label, if they are degrees of it and tell cells apart.
+    fn of_values(self, fields: &FieldFolder, notes: &Notes, label: &DimensionLabel) -> Result<Option<Column>> {
+        let Some((column, _)) = opened(fields, notes, label)? else { return Ok(None) };
+        let is_it = self.could_be(&column)? && is_one_to_one(&column)?;
+        Ok(is_it.then_some(column))
     }
 
     /// Whether all values are degrees of it.

@@ -115,6 +115,18 @@ impl<'a> Rasters<'a> {
     /// # Errors
     /// When the metadata or a label that has coordinates cannot be read.
     pub fn of(fields: &'a FieldFolder) -> Result<Self> {
+        let mut rasters = Self::without_labels(fields)?;
+        let count = fields.schema().dimensions.len();
+        let coordinates = (0..count).map(|dimension| Coordinates::of(fields, &rasters.notes, dimension));
+        rasters.coordinates = coordinates.collect::<Result<_>>()?;
+        if let (Some([lines, samples]), 3) = (rasters.horizontal_axes(), count) {
+            rasters.band_axis = (0..3).find(|axis| ![lines, samples].contains(axis));
+        }
+        Ok(rasters)
+    }
+
+    /// Without what labels say of the axes.
+    fn without_labels(fields: &'a FieldFolder) -> Result<Self> {
         let metadata = fields.subarray.array().metadata()?;
         let mut notes = Notes::of(fields, meta::for_formats(&metadata));
         let dimensions = &fields.schema().dimensions;
@@ -136,13 +148,8 @@ impl<'a> Rasters<'a> {
             let system = text::decode(metadatum.datatype, &metadatum.value)?.into_owned();
             Some(projjson::well_known_text(&system).unwrap_or(system))
         });
-        let coordinates = (0..dimensions.len()).map(|dimension| Coordinates::of(fields, &notes, dimension));
-        let coordinates = coordinates.collect::<Result<Vec<_>>>()?;
-        let mut rasters = Rasters { fields, notes, pam, system, coordinates, band_axis: band_axis(&names, &lengths) };
-        if let (Some([lines, samples]), 3) = (rasters.horizontal_axes(), dimensions.len()) {
-            rasters.band_axis = (0..3).find(|axis| ![lines, samples].contains(axis));
-        }
-        Ok(rasters)
+        let band_axis = band_axis(&names, &lengths);
+        Ok(Rasters { fields, notes, pam, system, coordinates: Vec::new(), band_axis })
     }
 
     /// The axes from south to north or back, and from west to east or back, where the array itself says which those are.
@@ -362,7 +369,7 @@ impl<'a> Rasters<'a> {
 /// # Errors
 /// When the metadata cannot be read.
 pub fn image_part(fields: &FieldFolder) -> Result<Option<ImagePart>> {
-    let rasters = Rasters::of(fields)?;
+    let rasters = Rasters::without_labels(fields)?;
     let sizes = fields.attributes().find_map(|id| rasters.sizes(id));
     let (Some(sizes), Some((axes, ranges))) = (sizes, rasters.rows_and_columns()) else { return Ok(None) };
     if ranges.iter().zip(sizes).all(|(range, size)| range.count == size) {
