@@ -370,7 +370,8 @@ fn bounds(column: &Column) -> Result<Option<(i128, i128)>> {
     Ok(bounds)
 }
 
-fn each(column: &Column, mut look: impl FnMut(&[u8])) -> Result<()> {
+/// Gives each value of a column whose cells have one size.
+pub(super) fn each(column: &Column, mut look: impl FnMut(&[u8])) -> Result<()> {
     let size = column.field.datatype.size() as u64;
     let (mut offset, end) = (0, column.values.len());
     let mut bytes = Vec::new();

@@ -22,6 +22,7 @@ use super::subarray::{FieldId, column};
 use super::tables;
 use super::texts::Format;
 use super::tiff;
+use super::whole_units::in_whole_units;
 use super::zarr;
 
 /// Adds the folders of all formats that can hold any of the fields.
@@ -135,15 +136,22 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
     let rasters = Rasters::of(fields)?;
     let column = |id: FieldId| padded(column(&*fields.subarray, id, rasters.describe_all(id)?)?);
     let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
+    let sparse = fields.schema().is_sparse();
+    // Its coordinates are then those of an axis.
+    let has_one_dimension = sparse && fields.dimensions().count() == 1;
     for (axis, id) in fields.dimensions().enumerate() {
         let coordinates = rasters.coordinates(axis)?;
-        dimensions.push(coordinates.main.map_or_else(|| column(id), padded)?);
+        dimensions.push(match coordinates.main {
+            Some(labels) => padded(in_whole_units(labels)?)?,
+            None if has_one_dimension => in_whole_units(column(id)?)?,
+            None => column(id)?,
+        });
         for coordinates in coordinates.auxiliary {
             auxiliary.push(AuxiliaryCoordinates { axis, column: padded(coordinates)? });
         }
     }
     let columns = Columns {
-        sparse: fields.schema().is_sparse(),
+        sparse,
         dimensions,
         auxiliary,
         attributes: fields.attributes().map(column).collect::<Result<_>>()?,

@@ -50,6 +50,7 @@ pub mod tables;
 pub mod texts;
 mod tiff;
 pub mod time;
+mod whole_units;
 pub mod xattrs;
 mod zarr;
 

@@ -55,8 +55,6 @@ pub fn in_whole_units(column: Column) -> Result<Column> {
 
 #[cfg(test)]
 mod tests {
-    use tilefs_export::testing::read_all;
-
     use super::*;
 
     fn dates(datatype: Datatype, values: &[i64]) -> Column {
@@ -66,7 +64,8 @@ mod tests {
 
     fn converted(datatype: Datatype, values: &[i64]) -> (Datatype, Vec<i64>, Option<(i128, i128)>) {
         let column = in_whole_units(dates(datatype, values)).unwrap();
-        let bytes = read_all(&column.values);
+        let mut bytes = vec![0; column.values.len() as usize];
+        column.values.read_at(0, &mut bytes).unwrap();
         let values = bytes.as_chunks().0.iter().map(|value| i64::from_le_bytes(*value)).collect();
         (column.field.datatype, values, column.bounds)
     }

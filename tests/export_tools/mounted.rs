@@ -205,6 +205,11 @@ fn xarray_looks_cells_up_by_labels_and_slices_are_taken_by_them() {
 }
 
 #[test]
+fn xarray_selects_by_the_only_dimension_of_a_sparse_array() {
+    made_and_looked_at("series_files.py", "numpy, tiledb", &[("numpy, xarray, zarr, netCDF4, tiledb", "check")]);
+}
+
+#[test]
 fn zarr_opens_the_parts_of_an_array() {
     made_and_checked("numpy, tiledb, zarr", "zarr_part_files.py");
 }

@@ -236,7 +236,7 @@ text, at = d['name'][:].tobytes(), d['name_offsets'][:]
 assert [text[a:b] for a, b in zip(at, at[1:])] == [b'ab'] * 3
 assert list(d['kind_labels'][:]) == ['T cell', 'B', 'größer'], d['kind_labels'][:]
 d = netCDF4.Dataset('none.nc')
-assert d['id'].shape == (0,) and len(d.dimensions['cells']) == 0
+assert d['id'].shape == (0,) and len(d.dimensions['id']) == 0
 "#,
     );
     python(
@@ -250,7 +250,7 @@ assert list(d.variables['id'][:]) == [5, 6, 7]
 "#,
     );
     if has("ncdump") {
-        assert!(run(folder.path(), "ncdump", &["none.nc"]).contains("cells = UNLIMITED ; // (0 currently)"));
+        assert!(run(folder.path(), "ncdump", &["none.nc"]).contains("id = UNLIMITED ; // (0 currently)"));
     }
 }
 

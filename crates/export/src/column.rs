@@ -148,6 +148,8 @@ pub struct Field {
     /// As the user named it; never empty.
     pub name: String,
     pub datatype: Datatype,
+    /// The array's own type, where the values were converted from that.
+    pub stored_as: Option<Datatype>,
     /// Values in each cell; `None` where every cell has its own number.
     pub values_per_cell: Option<u32>,
     pub nullable: bool,
@@ -170,6 +172,7 @@ impl Field {
         Field {
             name,
             datatype,
+            stored_as: None,
             values_per_cell: Some(1),
             nullable: false,
             fill: Vec::new(),

@@ -12,7 +12,8 @@
 //! What the file says, after the CF conventions:
 //!
 //! * The axes of a dense array are dimensions with coordinate variables. The cells of a sparse array are
-//!   the dimension `cells`, and its coordinates are variables along it.
+//!   the dimension `cells`, and its coordinates are variables along it; those of its only dimension are the coordinate
+//!   variable of the cells, whose dimension then has that name.
 //! * Where the array is a raster with a place on the Earth, the coordinates of its rows and columns are those of the
 //!   centres of pixels in that coordinate system, which the variable `crs` describes. A rotated one has its transform
 //!   there only.

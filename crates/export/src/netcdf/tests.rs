@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tilefs_format::datatype::Datatype;
 
 use super::*;
-use crate::column::{Column, Field, Labels, Metadatum};
+use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::georeference::{Georeference, GeoreferencedAxes};
 use crate::testing::{assert_random_access, assert_reads_ahead, read_all};
 use proptest::prelude::*;
@@ -269,7 +269,7 @@ fn text_of_any_length_is_padded_to_the_longest() {
     let name = &file.variables["name"];
     assert_eq!(name.shape, [("cells".to_owned(), 3), ("name_length".to_owned(), 5)]);
     assert_eq!((name.nc_type, &name.data[..]), (2, &b"a\0\0\0\0\0\0\0\0\0bcdef"[..]));
-    assert_eq!((text(&name.attributes["_Encoding"]), text(&name.attributes["coordinates"])), ("utf-8", "cells_2"));
+    assert_eq!((text(&name.attributes["_Encoding"]), text(&name.attributes["coordinates"])), ("utf-8", "cells_2 y"));
     assert!(!file.variables.contains_key("name_offsets"));
     // Not where one long value would make the file much larger.
     columns.attributes[1].longest = Some(1 << 30);
@@ -321,7 +321,7 @@ fn sparse(rows: u64) -> Columns {
     id.bounds = Some((0, 100));
     Columns {
         sparse: true,
-        dimensions: vec![id],
+        dimensions: vec![id, axis("y", 5, rows)],
         attributes: vec![
             Column::fixed(kind, vec![rows], Arc::new(kinds)),
             Column::variable(name, vec![rows], Arc::new(vec![b'x'; rows as usize * 2]), offsets),
@@ -341,12 +341,55 @@ fn sparse_cells_are_rows_with_labels_and_ragged_text() {
     let kind = &file.variables["kind"];
     assert_eq!(kind.shape, [("cells".to_owned(), 3)]);
     assert_eq!(text(&kind.attributes["flag_meanings"]), "T_cell B");
-    assert_eq!(text(&kind.attributes["coordinates"]), "cells_2");
+    assert_eq!(text(&kind.attributes["coordinates"]), "cells_2 y");
     assert_eq!(kind.attributes["flag_values"], (1, vec![0, 1]));
     assert_eq!(file.variables["kind_labels"].data, b"T cellB\0\0\0\0\0");
     assert_eq!(file.variables["name"].data, b"xxxxxx");
     assert_eq!(file.variables["name_offsets"].data, [0i32, 2, 4, 6].map(i32::to_be_bytes).concat());
     assert!(!file.variables["name"].attributes.contains_key("coordinates"));
+}
+
+#[test]
+fn the_only_dimension_of_cells_is_their_axis() {
+    let mut columns = sparse(3);
+    columns.dimensions.pop();
+    let file = read(&netcdf(&columns).unwrap().file.content);
+    let axis = [("cells".to_owned(), 3)];
+    assert_eq!((&file.variables["cells"].shape[..], &file.variables["kind"].shape[..]), (&axis[..], &axis[..]));
+    assert!(!file.variables["kind"].attributes.contains_key("coordinates"));
+    // Texts that have no place along the cells are no axis.
+    let ragged = columns.attributes[1].clone();
+    let of = |name: Column| read(&netcdf(&Columns { dimensions: vec![name], ..columns.clone() }).unwrap().file.content);
+    assert_eq!(of(ragged.clone()).variables["kind"].shape, axis);
+    let padded =
+        of(Column { longest: Some(2), field: Field { name: "gene".into(), ..ragged.field.clone() }, ..ragged });
+    assert_eq!(padded.variables["gene"].shape, [("gene".to_owned(), 3), ("gene_length".to_owned(), 2)]);
+    assert_eq!(padded.variables["kind"].shape, [("gene".to_owned(), 3)]);
+}
+
+#[test]
+fn labels_are_coordinates_along_their_axis() {
+    let mut columns = dense(vec![]);
+    let rows = columns.dimensions[0].cells();
+    let name = Field::new("station", Datatype::StringAscii).with_values_per_cell(None);
+    let offsets = le((0..=rows).map(|row| (row * 2).to_le_bytes()));
+    let name = Column::variable(name, vec![rows], Arc::new(vec![b'x'; rows as usize * 2]), offsets);
+    let height =
+        Column::fixed(Field::new("height", Datatype::Float32), vec![rows], Arc::new(vec![0; rows as usize * 4]));
+    let value = Column::fixed(Field::new("v", Datatype::UInt8), vec![2, 3], Arc::new(vec![0; 6]));
+    columns.attributes = vec![value];
+    columns.auxiliary = [Column { longest: Some(2), ..name.clone() }, height.clone()]
+        .map(|column| AuxiliaryCoordinates { axis: 0, column })
+        .into();
+    let file = read(&netcdf(&columns).unwrap().file.content);
+    assert_eq!(text(&file.variables["v"].attributes["coordinates"]), "station height");
+    assert_eq!(file.variables["station"].shape[0], file.variables["v"].shape[0]);
+    // Of texts that stand end to end the variable has no place for each.
+    columns.auxiliary[0].column = name;
+    let file = read(&netcdf(&columns).unwrap().file.content);
+    assert_eq!(text(&file.variables["v"].attributes["coordinates"]), "height");
+    columns.auxiliary[1].axis = 1;
+    assert!(netcdf(&columns).is_err());
 }
 
 #[test]

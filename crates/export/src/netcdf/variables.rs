@@ -176,19 +176,31 @@ impl Builder {
     fn sparse(&mut self, columns: &Columns) -> FormatResult<()> {
         let all = || columns.dimensions.iter().chain(&columns.attributes);
         let cells = all().next().map_or(0, Column::cells);
-        let dimension_name = self.names.give("cells");
-        let cell_dimension = vec![self.dimension(dimension_name, cells)?];
         for column in all() {
             column.check()?;
             if column.cells() != cells {
                 return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
             }
         }
-        let before = self.plan.variables.len();
-        for column in &columns.dimensions {
-            self.column(column, &cell_dimension)?;
-        }
-        self.share_coordinates(before, &cell_dimension);
+        let cell_dimension = match columns.dimensions.as_slice() {
+            // The coordinates of the cells are those of their axis.
+            [axis] if is_along_cells(axis) => {
+                let name = self.names.give(&axis.field.name);
+                let dimension = self.dimension(name.clone(), cells)?;
+                self.column_of_name(name, axis, &[dimension])?;
+                [dimension]
+            }
+            several => {
+                let name = self.names.give("cells");
+                let dimension = [self.dimension(name, cells)?];
+                let before = self.plan.variables.len();
+                for column in several {
+                    self.column(column, &dimension)?;
+                }
+                self.share_coordinates(before, &dimension);
+                dimension
+            }
+        };
         for column in &columns.attributes {
             self.column(column, &cell_dimension)?;
         }
@@ -412,7 +424,7 @@ impl Builder {
                 attributes.push(Attribute::text("calendar", "proleptic_gregorian"));
             }
             attributes.push(Attribute::text("units", units));
-            attributes.push(Attribute::text("tiledb_datatype", field.datatype.name()));
+            attributes.push(Attribute::text("tiledb_datatype", field.stored_as.unwrap_or(field.datatype).name()));
         }
         attributes
     }
@@ -448,6 +460,14 @@ impl Builder {
 
 fn unrepresentable(column: &Column) -> Unrepresentable {
     Unrepresentable::new(format!("{}: CDF-2 has no 64-bit integers", column.field.name))
+}
+
+/// Whether a variable of a column has one value, or one text, for each cell.
+fn is_along_cells(column: &Column) -> bool {
+    match column.field.values_per_cell {
+        Some(values) => values == 1,
+        None => column.field.is_bytes() && padded_width(column).is_some(),
+    }
 }
 
 /// The length that all values of a text are padded to, unless that takes too much room.

@@ -7,7 +7,8 @@
 //! * Text and bytes of variable length are `string` (`vlen-utf8`) and `variable_length_bytes` (`vlen-bytes`), the length of
 //!   whose chunks takes their offsets. Numbers of variable length have no place in Zarr.
 //! * The axes of a dense array are dimensions with coordinate arrays of their names. The cells of a sparse array are
-//!   the dimension `cells`, and its coordinates arrays along it, in chunks of about a MiB.
+//!   the dimension `cells`, and its coordinates arrays along it, in chunks of about a MiB; with one dimension the cells lie
+//!   along that, and have its name.
 //! * Several values a cell are a dimension more, `NAME_values`; text of one fixed length is `null_terminated_bytes`.
 //! * What is said of arrays follows the CF conventions, as in netCDF: dates are counts "since 1970-01-01" (years, months
 //!   and weeks become days), the coordinates of a raster those of the centres of its pixels, with the coordinate system in

@@ -9,7 +9,7 @@ use tilefs_reader::array::dense::IndexBox;
 
 use super::{Array, Group, Node, check, zarr};
 use crate::boxes::{BoxedColumns, Boxes, Rows};
-use crate::column::{Column, Field, Labels, Metadatum};
+use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
 use crate::testing::{assert_random_access, read_all};
 
 /// An array of bytes with two axes in tiles of 2 by 2.
@@ -103,6 +103,35 @@ fn chunks_are_tiles_and_those_on_the_edge_are_full() {
     assert_eq!(said["chunk_grid"]["configuration"]["chunk_shape"], json!([2, 2]));
     assert_eq!((&said["data_type"], &said["fill_value"]), (&json!("uint8"), &json!(200)));
     assert_eq!(said["dimension_names"], json!(["y", "x"]));
+}
+
+#[test]
+fn labels_and_the_only_dimension_of_cells_are_coordinates() {
+    let value = |length: usize| -> Arc<dyn Boxes> {
+        let column = Column::fixed(Field::new("v", Datatype::UInt8), vec![length as u64], Arc::new(vec![0; length]));
+        Arc::new(Rows::of(column, 100))
+    };
+    let columns = |sparse, dimensions, auxiliary| BoxedColumns {
+        sparse,
+        dimensions,
+        attributes: vec![value(3)],
+        metadata: Vec::new(),
+        auxiliary,
+        georeference: None,
+    };
+    let said = |columns: &BoxedColumns| metadata(array(&zarr(columns), "v"));
+    let label = AuxiliaryCoordinates { axis: 0, column: axis("height", 3) };
+    let labelled = said(&columns(false, vec![axis("lat", 3)], vec![label]));
+    assert_eq!(
+        (&labelled["dimension_names"], &labelled["attributes"]["coordinates"]),
+        (&json!(["lat"]), &json!("height"))
+    );
+    let series = columns(true, vec![axis("date", 3)], Vec::new());
+    assert_eq!(said(&series)["dimension_names"], json!(["date"]));
+    assert_eq!(metadata(array(&zarr(&series), "date"))["dimension_names"], json!(["date"]));
+    assert_eq!(said(&series)["attributes"], json!({}));
+    let cells = said(&columns(true, vec![axis("y", 3), axis("x", 3)], Vec::new()));
+    assert_eq!((&cells["dimension_names"], &cells["attributes"]["coordinates"]), (&json!(["cells"]), &json!("y x")));
 }
 
 #[test]

@@ -60,11 +60,22 @@ impl Builder {
     }
 
     fn sparse(&mut self, columns: &BoxedColumns) {
-        let cells = [self.names.give("cells")];
-        for column in &columns.dimensions {
-            self.column(column, &cells);
-        }
-        self.share_coordinates(0);
+        let cells = match columns.dimensions.as_slice() {
+            // The coordinates of the cells are those of their axis.
+            [axis] if ZarrType::of(axis.field()).is_ok_and(|kind| kind.values.is_none()) => {
+                let name = self.names.give(&axis.field().name);
+                self.column_of_name(name.clone(), axis, std::slice::from_ref(&name));
+                [name]
+            }
+            several => {
+                let cells = [self.names.give("cells")];
+                for column in several {
+                    self.column(column, &cells);
+                }
+                self.share_coordinates(0);
+                cells
+            }
+        };
         for column in &columns.attributes {
             self.column(column, &cells);
         }
@@ -116,11 +127,18 @@ impl Builder {
         self.add(name.to_owned(), &placed, chunk, kind, attributes, &[name.to_owned()], None);
     }
 
-    /// One attribute, or the coordinates of sparse cells, and the arrays that explain it.
+    /// One attribute, or coordinates of cells, and the arrays that explain it.
     fn column(&mut self, column: &Arc<dyn Boxes>, axes: &[String]) {
+        if ZarrType::of(column.field()).is_ok() {
+            let name = self.names.give(&column.field().name);
+            self.column_of_name(name, column, axes);
+        }
+    }
+
+    /// The same under a name that is its own already.
+    fn column_of_name(&mut self, name: String, column: &Arc<dyn Boxes>, axes: &[String]) {
         let field = column.field();
         let Ok(kind) = ZarrType::of(field) else { return };
-        let name = self.names.give(&field.name);
         let mut attributes = said_of(field, &name);
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| field.nullable));
         let missing = missing.filter(|_| !field.is_bytes() && kind.cell_size().is_some());
