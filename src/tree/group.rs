@@ -31,6 +31,7 @@ use super::shown::View;
 use super::soma;
 use super::xattrs::{self, ExtendedAttributes};
 use super::zarr::{ZARR, ZarrOfMembers};
+use super::zarr2::{SecondVersion, ZARR2};
 
 /// The folder of what is known of a group.
 const ABOUT: &str = ".group";
@@ -201,6 +202,7 @@ impl Folder for GroupFolder {
                 Ok(Some(Node::File(Arc::new(LazyFile::passing_text(self.modified, text)))))
             }
             ZARR => Ok(Some(Node::Folder(self.zarr()?))),
+            ZARR2 => Ok(Some(Node::Folder(Arc::new(SecondVersion::new(self.zarr()?))))),
             TIFF => self.tiff(),
             OWN => {
                 let (group, options) = (self.group.clone(), self.options.clone());

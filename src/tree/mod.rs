@@ -53,6 +53,7 @@ pub mod time;
 mod whole_units;
 pub mod xattrs;
 mod zarr;
+mod zarr2;
 
 pub use directory::Directory;
 pub use mounted::MountedTree;

@@ -45,6 +45,7 @@ pub const OF_ARRAYS: &[&str] = &[
     "arrow",
     "parquet",
     "zarr",
+    "zarr2",
     "tiff",
     "F",
     "slice",
@@ -56,7 +57,7 @@ pub const OF_ARRAYS: &[&str] = &[
 ];
 
 /// Our names in the folder of a group, and in its `zarr/`, where members have the same names.
-pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "zarr.json", "tiff"];
+pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "zarr2", "zarr.json", "tiff"];
 
 /// Our names in a plain folder of arrays and groups.
 pub const OF_DIRECTORIES: &[&str] = &["README.txt"];

@@ -7,7 +7,7 @@ use tilefs_export::Column;
 use tilefs_export::boxes::{BoxedColumns, Boxes, Rows};
 use tilefs_export::column::AuxiliaryCoordinates;
 use tilefs_export::zarr::anndata::{self, Matrix};
-use tilefs_export::zarr::{self, Array, CHUNKS, METADATA};
+use tilefs_export::zarr::{self, Array, CHUNKS, METADATA, second};
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::Metadata;
 
@@ -22,6 +22,7 @@ use super::rasters::{self, Rasters};
 use super::soma::{self, Element, MatrixAxis};
 use super::subarray::{DenseBoxes, FieldId, column};
 use super::texts::Format;
+use super::zarr2::{SecondVersion, ZARR2};
 
 /// The name of the folder.
 pub const ZARR: &str = "zarr";
@@ -48,7 +49,9 @@ pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool)
     }
     let this = fields.clone();
     let make = move || Ok(group_folder(&Arc::new(group(&this, element)?), this.modified));
-    builder.add_unlisted_whole(ZARR, METADATA, Format::Zarr, Arc::new(LazyFolder::new(fields.modified, make)));
+    let folder = Arc::new(LazyFolder::new(fields.modified, make));
+    builder.add_unlisted_whole(ZARR, METADATA, Format::Zarr, folder.clone());
+    builder.add_unlisted_whole(ZARR2, second::GROUP, Format::ZarrSecond, Arc::new(SecondVersion::new(folder)));
 }
 
 /// The group of an array, with the reason why it is not what AnnData has where that could be expected.

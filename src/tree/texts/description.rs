@@ -182,6 +182,8 @@ pub enum Format {
     ParquetMicroseconds,
     /// The file that says what is in a Zarr group.
     Zarr,
+    /// The same of version 2.
+    ZarrSecond,
     Tiff,
     /// GDAL's virtual raster over a raw file.
     VirtualRaster,
@@ -217,6 +219,7 @@ impl Format {
             Format::Parquet => "Parquet",
             Format::ParquetMicroseconds => "Parquet, microseconds",
             Format::Zarr => "Zarr",
+            Format::ZarrSecond => "Zarr, version 2",
             Format::Tiff => "BigTIFF",
             Format::VirtualRaster => "GDAL virtual raster",
             Format::Sidecar => "sidecar",
@@ -232,7 +235,7 @@ impl Format {
         use Format::*;
         match self {
             Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Parquet
-            | ParquetMicroseconds | Zarr | Tiff | Original => true,
+            | ParquetMicroseconds | Zarr | ZarrSecond | Tiff | Original => true,
             Coordinates | Offsets | Validity | EnviHeader | VirtualRaster | Sidecar | Labels | Metadata
             | Explanation => false,
         }

@@ -181,6 +181,7 @@ fn which_file(description: &Description<'_>) -> String {
         (Format::Npy, "Arrays in memory: NumPy"),
         (Format::NetCdf, "Everything in one file: xarray, NCO, ncview"),
         (Format::Zarr, "Chunks on many cores: dask, xarray, Zarr"),
+        (Format::ZarrSecond, "The same for Zarr 2: older anndata, xarray, GDAL"),
         (Format::VirtualRaster, "Rasters: GDAL, QGIS"),
         (Format::Tiff, "Pictures, maps: rasterio, ImageMagick, tifffile"),
         (Format::Labels, "The labels that codes stand for"),
@@ -211,7 +212,7 @@ fn which_file(description: &Description<'_>) -> String {
 
 /// What a program is given to open a file or, where that is one of a folder, the folder.
 fn opened(path: &str) -> &str {
-    path.strip_suffix("/zarr.json").unwrap_or(path)
+    path.strip_suffix("/zarr.json").or(path.strip_suffix("/.zgroup")).unwrap_or(path)
 }
 
 fn what_to_do(description: &Description<'_>) -> String {

@@ -100,6 +100,21 @@ for part in array.parts():
         if member.dtype.kind not in "OT":
             size = int(np.prod(member.chunks)) * member.dtype.itemsize
             assert {os.path.getsize(f"{path}/{name}/{chunk}") for chunk in names} <= {size}, f"{path}/{name}"
+    without_days = {own_name(field.name) for field in array.fields if not has_days(field)}
+    second = zarr.open_group(zarr.storage.LocalStore(f"{part.folder}zarr2", read_only=True), mode="r", zarr_format=2)
+    assert second.metadata.consolidated_metadata is not None and second.attrs.asdict() == group.attrs.asdict()
+    assert sorted(second.array_keys()) == sorted(group.array_keys())
+    for name, member in group.arrays():
+        twin = second[name]
+        assert (twin.shape, twin.chunks, twin.metadata.zarr_format) == (member.shape, member.chunks, 2), f"{path} {name}"
+        assert list(twin.attrs["_ARRAY_DIMENSIONS"]) == list(member.metadata.dimension_names)
+        names = ["/".join(map(str, number)) for number in np.ndindex(*member.cdata_shape)] if member.shape else ["0"]
+        assert tree(f"{part.folder}zarr2/{name}") == sorted([".zarray", ".zattrs", *names]), f"{path} {name}"
+        if name in without_days:
+            continue
+        got, wanted = np.asarray(twin[...]), np.asarray(member[...])
+        is_same = got.tolist() == wanted.tolist() if wanted.dtype.kind in "OT" else got.tobytes() == wanted.tobytes()
+        assert is_same, f"{path} {name}"
     fields = [field for field in array.fields if (field.count or field.dtype == "u1") and has_days(field)]
     assert fields or not array.fields
     for field in fields:

@@ -24,6 +24,7 @@ pub mod anndata;
 mod array;
 mod json;
 mod ngff;
+pub mod second;
 mod strings;
 mod types;
 mod variables;
