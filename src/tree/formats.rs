@@ -162,7 +162,7 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
 }
 
 /// The column, which knows its longest text.
-fn padded(mut column: Column) -> Result<Column> {
+pub(super) fn padded(mut column: Column) -> Result<Column> {
     let is_text = column.field.datatype.is_string() && column.field.datatype.size() == 1;
     if let Some(offsets) = column.offsets.as_ref().filter(|_| is_text) {
         column.longest = longest(offsets)?;

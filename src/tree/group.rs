@@ -16,6 +16,7 @@ use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads::cancellation;
 
 use super::array::array_folder;
+use super::dataset::{self, GroupDataset, NETCDF};
 use super::experiment::{EXPERIMENT, ExperimentZarr};
 use super::experiment_slices::{ExperimentSlices, SLICE};
 use super::explain::{OWN, VIEWS};
@@ -30,7 +31,7 @@ use super::pyramid::{self, PICTURE, TIFF};
 use super::shown::View;
 use super::soma;
 use super::xattrs::{self, ExtendedAttributes};
-use super::zarr::{ZARR, ZarrOfMembers};
+use super::zarr::{ZARR, ZarrOfMembers, group_folder};
 use super::zarr2::{SecondVersion, ZARR2};
 
 /// The folder of what is known of a group.
@@ -41,7 +42,7 @@ const README: &str = "README.txt";
 const KEPT: usize = 64;
 
 /// The folder of a group. Memory: the members' names, and the trees of the members looked at last; of a pyramid, where
-/// the tiles of its picture are.
+/// the tiles of its picture are; of a dataset, its arrays.
 pub struct GroupFolder {
     group: Arc<Group>,
     options: Arc<OpenOptions>,
@@ -55,6 +56,8 @@ pub struct GroupFolder {
     zarr: OnceLock<Arc<dyn Folder>>,
     /// `tiff/`, with the levels of the pyramid, once somebody wanted it.
     tiff: OnceLock<Node>,
+    /// What the group is as one dataset, once somebody wanted to know.
+    dataset: OnceLock<Option<Arc<GroupDataset>>>,
 }
 
 impl GroupFolder {
@@ -71,8 +74,8 @@ impl GroupFolder {
 
     fn of(group: Arc<Group>, options: Arc<OpenOptions>, last_commit: Option<u64>, modified: SystemTime) -> Self {
         let kept = Mutex::new(LruCache::new(NonZeroUsize::new(KEPT).unwrap_or(NonZeroUsize::MIN)));
-        let (members, zarr, tiff) = (Mutex::default(), OnceLock::new(), OnceLock::new());
-        GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff }
+        let (members, zarr, tiff, dataset) = (Mutex::default(), OnceLock::new(), OnceLock::new(), OnceLock::new());
+        GroupFolder { group, options, last_commit, modified, members, kept, zarr, tiff, dataset }
     }
 
     /// The group as of another window, itself unchanged but for these arrays in it. All others that are open stay so.
@@ -164,10 +167,31 @@ impl GroupFolder {
         };
         let folder: Arc<dyn Folder> = match self.is_experiment()? {
             true => Arc::new(ExperimentZarr::new(&self.group, modified, plain)?),
-            false => Arc::new(plain(None)),
+            false => match self.dataset()? {
+                Some(dataset) => Arc::new(group_folder(&Arc::new(dataset.zarr()?), self.modified)),
+                None => Arc::new(plain(None)),
+            },
         };
         cancellation::check()?;
         Ok(self.zarr.get_or_init(|| folder).clone())
+    }
+
+    /// The group as one dataset, where it is one.
+    fn dataset(&self) -> Result<Option<Arc<GroupDataset>>> {
+        if let Some(known) = self.dataset.get() {
+            return Ok(known.clone());
+        }
+        let dataset = GroupDataset::of(&self.group, self.modified)?.map(Arc::new);
+        cancellation::check()?;
+        Ok(self.dataset.get_or_init(|| dataset).clone())
+    }
+
+    /// `netcdf/`, where the group is one dataset.
+    fn netcdf(&self) -> Result<Option<Node>> {
+        let Some(dataset) = self.dataset()? else { return Ok(None) };
+        let mut folder = FixedFolder::new(self.modified);
+        folder.add_file(dataset::FILE, LazyFile::new(self.modified, move || dataset.netcdf()));
+        Ok(Some(Node::Folder(Arc::new(folder))))
     }
 
     /// `tiff/`, where the group is a pyramid that can be a picture.
@@ -203,6 +227,7 @@ impl Folder for GroupFolder {
             }
             ZARR => Ok(Some(Node::Folder(self.zarr()?))),
             ZARR2 => Ok(Some(Node::Folder(Arc::new(SecondVersion::new(self.zarr()?))))),
+            NETCDF => self.netcdf(),
             TIFF => self.tiff(),
             OWN => {
                 let (group, options) = (self.group.clone(), self.options.clone());

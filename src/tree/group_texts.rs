@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value, json};
 use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
 use tilefs_reader::array::{Group, Member, MemberPlace, ObjectKind};
 
+use super::dataset::{FILE, GroupDataset, NETCDF};
 use super::experiment::{EXPERIMENT, MEASUREMENT};
 use super::meta;
 use super::names::{FileNames, OF_GROUPS, escape};
@@ -23,6 +25,9 @@ pub const NEITHER: &str = "neither an array nor a group";
 
 /// So many members are named in README.txt.
 const MOST_NAMED: usize = 20;
+
+/// README.txt of a group with more members does not say whether they are one dataset, for which they would be opened.
+const MOST_LOOKED_INTO: usize = 64;
 
 /// The members of a group and their names in the tree.
 pub struct NamedMembers {
@@ -236,8 +241,23 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         text += "The group as it was: a folder for each of its commits, with its members as of then:\n\
                  \x20   ls .history\n";
     }
-    let file = format!("{TIFF}/{PICTURE}");
     let mut lasts = true;
+    if there.len() <= MOST_LOOKED_INTO {
+        match GroupDataset::of(group, UNIX_EPOCH) {
+            Ok(Some(_)) => {
+                let _ = write!(
+                    text,
+                    "All of it as the dataset that TileDB-CF wrote, for xarray, ncdump and NCO:\n\
+                     \x20   ncdump -h {NETCDF}/{FILE}\n\
+                     \x20   python3 -c 'import xarray; print(xarray.open_zarr(\"zarr\"))'\n"
+                );
+            }
+            Ok(None) => {}
+            // It may be one the next time.
+            Err(_) => lasts = false,
+        }
+    }
+    let file = format!("{TIFF}/{PICTURE}");
     match pyramid::state(group, options) {
         State::NoPyramid => {}
         State::There => {
@@ -250,7 +270,7 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
             );
         }
         State::LeftOut(reason, is_final) => {
-            lasts = is_final;
+            lasts &= is_final;
             let _ = write!(text, "\nThere is no {file}: {}.\n", in_line(&reason));
         }
     }

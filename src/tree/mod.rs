@@ -4,6 +4,7 @@ pub mod array;
 pub mod builder;
 mod chunk_series;
 mod coordinates;
+pub mod dataset;
 pub mod dense;
 pub mod descendants;
 pub mod directory;

@@ -57,7 +57,7 @@ pub const OF_ARRAYS: &[&str] = &[
 ];
 
 /// Our names in the folder of a group, and in its `zarr/`, where members have the same names.
-pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "zarr2", "zarr.json", "tiff"];
+pub const OF_GROUPS: &[&str] = &["README.txt", ".group", ".history", "zarr", "zarr2", "zarr.json", "netcdf", "tiff"];
 
 /// Our names in a plain folder of arrays and groups.
 pub const OF_DIRECTORIES: &[&str] = &["README.txt"];

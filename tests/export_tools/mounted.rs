@@ -210,6 +210,11 @@ fn xarray_selects_by_the_only_dimension_of_a_sparse_array() {
 }
 
 #[test]
+fn xarray_sees_one_dataset_in_a_group_of_tiledb_cf() {
+    made_and_looked_at("dataset_files.py", "numpy, tiledb", &[("numpy, xarray, zarr, netCDF4, tiledb", "check")]);
+}
+
+#[test]
 fn zarr_opens_the_parts_of_an_array() {
     made_and_checked("numpy, tiledb, zarr", "zarr_part_files.py");
 }

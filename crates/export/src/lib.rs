@@ -13,6 +13,7 @@ pub mod cf;
 pub mod column;
 pub mod compose;
 pub mod content;
+pub mod dataset;
 pub mod element;
 pub mod envi;
 pub mod extension;

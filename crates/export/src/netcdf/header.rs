@@ -3,7 +3,7 @@
 
 use super::Version;
 use super::types::NcType;
-use super::variables::Variable;
+use super::variables::PlannedVariable;
 use crate::cf::{Remark, Said};
 
 const DIMENSIONS: u32 = 0x0a;
@@ -48,7 +48,7 @@ impl From<Remark> for Attribute {
 
 /// A variable and the offset of its data in the file.
 pub struct Placed<'a> {
-    pub variable: &'a Variable,
+    pub variable: &'a PlannedVariable,
     pub begin: u64,
 }
 

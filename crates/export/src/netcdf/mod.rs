@@ -39,9 +39,10 @@ mod variables;
 
 use std::sync::Arc;
 
-use super::column::{Columns, Exported, FormatResult, Unrepresentable};
+use super::column::{Column, Columns, Exported, FormatResult, Unrepresentable};
 use super::compose::{Concat, Repeat};
 use super::content::Content;
+use super::dataset::Dataset;
 use header::{Header, Placed};
 use variables::Plan;
 
@@ -65,9 +66,19 @@ pub struct NetCdf {
 ///
 /// Columns that neither can hold are left out, with the reason.
 pub fn netcdf(columns: &Columns) -> FormatResult<NetCdf> {
-    let file = match write(columns, Version::Cdf2) {
+    written(|version| Plan::of(columns, version))
+}
+
+/// The netCDF file of variables that share dimensions, of which it says nothing that their arrays do not: as
+/// [`netcdf`] otherwise.
+pub fn netcdf_of_dataset(dataset: &Dataset<Column>) -> FormatResult<NetCdf> {
+    written(|version| Plan::of_dataset(dataset, version))
+}
+
+fn written(plan: impl Fn(Version) -> FormatResult<Plan>) -> FormatResult<NetCdf> {
+    let file = match plan(Version::Cdf2).and_then(|plan| write(plan, Version::Cdf2)) {
         Ok(file) => return Ok(NetCdf { version: Version::Cdf2, file }),
-        Err(_) => write(columns, Version::Cdf5)?,
+        Err(_) => write(plan(Version::Cdf5)?, Version::Cdf5)?,
     };
     Ok(NetCdf { version: Version::Cdf5, file })
 }
@@ -75,8 +86,7 @@ pub fn netcdf(columns: &Columns) -> FormatResult<NetCdf> {
 /// Variables begin at multiples of this, so that a reader's pages hold whole values.
 const ALIGNMENT: u64 = 64;
 
-fn write(columns: &Columns, version: Version) -> FormatResult<Exported> {
-    let mut plan = Plan::of(columns, version)?;
+fn write(mut plan: Plan, version: Version) -> FormatResult<Exported> {
     if version == Version::Cdf2 {
         plan.move_longest_to_the_end()?;
     }

@@ -12,6 +12,7 @@ use crate::cf::{self, Direction};
 use crate::column::{AuxiliaryCoordinates, Column, Columns, FormatResult, Labels, LeftOut, Metadatum, Unrepresentable};
 use crate::compose::Repeat;
 use crate::content::Content;
+use crate::dataset::{Dataset, Variable};
 use crate::element::Swapped;
 use crate::georeference::Georeference;
 use crate::masked::Masked;
@@ -20,7 +21,7 @@ use crate::number;
 use crate::padded::Padded;
 
 /// A variable; its content is the big-endian data.
-pub struct Variable {
+pub struct PlannedVariable {
     pub name: String,
     /// Positions in the list of dimensions, the slowest first.
     pub dimensions: Vec<usize>,
@@ -29,7 +30,7 @@ pub struct Variable {
     pub content: Arc<dyn Content>,
 }
 
-impl Variable {
+impl PlannedVariable {
     /// Bytes of the variable, or of one record if it has the unlimited dimension.
     pub fn size(&self, dimensions: &[Dimension]) -> u64 {
         let lengths = self.dimensions.iter().filter_map(|&number| dimensions.get(number));
@@ -55,7 +56,7 @@ const MOST_TIMES_PADDED: u64 = 16;
 pub struct Plan {
     pub dimensions: Vec<Dimension>,
     pub attributes: Vec<Attribute>,
-    pub variables: Vec<Variable>,
+    pub variables: Vec<PlannedVariable>,
     pub left_out: LeftOut,
 }
 
@@ -64,6 +65,7 @@ impl Plan {
     pub fn of(columns: &Columns, version: Version) -> FormatResult<Self> {
         let mut builder = Builder::new(version);
         builder.global_attributes(&columns.metadata);
+        builder.say_conventions(&columns.metadata);
         if columns.sparse {
             builder.sparse(columns)?
         } else {
@@ -72,9 +74,35 @@ impl Plan {
         Ok(builder.plan)
     }
 
+    /// The plan of a file of variables that share dimensions, or why that version cannot hold it.
+    pub fn of_dataset(dataset: &Dataset<Column>, version: Version) -> FormatResult<Self> {
+        let mut builder = Builder::new(version);
+        builder.global_attributes(&dataset.metadata);
+        for (name, length) in &dataset.dimensions {
+            if *length == 0 {
+                return Err(Unrepresentable::new(format!("{name}: netCDF classic has no axis of length 0")));
+            }
+            let name = builder.names.give(name);
+            builder.dimension(name, *length)?;
+        }
+        for Variable { axes, column } in &dataset.variables {
+            column.check()?;
+            let lengths: Vec<u64> = axes.iter().filter_map(|&axis| Some(dataset.dimensions.get(axis)?.1)).collect();
+            if column.shape != lengths || axes.len() != lengths.len() {
+                return Err(Unrepresentable::new(format!("{}: its shape is not that of its axes", column.field.name)));
+            }
+            let own = dataset.dimension_of_coordinates(&column.field.name, axes);
+            match own.and_then(|axis| Some(builder.plan.dimensions.get(axis)?.name.clone())) {
+                Some(name) if is_along_cells(column) => builder.column_of_name(name, column, axes)?,
+                _ => builder.column(column, axes)?,
+            }
+        }
+        Ok(builder.plan)
+    }
+
     /// CDF-2 allows one variable over 4 GiB, as the last.
     pub fn move_longest_to_the_end(&mut self) -> FormatResult<()> {
-        let too_long = |variable: &Variable| variable.content.len() > LONGEST_IN_CDF2;
+        let too_long = |variable: &PlannedVariable| variable.content.len() > LONGEST_IN_CDF2;
         match self.variables.iter().filter(|variable| too_long(variable)).count() {
             0 => {}
             1 => self.variables.sort_by_key(too_long),
@@ -404,8 +432,12 @@ impl Builder {
             let name = names.give(&metadatum.key);
             self.plan.attributes.push(metadata::attribute(name, metadatum, self.version));
         }
+    }
+
+    /// Says which conventions the file follows, where the array's metadata do not.
+    fn say_conventions(&mut self, metadata: &[Metadatum]) {
         if !metadata.iter().any(|metadatum| metadatum.key == "Conventions") {
-            self.plan.attributes.push(Attribute::text(&names.give("Conventions"), "CF-1.8"));
+            self.plan.attributes.push(Attribute::text("Conventions", "CF-1.8"));
         }
     }
 
@@ -454,7 +486,7 @@ impl Builder {
         content: Arc<dyn Content>,
         attributes: Vec<Attribute>,
     ) {
-        self.plan.variables.push(Variable { name, dimensions, attributes, nc_type, content });
+        self.plan.variables.push(PlannedVariable { name, dimensions, attributes, nc_type, content });
     }
 }
 

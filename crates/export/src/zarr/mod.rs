@@ -31,8 +31,9 @@ mod variables;
 
 use std::sync::Arc;
 
-use super::boxes::BoxedColumns;
+use super::boxes::{BoxedColumns, Boxes};
 use super::column::{Field, FormatResult, Metadatum};
+use super::dataset::Dataset;
 use super::pyramid::Pyramid;
 
 use array::Attributes;
@@ -91,6 +92,11 @@ pub fn check(field: &Field) -> FormatResult<()> {
 /// The group of an array. Columns that Zarr cannot hold are left out.
 pub fn zarr(columns: &BoxedColumns) -> Group {
     variables::group(columns)
+}
+
+/// The group of variables that share dimensions, of which it says nothing that their arrays do not.
+pub fn zarr_of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
+    variables::of_dataset(dataset)
 }
 
 /// The group of a group: its metadata, and where they tell of a pyramid of pictures what OME-NGFF says of that. Its

@@ -11,6 +11,7 @@ use super::{Array, Group, Node, json as texts};
 use crate::boxes::{BoxedColumns, Boxes, Rows};
 use crate::cf::{self, Direction, Remark, Said};
 use crate::column::{AuxiliaryCoordinates, Column, Field, Labels, Metadatum};
+use crate::dataset::{Dataset, Variable};
 use crate::georeference::{Georeference, GeoreferencedAxes};
 use crate::names::Names;
 
@@ -19,13 +20,26 @@ const COORDINATES_OF_A_CHUNK: u64 = 1 << 20;
 
 /// The group of an array.
 pub fn group(columns: &BoxedColumns) -> Group {
-    let mut names = Names::of_zarr();
-    names.give(super::METADATA);
-    let mut builder = Builder { group: Group::default(), names, shared: Map::new() };
-    builder.group.attributes = of_group(&columns.metadata);
+    let mut builder = Builder::new(&columns.metadata);
+    builder.group.attributes.entry("Conventions").or_insert_with(|| "CF-1.8".into());
     match columns.sparse {
         true => builder.sparse(columns),
         false => builder.dense(columns),
+    }
+    builder.group
+}
+
+/// The group of variables that share dimensions.
+pub fn of_dataset(dataset: &Dataset<Arc<dyn Boxes>>) -> Group {
+    let mut builder = Builder::new(&dataset.metadata);
+    let dimensions: Vec<String> = dataset.dimensions.iter().map(|(name, _)| builder.names.give(name)).collect();
+    for Variable { axes, column } in &dataset.variables {
+        let along: Vec<String> = axes.iter().filter_map(|&axis| dimensions.get(axis).cloned()).collect();
+        let own = dataset.dimension_of_coordinates(&column.field().name, axes);
+        match own.and_then(|axis| dimensions.get(axis)) {
+            Some(name) => builder.column_of_name(name.clone(), column, &along),
+            None => builder.column(column, &along),
+        }
     }
     builder.group
 }
@@ -39,6 +53,14 @@ struct Builder {
 }
 
 impl Builder {
+    fn new(metadata: &[Metadatum]) -> Self {
+        let mut names = Names::of_zarr();
+        names.give(super::METADATA);
+        let attributes =
+            metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();
+        Builder { group: Group { attributes, ..Group::default() }, names, shared: Map::new() }
+    }
+
     fn dense(&mut self, columns: &BoxedColumns) {
         let axes: Vec<String> = columns.dimensions.iter().map(|axis| self.names.give(&axis.field().name)).collect();
         for (number, (axis, name)) in columns.dimensions.iter().zip(&axes).enumerate() {
@@ -230,13 +252,6 @@ impl Builder {
         let array = Array::of_values(column, kind, null, Layout { chunk, dimensions, attributes });
         self.group.members.push((name, Node::Array(Arc::new(array))));
     }
-}
-
-fn of_group(metadata: &[Metadatum]) -> Attributes {
-    let mut attributes: Attributes =
-        metadata.iter().map(|metadatum| (metadatum.key.clone(), texts::metadatum(metadatum))).collect();
-    attributes.entry("Conventions").or_insert_with(|| "CF-1.8".into());
-    attributes
 }
 
 fn said(remark: &Remark) -> Value {

@@ -1,0 +1,98 @@
+"""xarray sees in a group as TileDB-CF writes it the dataset that it was written from."""
+
+import sys
+
+import numpy as np
+import tiledb
+
+RANDOM = np.random.default_rng(1)
+LENGTHS = {"time": 5, "lat": 7, "lon": 12, "station": 4}
+# Name, dimensions, values, what is said of it, and the value for what is missing.
+VARIABLES = [
+    ("time", ["time"], np.arange(5) * 10.0, {"units": "days since 2023-01-01", "calendar": "standard"}, None),
+    ("lat", ["lat"], np.linspace(-90, 90, 7), {"units": "degrees_north", "standard_name": "latitude"}, None),
+    ("lon", ["lon"], np.arange(0, 360, 30, dtype="f4"), {"units": "degrees_east"}, None),
+    ("t", ["time", "lat", "lon"], RANDOM.normal(size=(5, 7, 12)).astype("f4"), {"units": "K", "grid_mapping": "crs"}, -999.0),
+    ("p", ["time", "lat", "lon"], RANDOM.integers(0, 99, (5, 7, 12), dtype="i2"), {"scale_factor": 0.5, "add_offset": 3.0}, None),
+    ("orog", ["lat", "lon"], RANDOM.normal(size=(7, 12)), {"units": "m"}, None),
+    ("height", ["station"], np.array([1, 2, 3, 4], "f4"), {}, None),
+    ("count", ["station"], np.array([1, -2, 2**40, 4], "i8"), {"valid_min": -5}, None),
+    ("crs", [], np.array(7, "i4"), {"grid_mapping_name": "latitude_longitude"}, None),
+]
+GLOBAL = {"title": "A test", "number": 5, "list": (1.0, 2.0)}
+
+
+def original():
+    import netCDF4
+
+    with netCDF4.Dataset("original.nc", "w") as file:
+        for key, value in GLOBAL.items():
+            setattr(file, key, np.array(value) if key == "list" else value)
+        for name, length in LENGTHS.items():
+            file.createDimension(name, None if name == "time" else length)
+        for name, dimensions, values, attributes, missing in VARIABLES:
+            variable = file.createVariable(name, values.dtype, dimensions, fill_value=missing)
+            variable.set_auto_maskandscale(False)
+            variable.setncatts(attributes)
+            variable[...] = values
+
+
+def group(folder, arrays, suffix, unlimited):
+    """`arrays`: the names of members and of the variables in each."""
+    tiledb.group_create(folder)
+    known = {name: (dimensions, values, attributes, missing) for name, dimensions, values, attributes, missing in VARIABLES}
+    with tiledb.Group(folder, "w") as members:
+        for key, value in GLOBAL.items():
+            members.meta[key] = value
+        for member, names in arrays.items():
+            uri = f"{folder}/{member}"
+            dimensions = known[names[0]][0] or ["__scalars"]
+            ends = [{"time": unlimited, "__scalars": 1}.get(name) or LENGTHS[name] for name in dimensions]
+            domain = tiledb.Domain(*(tiledb.Dim(name, (0, end - 1), min(end, 512), dtype="u8") for name, end in zip(dimensions, ends)))
+            called = {name: name + suffix if name in dimensions else name for name in names}
+            attributes = [tiledb.Attr(called[name], dtype=known[name][1].dtype, fill=known[name][3]) for name in names]
+            tiledb.Array.create(uri, tiledb.ArraySchema(domain, attributes))
+            shape = [LENGTHS.get(name, 1) for name in dimensions]
+            with tiledb.open(uri, "w") as array:
+                box = tuple(slice(0, length) for length in shape)
+                array[box] = {called[name]: known[name][1].reshape(shape) for name in names}
+                for name in names:
+                    for key, value in known[name][2].items():
+                        array.meta[f"__tiledb_attr.{called[name]}.{key}"] = value
+            members.add(member, name=member, relative=True)
+
+
+def make():
+    together = {"array0": ["crs"], "array1": ["lat"], "array2": ["orog"], "array3": ["lon"], "array4": ["height", "count"]}
+    group("collected", together | {"array5": ["time"], "array6": ["t", "p"]}, ".data", 10_000)
+    group("each", {"scalars" if name == "crs" else name: [name] for name, *_ in VARIABLES}, ".data", 10_000)
+    group("xarray", {name: [name] for name, *_ in VARIABLES}, "_", 2**32 - 512)
+    # Arrays that share nothing.
+    tiledb.group_create("other")
+    with tiledb.Group("other", "w") as members:
+        for name, end in ("a", 9), ("b", 99):
+            tiledb.from_numpy(f"other/{name}", np.arange(end))
+            members.add(name, name=name, relative=True)
+    print("collected each xarray other")
+
+
+def check():
+    import os
+
+    import xarray
+    import zarr
+
+    original()
+    for decode in True, False:
+        wanted = xarray.open_dataset("original.nc", decode_cf=decode)
+        for name in "collected", "each", "xarray":
+            xarray.testing.assert_identical(xarray.open_dataset(f"mnt_{name}/netcdf/group.nc", decode_cf=decode), wanted)
+            xarray.testing.assert_identical(xarray.open_zarr(f"mnt_{name}/zarr", decode_cf=decode).load(), wanted)
+            second = xarray.open_zarr(f"mnt_{name}/zarr2", decode_cf=decode, zarr_format=2)
+            xarray.testing.assert_identical(second.load(), wanted)
+    assert os.listdir("mnt_each") and "netcdf" not in os.listdir("mnt_each")
+    assert not os.path.exists("mnt_other/netcdf") and "data" in zarr.open_group("mnt_other/zarr/a", mode="r")
+    print(8)
+
+
+make() if sys.argv[1] == "make" else check()
