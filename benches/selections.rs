@@ -22,7 +22,7 @@ fn text(ranges: usize) -> String {
 fn bounds() -> [DimensionBounds; 1] {
     let range = Some(Range { low: Scalar::Unsigned(0), high: Scalar::Unsigned(1 << 40) });
     let (domain, limit, shown) = (range.clone(), range.clone(), range);
-    [DimensionBounds { name: "x".to_owned(), datatype: Datatype::UInt64, domain, limit, shown }]
+    [DimensionBounds { name: "x".to_owned(), datatype: Datatype::UInt64, domain, limit, shown, labels: Vec::new() }]
 }
 
 #[divan::bench(args = RANGES)]
