@@ -238,6 +238,12 @@ impl Pipeline {
         }
         Ok(Pipeline { max_chunk_size, filters })
     }
+
+    /// Whether what is read may be other values than those that were written: scaled numbers are rounded, and pictures are
+    /// approximated (also without loss, where pixels are transparent).
+    pub fn is_lossy(&self) -> bool {
+        self.filters.iter().any(|filter| matches!(filter, Filter::ScaleFloat { .. } | Filter::Webp { .. }))
+    }
 }
 
 fn parse_filter(cursor: &mut Cursor<'_>) -> Result<Filter> {

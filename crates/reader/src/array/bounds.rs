@@ -84,18 +84,19 @@ impl Bounds {
     }
 }
 
-/// Whether writers record extremes of an attribute that can be relied on: of integers, dates and times, one a cell and never
-/// null.
+/// Whether writers record extremes of an attribute that can be relied on: of integers, dates and times, one a cell. Of those of
+/// nulls they record none.
 ///
-/// Those recorded by libtiledb 2.7 to 2.30 were compared with the values of their tiles, and held them all: twelve releases,
-/// one dimension, dense and sparse; eight releases, two dimensions, sparse, both orders. The writes were unordered, one to
-/// three an array, some consolidated. Global-order writes and deletes were not tried.
+/// The test of `tests/row_bounds.rs` compares them with every row of arrays of any origin. It was run on arrays with random
+/// lives by libtiledb 2.7 to 2.30: dense and sparse, in each layout and in global order, nullable or not, evolved, with delete
+/// conditions, and consolidated and vacuumed in every mode.
 ///
-/// Of nullable attributes nothing has been established. Of floats, writers begin anew behind a "not a number". Of text of
-/// variable length, libtiledb 2.30 was seen to record bytes of other cells, or zeros; other releases may, too.
+/// Of floats, writers record ends that hold no negative number, and begin anew behind a "not a number". Of text of variable
+/// length, libtiledb 2.30 was seen to record bytes of other cells, or zeros; other releases may, too. Nothing less than
+/// decoding a tile tells whether its bounds hold.
 pub fn are_recorded(attribute: &Attribute) -> bool {
     let is_integer = matches!(attribute.datatype.kind(), Kind::Signed | Kind::Unsigned);
-    is_integer && attribute.cell_count == CellValNum::Fixed(1) && !attribute.nullable
+    is_integer && attribute.cell_count == CellValNum::Fixed(1)
 }
 
 #[cfg(test)]

@@ -259,6 +259,9 @@ impl Array {
                 continue;
             }
             let number = self.own_attribute(fragment, attribute)?;
+            if self.outline(fragment)?.schema.attributes[number].filters.is_lossy() {
+                return Ok(None);
+            }
             let extremes = self.folder.extremes(self.number(fragment)).in_array(self.path())?;
             let slot = self.outline(fragment)?.facts.slot(Field::Attribute(number));
             let extremes = extremes.as_ref().and_then(|extremes| extremes.get(slot?));
@@ -286,7 +289,8 @@ impl Array {
         let number = self.own_attribute(fragment, attribute)?;
         let outline = self.outline(fragment)?;
         let own = &outline.schema.attributes[number];
-        if own.datatype != self.schema.attributes[attribute].datatype {
+        // Those of values before the filters hold none that a filter changed.
+        if own.datatype != self.schema.attributes[attribute].datatype || own.filters.is_lossy() {
             return Ok(None);
         }
         let bounds = self.folder.tile_extremes(self.number(fragment), number, own.cell_size());
