@@ -16,7 +16,7 @@ use tilefs_format::schema::{ArraySchema, CellValNum, FIRST_SCHEMA};
 
 use super::bitsort::SortedFile;
 use super::context::IndexKey;
-use super::dense::writers::{WRONG_TILES, are_tiles_in_doubt};
+use super::dense::writers::{Placement, WRONG_TILES, placement};
 use super::folder::{ArrayFolder, Outline};
 use super::generic::{
     Section, decode_inline_tile_of, open_section, read_generic_tile, read_generic_tile_of, read_header,
@@ -366,23 +366,49 @@ impl ArrayFolder {
         })
     }
 
-    /// How many tiles every field of a fragment has.
+    /// How many tiles every field of a fragment has. Dense fragments of some old releases have some behind those of their box,
+    /// which hold no cell.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a dense fragment whose writer may have put cells into wrong tiles, [`Error::Damaged`] when
-    /// the count does not fit 64 bits.
+    /// the count does not fit 64 bits; any damage in what tells the count where it is in doubt.
     pub(super) fn tile_count(&self, fragment: usize, outline: &Outline) -> Result<u64> {
-        let facts = &outline.facts;
-        if let (true, Some(ranges)) = (facts.dense, &facts.non_empty_domain)
-            && WRONG_TILES.contains(&facts.version)
-            && are_tiles_in_doubt(&outline.schema.dimensions, ranges)
-            && WRONG_TILES.contains(&self.writer_version(fragment)?)
-        {
-            let what = "a dense write from coordinate 0 on by libtiledb 2.3 to 2.9, which may have left cells out where the \
-                        domain of an INT8 or INT16 dimension begins below 0";
-            return Err(Error::unsupported(what).in_file(FRAGMENT_METADATA));
+        let (facts, schema) = (&outline.facts, &outline.schema);
+        let due = facts.tile_count(schema)?;
+        let (true, Some(ranges)) = (facts.dense, &facts.non_empty_domain) else { return Ok(due) };
+        if !WRONG_TILES.contains(&facts.version) {
+            return Ok(due);
         }
-        facts.tile_count(&outline.schema)
+        let placement = placement(&schema.dimensions, schema.tile_order, ranges);
+        if placement == Placement::Right || !WRONG_TILES.contains(&self.writer_version(fragment)?) {
+            return Ok(due);
+        }
+        match placement {
+            // Writes in global order are not cut, and have the tiles of their box.
+            Placement::Followed(written) | Placement::Elsewhere(written)
+                if written != due && self.has_tiles(fragment, due)? =>
+            {
+                Ok(due)
+            }
+            Placement::Followed(written) if self.has_tiles(fragment, written)? => Ok(written),
+            _ => {
+                let what = "a dense write from coordinate 0 on by libtiledb 2.3 to 2.9, which may have left cells out \
+                            where the domain of an INT8 or INT16 dimension begins below 0";
+                Err(Error::unsupported(what).in_file(FRAGMENT_METADATA))
+            }
+        }
+    }
+
+    /// Whether the first attribute of a fragment has so many tiles.
+    fn has_tiles(&self, fragment: usize, count: u64) -> Result<bool> {
+        let records = self.records(fragment)?;
+        let Records::Footer(footer) = &*records else { return Ok(false) };
+        let record = record_of(footer, Field::Attribute(0))?;
+        match self.numbers(fragment, record.tile_offsets, count) {
+            Ok(_) => Ok(true),
+            Err(Error::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// The number of one file of a fragment in keys; that of its metadata is the first.

@@ -3,34 +3,51 @@
 //! Those releases cut a write into space tiles by a rule that fails for domains of INT8 and INT16 that begin below zero:
 //! they convert coordinate, low end and extent to unsigned numbers of the same size, and C++ then divides them as signed
 //! numbers of 32 bits. From coordinate 0 on the difference is short of the right one by all numbers of the type. Such a
-//! write fails, has another number of tiles than its box, or leaves cells out. The bytes do not tell which are left out.
+//! write fails, has further tiles behind its own, or leaves cells out. The bytes do not tell which are left out.
 
 use tilefs_format::datatype::Kind;
 use tilefs_format::scalar::{Range, Scalar};
-use tilefs_format::schema::Dimension;
+use tilefs_format::schema::{Dimension, Layout};
 
 /// Format versions of the releases 2.3 to 2.9, which had the rule.
 pub const WRONG_TILES: std::ops::Range<u32> = 9..14;
 
-/// Whether the rule of those releases puts a write of the box `ranges` into as many tiles as there are, but not into the
-/// same ones. A fragment with another number of tiles than its box is called damaged anyway.
-pub fn are_tiles_in_doubt(dimensions: &[Dimension], ranges: &[Range]) -> bool {
-    let (mut due, mut written, mut are_same) = (1u64, 1u64, true);
-    for (dimension, range) in dimensions.iter().zip(ranges) {
+/// Where the rule of those releases puts the cells of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Into the tiles of its box.
+    Right,
+    /// Into the tiles of its box, with others behind these: so many in all.
+    Followed(u64),
+    /// Into other tiles: so many.
+    Elsewhere(u64),
+}
+
+/// Where the rule of those releases puts a write of the box `ranges`.
+pub fn placement(dimensions: &[Dimension], tile_order: Layout, ranges: &[Range]) -> Placement {
+    // Along the axis that the tiles follow each other on last, further tiles are behind all others.
+    let slowest = if tile_order == Layout::ColMajor { dimensions.len().saturating_sub(1) } else { 0 };
+    let (mut written, mut is_followed, mut is_right) = (1u64, false, true);
+    for (axis, (dimension, range)) in dimensions.iter().zip(ranges).enumerate() {
         let Some((first, last)) = dimension.tile_number(&range.low).zip(dimension.tile_number(&range.high)) else {
-            return false;
+            return Placement::Right;
         };
         let count = last.wrapping_sub(first).wrapping_add(1);
-        due = due.wrapping_mul(count);
-        match OldTiles::new(dimension, range) {
-            Some(old) => {
-                are_same &= old.count == count && old.begin_like(first);
-                written = written.wrapping_mul(old.count);
-            }
-            None => written = written.wrapping_mul(count),
-        }
+        let Some(old) = OldTiles::new(dimension, range) else {
+            written = written.wrapping_mul(count);
+            continue;
+        };
+        written = written.wrapping_mul(old.count);
+        let begin_alike = old.begin_like(first);
+        let is_longer = axis == slowest && old.count > count && i64::try_from(old.count).is_ok();
+        is_followed |= begin_alike && is_longer;
+        is_right &= begin_alike && (old.count == count || is_longer);
     }
-    due == written && !are_same
+    match (is_right, is_followed) {
+        (true, false) => Placement::Right,
+        (true, true) => Placement::Followed(written),
+        (false, _) => Placement::Elsewhere(written),
+    }
 }
 
 /// The tiles along one dimension that those releases gave a write.
@@ -88,10 +105,11 @@ mod tests {
         (end.wrapping_sub(begin).wrapping_add(1), begins_at)
     }
 
-    /// Every write into some domains of INT8, across zero and not, with extents that divide 256 and not.
+    /// Every write into some domains of INT8, across zero and not, with extents that divide 256 and not: it is right where each
+    /// cell is in the tile that today's rule looks for it in, which the tiles of the release are gone through for.
     #[test]
-    fn writes_are_in_doubt_where_as_many_tiles_begin_elsewhere() {
-        let mut doubtful = 0;
+    fn writes_are_right_where_each_cell_is_in_its_tile() {
+        let (mut followed, mut elsewhere) = (0, 0);
         for (low, high, extent) in [(-128, 111, 16), (-100, 99, 7), (-3, 4, 4), (-20, -1, 6), (0, 90, 8), (-5, 100, 1)]
         {
             let mut tiled = dimension("x", low, high, extent);
@@ -99,17 +117,40 @@ mod tests {
             for first in low..=high {
                 for last in first..=high {
                     let range = Range { low: Scalar::Signed(first), high: Scalar::Signed(last) };
-                    let found = are_tiles_in_doubt(std::slice::from_ref(&tiled), &[range]);
+                    let found = placement(std::slice::from_ref(&tiled), Layout::RowMajor, &[range]);
                     let (count, begin) = tiles_of_release(low as i8, extent as i8, first as i8, last as i8);
                     let today = (first - low) / extent;
-                    let due =
-                        count == ((last - low) / extent - today + 1) as u64 && i64::from(begin) != low + today * extent;
-                    assert_eq!(found, due, "{first} to {last} in {low} to {high} by {extent}");
-                    assert!(!found || (low < 0 && last >= 0));
-                    doubtful += usize::from(found);
+                    let due = ((last - low) / extent - today + 1) as u64;
+                    // With fewer tiles, or so many that no write succeeds, cells are left out.
+                    let is_enough = (due..1 << 32).contains(&count);
+                    let wanted = match is_enough && i64::from(begin) == low + today * extent {
+                        true if count == due => Placement::Right,
+                        true => Placement::Followed(count),
+                        false => Placement::Elsewhere(count),
+                    };
+                    assert_eq!(found, wanted, "{first} to {last} in {low} to {high} by {extent}");
+                    assert!(found == Placement::Right || (low < 0 && last >= 0));
+                    followed += usize::from(matches!(found, Placement::Followed(_)));
+                    elsewhere += usize::from(matches!(found, Placement::Elsewhere(_)));
                 }
             }
         }
-        assert!(doubtful > 100, "{doubtful}");
+        assert!(elsewhere > 100 && followed > 100, "{elsewhere} {followed}");
+    }
+
+    /// Further tiles along another axis than the slowest lie among the others.
+    #[test]
+    fn only_tiles_behind_all_others_may_be_more() {
+        let mut tiled = dimension("x", -64, 63, 32);
+        tiled.datatype = Datatype::Int8;
+        let range = |low, high| Range { low: Scalar::Signed(low), high: Scalar::Signed(high) };
+        let (longer, same) = (range(0, 31), range(-64, -33));
+        let both = [tiled.clone(), tiled];
+        let of = |order, ranges: [&Range; 2]| placement(&both, order, &ranges.map(Clone::clone));
+        assert_eq!(of(Layout::RowMajor, [&longer, &same]), Placement::Followed(2));
+        assert_eq!(of(Layout::RowMajor, [&same, &longer]), Placement::Elsewhere(2));
+        assert_eq!(of(Layout::ColMajor, [&same, &longer]), Placement::Followed(2));
+        assert_eq!(of(Layout::ColMajor, [&longer, &same]), Placement::Elsewhere(2));
+        assert_eq!(of(Layout::RowMajor, [&same, &same]), Placement::Right);
     }
 }
