@@ -149,10 +149,16 @@ fn missing_values_pictures_texts_and_units_mean_what_they_mean_in_the_array() {
 fn every_view_shows_all_names_to_its_readers() {
     if has("ncdump") && has("Rscript") {
         made_and_checked(
-            "numpy, duckdb, netCDF4, pandas, polars, pyarrow, rasterio, tiledb, xarray, zarr",
+            "numpy, duckdb, netCDF4, pandas, polars, pyarrow, rasterio, SimpleITK, tiledb, xarray, zarr",
             "odd_name_files.py",
         );
     }
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_themselves_or_an_error_in_every_view() {
+    let needs = "numpy, duckdb, netCDF4, pandas, polars, pyarrow, tiledb, xarray, zarr";
+    made_and_checked(needs, "not_utf8_files.py");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::error;
+use tilefs_format::text;
 
 use super::content::Content;
 use super::georeference::GeoreferencedAxes;
@@ -101,43 +102,39 @@ impl Labels {
     /// The labels as UTF-8 if all of them are text, else as they are stored, so that none loses what tells it from others.
     pub fn utf8_or_stored(&self) -> Vec<Vec<u8>> {
         match self.are_text() {
-            true => self.texts().into_iter().map(String::into_bytes).collect(),
+            true => self.shown(),
             false => self.values.clone(),
         }
     }
 
-    /// Each label as text: decoded where it is text, printed where it is a number.
-    pub fn texts(&self) -> Vec<String> {
-        let wide =
-            |label: &[u8]| -> Vec<u16> { label.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit)).collect() };
-        let characters = |label: &[u8]| -> String {
-            let codes = label.as_chunks().0.iter().map(|code| u32::from_le_bytes(*code));
-            codes.map(|code| char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    /// Each label as texts show it: decoded as UTF-8 where it is text, printed where it is a number, else as it is stored, so
+    /// that none loses what tells it from others.
+    pub fn shown(&self) -> Vec<Vec<u8>> {
+        let shown = |label: &Vec<u8>| match self.datatype.kind() {
+            Kind::Bytes => {
+                text::decode(self.datatype, label).map_or(label.clone(), |text| text.into_owned().into_bytes())
+            }
+            _ => number::text(self.datatype, label).unwrap_or_default().into_bytes(),
         };
-        let text = |label: &Vec<u8>| match (self.datatype.kind(), self.datatype.size()) {
-            (Kind::Bytes, 2) => String::from_utf16_lossy(&wide(label)),
-            (Kind::Bytes, 4) => characters(label),
-            (Kind::Bytes, _) => String::from_utf8_lossy(label).into_owned(),
-            _ => number::text(self.datatype, label).unwrap_or_default(),
-        };
-        self.values.iter().map(text).collect()
+        self.values.iter().map(shown).collect()
     }
 
-    /// The labels as a column of this name: UTF-8 where they are text, else their numbers.
+    /// The labels as a column of this name: numbers, UTF-8, or bytes where not all of them are text.
     pub fn column(&self, name: &str) -> Column {
         let count = self.values.len() as u64;
         if self.datatype.kind() != Kind::Bytes {
             return Column::fixed(Field::new(name, self.datatype), vec![count], Arc::new(self.values.concat()));
         }
-        let texts = self.texts();
+        let stored = self.utf8_or_stored();
         let mut end = 0;
-        let ends = texts.iter().map(|text| {
-            end += text.len() as u64;
+        let ends = stored.iter().map(|label| {
+            end += label.len() as u64;
             end
         });
+        let datatype = if self.are_text() { Datatype::StringUtf8 } else { Datatype::Blob };
         let offsets: Vec<u8> = [0].into_iter().chain(ends).flat_map(u64::to_le_bytes).collect();
-        let field = Field::new(name, Datatype::StringUtf8).with_values_per_cell(None);
-        Column::variable(field, vec![count], Arc::new(texts.concat().into_bytes()), Arc::new(offsets))
+        let field = Field::new(name, datatype).with_values_per_cell(None);
+        Column::variable(field, vec![count], Arc::new(stored.concat()), Arc::new(offsets))
     }
 }
 

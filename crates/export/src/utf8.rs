@@ -1,4 +1,4 @@
-//! Text of variable length for formats whose text is UTF-8: reading a cell that is not UTF-8 is an error that names it.
+//! Text for formats whose text is UTF-8: reading a cell that is not UTF-8 is an error that names it.
 //!
 //! TileDB takes any bytes as ASCII or UTF-8 text, and whether a column has others is not known without reading all of it.
 //! So the type of a column follows from the schema, and what is read is checked as it is read.
@@ -19,11 +19,19 @@ const CUT: u64 = 3;
 /// The values of a column of text, of which only UTF-8 can be read.
 pub struct Utf8Values {
     values: Arc<dyn Content>,
-    offsets: Arc<dyn Content>,
+    cells: Cells,
     /// A byte a cell, 0 for cells that may be anything, since the format has no value of them.
     present: Option<Arc<dyn Content>>,
     /// The column's name.
     name: String,
+}
+
+/// Where the cells lie among the values.
+enum Cells {
+    /// Each from one offset to the next.
+    Between(Arc<dyn Content>),
+    /// Each of so many bytes, at least one.
+    Each(u64),
 }
 
 impl Utf8Values {
@@ -34,11 +42,27 @@ impl Utf8Values {
         present: Option<Arc<dyn Content>>,
         name: &str,
     ) -> Self {
-        Utf8Values { values, offsets, present, name: name.to_owned() }
+        Utf8Values { values, cells: Cells::Between(offsets), present, name: name.to_owned() }
+    }
+
+    /// As [`Utf8Values::new`] for cells of `size` bytes each, all of which are checked.
+    pub fn of_size(values: Arc<dyn Content>, size: u64, name: &str) -> Self {
+        Utf8Values { values, cells: Cells::Each(size.max(1)), present: None, name: name.to_owned() }
     }
 
     fn rows(&self) -> u64 {
-        (self.offsets.len() / 8).saturating_sub(1)
+        match &self.cells {
+            Cells::Between(offsets) => (offsets.len() / 8).saturating_sub(1),
+            Cells::Each(size) => self.values.len() / size,
+        }
+    }
+
+    /// Where a row begins; of one behind the last, where that ends.
+    fn start(&self, row: u64) -> Result<u64> {
+        match &self.cells {
+            Cells::Between(offsets) => read_offset(&**offsets, row),
+            Cells::Each(size) => Ok(row.saturating_mul(*size)),
+        }
     }
 
     /// The last row that begins at a byte or before it.
@@ -46,7 +70,7 @@ impl Utf8Values {
         let (mut low, mut high) = (0, self.rows());
         while low + 1 < high {
             let middle = low + (high - low) / 2;
-            match read_offset(&*self.offsets, middle)? <= byte {
+            match self.start(middle)? <= byte {
                 true => low = middle,
                 false => high = middle,
             }
@@ -61,9 +85,9 @@ impl Utf8Values {
             return Ok(());
         }
         let mut row = self.row_at(bytes.start)?;
-        let mut start = read_offset(&*self.offsets, row)?;
+        let mut start = self.start(row)?;
         while row < self.rows() && start < bytes.end {
-            let end = read_offset(&*self.offsets, row + 1)?;
+            let end = self.start(row + 1)?;
             if end < start {
                 return Err(Error::damaged("offsets of values that fall"));
             }
@@ -172,6 +196,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn cells_of_one_size_are_checked_one_by_one() {
+        let values = |bytes: &[u8]| Utf8Values::of_size(Arc::new(bytes.to_vec()), 3, "name");
+        values("abcäd€".as_bytes()).read_at(0, &mut [0; 9]).unwrap();
+        // A character that begins in one cell and ends in the next.
+        let cut = values("abäcd".as_bytes());
+        let error = cut.read_at(0, &mut [0; 6]).unwrap_err().to_string();
+        assert!(error.contains("row 0,") && error.contains("name"), "{error}");
+        cut.read_at(0, &mut [0; 2]).unwrap();
     }
 
     #[test]

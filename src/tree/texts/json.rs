@@ -10,11 +10,12 @@ use tilefs_export::Labels;
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::{Attribute, CellValNum, DataOrder, Dimension, DimensionLabel, Layout};
+use tilefs_format::text::is_text;
 use tilefs_reader::array::sparse::RowCount;
 
 use super::description::{AxisSummary, CellsSummary, CoveredBox, Description, FileFacts};
 use super::filters::pipeline_json;
-use super::value::{scalar_json, values_json, with_large_integers_as_text};
+use super::value::{scalar_json, text_json, values_json, with_large_integers_as_text};
 use crate::tree::grammar::coordinate_text;
 use crate::tree::meta::hex;
 use crate::tree::names::dimension_name;
@@ -196,7 +197,11 @@ fn enumeration(labels: &Labels, room: &mut usize) -> Value {
     let needed = 2 * bytes + labels.values.len() * LABEL_OVERHEAD;
     if let Some(left) = room.checked_sub(needed) {
         *room = left;
-        all.insert("labels".to_owned(), labels.values.iter().map(|one| values_json(labels.datatype, one)).collect());
+        let shown = |label: &Vec<u8>| match is_text(labels.datatype) {
+            true => text_json(labels.datatype, label),
+            false => values_json(labels.datatype, label),
+        };
+        all.insert("labels".to_owned(), labels.values.iter().map(shown).collect());
     }
     Value::Object(all)
 }

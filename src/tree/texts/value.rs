@@ -1,7 +1,7 @@
 //! Stored values, a few at a time, as people and as programs read them: fill values, metadata, ends of domains.
 
 use serde_json::map::Entry;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tilefs_export::number;
 use tilefs_export::text::time;
 use tilefs_format::datatype::{Datatype, Kind};
@@ -44,6 +44,11 @@ pub fn values_json(datatype: Datatype, bytes: &[u8]) -> Value {
     }
 }
 
+/// One text; what is no text in its encoding is an object with its bytes as hexadecimal digits under `hex`.
+pub fn text_json(datatype: Datatype, bytes: &[u8]) -> Value {
+    text::decode(datatype, bytes).map_or_else(|| json!({ "hex": hex(bytes) }), |text| text.into())
+}
+
 /// A number; dates and times in ISO 8601, the smallest count as `NaT`.
 fn number_text(datatype: Datatype, bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -59,7 +64,7 @@ fn number_text(datatype: Datatype, bytes: &[u8]) -> String {
 /// A coordinate: a number, or text. Dates and times are counts of their unit.
 pub fn scalar_json(datatype: Datatype, scalar: &Scalar) -> Value {
     match scalar {
-        Scalar::Text(bytes) => String::from_utf8_lossy(bytes).into_owned().into(),
+        Scalar::Text(bytes) => text_json(datatype, bytes),
         number => number.to_bytes(datatype).map_or(Value::Null, |bytes| number_json(datatype, &bytes)),
     }
 }
@@ -113,7 +118,6 @@ pub fn datatype_text(datatype: Datatype) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn large_integers_are_doubled_as_text() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_format::text;
 
 use super::Version;
 use super::header::Attribute;
@@ -13,11 +14,11 @@ use crate::number;
 
 /// One key of the metadata under a legal name.
 ///
-/// Dates are their counts, text is text whatever its encoding allows, and blobs are bytes. CDF-2 gets
+/// Dates are their counts, text is text if it is UTF-8, and other text and blobs are bytes. CDF-2 gets
 /// integers that none of its types is made for as 32-bit integers, doubles or text: the first that holds
 /// all of them exactly.
 pub fn attribute(name: String, metadatum: &Metadatum, version: Version) -> Attribute {
-    let datatype = plain(metadatum.datatype);
+    let datatype = plain(metadatum);
     let values = metadatum.value.chunks_exact(datatype.size());
     let widened = datatype.size() == 8 && datatype != Datatype::Float64 || datatype.kind() == Kind::Unsigned;
     if version == Version::Cdf5 || !widened {
@@ -38,11 +39,12 @@ pub fn attribute(name: String, metadatum: &Metadatum, version: Version) -> Attri
 }
 
 /// The datatype that an attribute's values have, which no further attribute can explain.
-fn plain(datatype: Datatype) -> Datatype {
+fn plain(metadatum: &Metadatum) -> Datatype {
+    let datatype = metadatum.datatype;
     match (datatype.kind(), datatype.size()) {
         _ if datatype.time_unit().is_some() => Datatype::Int64,
         _ if datatype == Datatype::Bool => Datatype::Int8,
-        (Kind::Bytes, 1) if !datatype.is_string() && datatype != Datatype::GeomWkt => Datatype::Int8,
+        (Kind::Bytes, 1) if text::decode(datatype, &metadatum.value).is_none() => Datatype::Int8,
         (Kind::Bytes, 2) => Datatype::UInt16,
         (Kind::Bytes, 4) => Datatype::UInt32,
         _ => datatype,

@@ -19,6 +19,7 @@ use crate::masked::Masked;
 use crate::names::Names;
 use crate::number;
 use crate::padded::Padded;
+use crate::utf8::Utf8Values;
 
 /// A variable; its content is the big-endian data.
 pub struct PlannedVariable {
@@ -285,7 +286,8 @@ impl Builder {
         }
         let mut attributes = self.attributes_of(column, &name, encoding);
         let is_unicode = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8);
-        if is_unicode && dimensions.len() == cell_dimensions.len() + 1 {
+        let is_decoded = is_unicode && dimensions.len() == cell_dimensions.len() + 1;
+        if is_decoded {
             // Readers make texts of the characters by themselves.
             attributes.push(Attribute::text("_Encoding", "utf-8"));
         }
@@ -316,6 +318,12 @@ impl Builder {
         if let Some(labels) = &field.labels {
             attributes.extend(flags(labels, encoding, field.datatype));
             self.labels(&name, labels)?;
+        }
+        if is_decoded {
+            values = match (&column.offsets, field.cell_size()) {
+                (Some(offsets), _) => Arc::new(Utf8Values::new(values, offsets.clone(), None, &field.name)),
+                (None, size) => Arc::new(Utf8Values::of_size(values, size.unwrap_or(1), &field.name)),
+            };
         }
         let content = match (&column.offsets, padded) {
             (Some(offsets), Some(width)) => Arc::new(Padded::new(values, offsets.clone(), width)),

@@ -112,9 +112,9 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
         let labels = shown_labels(field, |label| {
             let mut text = Vec::new();
             if is_text {
-                style.append_text(label.as_bytes(), &mut text)
+                style.append_text(label, &mut text)
             } else {
-                text.extend(label.bytes())
+                text.extend(label)
             }
             text
         });
@@ -140,7 +140,7 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
 /// The labels of an enumeration, one a line: line k + 1 is the label of code k.
 pub fn labels(labels: &Labels) -> Vec<u8> {
     let mut text = Vec::new();
-    for label in labels.texts() {
+    for label in labels.shown() {
         text.extend(one_line(&label));
         text.push(b'\n');
     }
@@ -148,13 +148,13 @@ pub fn labels(labels: &Labels) -> Vec<u8> {
 }
 
 /// What is shown for each code, where a cell is one.
-fn shown_labels(field: &Field, show: impl Fn(&str) -> Vec<u8>) -> Option<Vec<Vec<u8>>> {
+fn shown_labels(field: &Field, show: impl Fn(&[u8]) -> Vec<u8>) -> Option<Vec<Vec<u8>>> {
     let labels = field.labels.as_ref().filter(|_| field.values_per_cell == Some(1))?;
-    Some(labels.texts().iter().map(|label| show(label)).collect())
+    Some(labels.shown().iter().map(|label| show(label)).collect())
 }
 
-fn one_line(text: &str) -> Vec<u8> {
-    text.bytes().map(value::without_line_break).collect()
+fn one_line(text: &[u8]) -> Vec<u8> {
+    text.iter().copied().map(value::without_line_break).collect()
 }
 
 /// A label that stands among others which are separated by blanks.

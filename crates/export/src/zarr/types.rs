@@ -15,6 +15,7 @@ use crate::cf;
 use crate::column::{Column, Field, FormatResult, Unrepresentable};
 use crate::content::Content;
 use crate::element::Converted;
+use crate::utf8::Utf8Values;
 
 /// The type of an array's elements, and how cells become them.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub struct ZarrType {
     pub values: Option<u64>,
     datatype: Datatype,
     layout: Layout,
+    /// Whether readers decode the bytes of a cell of variable length as UTF-8.
+    is_text: bool,
 }
 
 /// The bytes of the cells of a chunk.
@@ -56,6 +59,7 @@ impl ZarrType {
                 values: None,
                 datatype,
                 layout: Layout::Variable,
+                is_text,
             });
         };
         let is_characters = is_bytes && (datatype.is_string() || datatype == Datatype::GeomWkt);
@@ -82,6 +86,7 @@ impl ZarrType {
             values: field.values_per_cell.filter(|&values| values != 1 && !is_characters).map(u64::from),
             datatype,
             layout: Layout::Fixed { fill },
+            is_text: false,
         })
     }
 
@@ -116,7 +121,11 @@ impl ZarrType {
                 Ok(Framed::within(self.encoded(column.values), &column.shape, chunk, fill.clone()))
             }
             (Layout::Variable, Some(offsets)) => {
-                Ok(Arc::new(Interleaved::new(column.values, offsets, &column.shape, chunk)?))
+                let values: Arc<dyn Content> = match self.is_text {
+                    true => Arc::new(Utf8Values::new(column.values, offsets.clone(), None, &column.field.name)),
+                    false => column.values,
+                };
+                Ok(Arc::new(Interleaved::new(values, offsets, &column.shape, chunk)?))
             }
             (Layout::Variable, None) => {
                 Err(tilefs_format::error::Error::internal("cells of variable length without offsets"))

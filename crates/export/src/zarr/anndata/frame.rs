@@ -137,7 +137,10 @@ impl Builder {
         let cells = &column.cells;
         let field = cells.field();
         let node = match &field.labels {
-            Some(labels) if labels.column(name).check().is_ok() => {
+            // Categories are text or numbers; of others the codes are shown.
+            Some(labels)
+                if labels.column(name).check().is_ok() && labels.column(name).field.datatype != Datatype::Blob =>
+            {
                 categorical(cells, labels.column(name), labels.ordered, nulls)?
             }
             _ => match (nulls, field.datatype) {

@@ -1,0 +1,116 @@
+"""Bytes that are not UTF-8 in columns of text: each view gives them as they are, or an error where its format has only UTF-8;
+no reader gets another text.
+
+`make` writes the arrays with libtiledb, `check` reads the views with their readers.
+"""
+
+import json
+import sys
+
+import duckdb
+import netCDF4
+import numpy as np
+import pandas
+import polars
+import pyarrow.feather
+import pyarrow.parquet
+import tiledb
+import xarray
+import zarr
+
+# What is not UTF-8 is far from where readers look for other things: a read of any of it fails as a whole.
+ROWS = 50000
+WORDS = [b"zz"] * (ROWS // 2) + [b"ab\xff", b"ok", b"\xe4x"] + [b"zz"] * (ROWS // 2 - 3)
+LETTERS = [b"abcdefgh"[row % 8 : row % 8 + 1] for row in range(ROWS)]
+LABELS = [b"x\xff", b"x\xfe", b"y"]
+CODES = [row % 3 for row in range(ROWS)]
+NUMBERS = list(range(ROWS))
+
+
+def make():
+    for name, is_sparse, words in ("dense", False, WORDS), ("sparse", True, WORDS), ("labels", False, [b"zz"] * ROWS):
+        dimension = tiledb.Dim("x", domain=(0, ROWS - 1), tile=ROWS, dtype="i4")
+        attributes = [
+            tiledb.Attr("word", dtype="ascii", var=True),
+            tiledb.Attr("fine", dtype="ascii", var=True),
+            tiledb.Attr("code", dtype="u1", enum_label="kinds"),
+            tiledb.Attr("n", dtype="i4"),
+        ]
+        kinds = tiledb.Enumeration("kinds", False, np.array(LABELS, "S2"))
+        schema = tiledb.ArraySchema(tiledb.Domain(dimension), attributes, sparse=is_sparse, enums=[kinds])
+        tiledb.Array.create(name, schema)
+        with tiledb.open(name, "w") as array:
+            cells = {"word": np.array(words, "S3"), "fine": np.array(LETTERS, "S1")}
+            cells |= {"code": np.array(CODES, "u1"), "n": np.arange(ROWS, dtype="i4")}
+            array[np.arange(ROWS, dtype="i4") if is_sparse else slice(0, ROWS)] = cells
+    print("dense sparse labels")
+
+
+def fails(read, *kinds):
+    """Whether a reader says that it cannot read, in one of these ways."""
+    try:
+        got = read()
+    except kinds:
+        return True
+    raise AssertionError(f"read as {got}")
+
+
+def whole(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def check(name):
+    mount, letters = f"mnt_{name}", [letter.decode() for letter in LETTERS]
+    # Byte streams have the bytes.
+    assert whole(f"{mount}/word.txt") == b"".join(word + b"\n" for word in WORDS)
+    rows = [b"%d\t%s\t%s\t%s\t%d\n" % (i, WORDS[i], LETTERS[i], LABELS[CODES[i]], i) for i in range(ROWS)]
+    assert whole(f"{mount}/text/cells.tsv") == b"x\tword\tfine\tcode\tn\n" + b"".join(rows)
+    assert whole(f"{mount}/enums/kinds.txt") == b"".join(label + b"\n" for label in LABELS)
+    for path, separator in (f"{mount}/text/cells.tsv", "\t"), (f"{mount}/text/cells.csv", ","):
+        frame = pandas.read_csv(path, sep=separator, encoding="latin-1")
+        assert [word.encode("latin-1") for word in frame["word"]] == WORDS
+        assert [label.encode("latin-1") for label in frame["code"]] == [LABELS[code] for code in CODES]
+        # Readers that know UTF-8 alone say so.
+        fails(lambda: pandas.read_csv(path, sep=separator), UnicodeDecodeError)
+        fails(lambda: polars.read_csv(path, separator=separator), polars.exceptions.PolarsError)
+        fails(lambda: duckdb.sql(f"from read_csv('{path}', delim='{separator}')").fetchall(), duckdb.Error)
+
+    # Of the formats whose text is UTF-8 the bytes cannot be read, and the rest can.
+    table = f"{mount}/parquet/cells.parquet"
+    fails(lambda: pyarrow.parquet.read_table(table, columns=["word"]), OSError)
+    assert pyarrow.parquet.read_table(table, columns=["fine", "n"])["n"].to_pylist() == NUMBERS
+    codes = pyarrow.parquet.read_table(table, columns=["code"])["code"].to_pylist()
+    assert codes == [LABELS[code] for code in CODES], codes[:9]
+    fails(lambda: pyarrow.feather.read_table(f"{mount}/arrow/cells.arrow", memory_map=False), OSError)
+
+    fails(lambda: whole(f"{mount}/zarr/word/c/0"), OSError)
+    group = zarr.open(f"{mount}/zarr", mode="r")
+    fails(lambda: group["word"][:], OSError)
+    assert list(group["fine"][:]) == letters and list(group["n"][:]) == NUMBERS
+    assert [bytes(label) for label in group["code_labels"][:]] == LABELS
+
+    # Readers of netCDF get the header and much behind it by one read.
+    fails(lambda: netCDF4.Dataset(f"{mount}/netcdf/array.nc")["word"][:], OSError, RuntimeError)
+    fails(lambda: xarray.open_dataset(f"{mount}/netcdf/array.nc").load(), OSError, RuntimeError, ValueError)
+
+    with open(f"{mount}/schema.json", encoding="utf-8") as file:
+        schema = json.load(file)
+    assert schema["enumerations"][0]["labels"] == [{"hex": "78ff"}, {"hex": "78fe"}, "y"], schema["enumerations"]
+
+
+def check_labels():
+    letters = [letter.decode() for letter in LETTERS]
+    with netCDF4.Dataset("mnt_labels/netcdf/array.nc") as file:
+        assert list(file["fine"][:]) == letters and list(file["n"][:]) == NUMBERS
+        assert file["code_labels"][:].data.tobytes() == b"".join(label.ljust(2, b"\0") for label in LABELS)
+    with xarray.open_dataset("mnt_labels/netcdf/array.nc") as dataset:
+        assert list(dataset["n"].values) == NUMBERS
+
+
+if sys.argv[1] == "make":
+    make()
+else:
+    for name in "dense", "sparse":
+        check(name)
+    check_labels()
