@@ -64,7 +64,7 @@ pub fn add_headers(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldI
     let others: [(bool, &str, Format, ImageHeader); 3] = [
         (is_raster, "vrt", Format::VirtualRaster, sidecar::vrt),
         (is_image, "nhdr", Format::Sidecar, sidecar::nhdr),
-        (is_image, "mhd", Format::Sidecar, sidecar::mhd),
+        (is_image && sidecar::can_mhd_name(&data_file), "mhd", Format::Sidecar, sidecar::mhd),
     ];
     for (_, extension, format, write) in others.into_iter().filter(|(fits, ..)| *fits) {
         let data = data_file.clone();

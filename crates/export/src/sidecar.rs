@@ -1,6 +1,8 @@
 //! Small texts that tell other programs how to read the raw file beside them: GDAL's `.vrt`, NRRD's `.nhdr`
 //! and MetaImage's `.mhd`.
 
+use std::borrow::Cow;
+
 use tilefs_format::datatype::Kind;
 
 use super::column::{Column, Field, FormatResult, Unrepresentable};
@@ -54,7 +56,7 @@ pub fn vrt(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
             "    <SourceFilename relativeToVRT=\"1\">{}</SourceFilename>\n    <ImageOffset>{}</ImageOffset>\n    \
              <PixelOffset>{pixel}</PixelOffset>\n    <LineOffset>{line}</LineOffset>\n    \
              <ByteOrder>LSB</ByteOrder>\n  </VRTRasterBand>\n",
-            escape(data_file),
+            escape(&beside(data_file)),
             each * u128::from(number / bands) + band * u128::from(number % bands),
         );
     }
@@ -200,8 +202,13 @@ pub fn nhdr(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec
     if field.datatype.size() > 1 {
         text += "endian: little\n";
     }
-    text += &format!("data file: {}\n", one_line(data_file));
+    text += &format!("data file: {}\n", one_line(&beside(data_file)));
     Ok(text.into_bytes())
+}
+
+/// Whether the header of MetaImage can name a file: its readers take `%` for a pattern of numbered files, and would find others.
+pub fn can_mhd_name(data_file: &str) -> bool {
+    !data_file.contains('%')
 }
 
 /// The MetaImage header of a column's raw, row-major file. MetaImage lists the fastest axis first too.
@@ -230,8 +237,18 @@ pub fn mhd(column: &Column, scene: &Scene, data_file: &str) -> FormatResult<Vec<
         text += &format!("ElementNumberOfChannels = {channels}\n");
     }
     // The file's name ends the header.
-    text += &format!("ElementType = {element}\nElementDataFile = {}\n", one_line(data_file));
+    text += &format!("ElementType = {element}\nElementDataFile = {}\n", one_line(&beside(data_file)));
     Ok(text.into_bytes())
+}
+
+/// A file in the folder of a header, as the header names it: readers drop blanks in front of a name, and would find the
+/// file of another name behind them, and MetaImage's takes `=` and `~` for its own.
+fn beside(data_file: &str) -> Cow<'_, str> {
+    if data_file.starts_with(|first: char| !first.is_alphanumeric()) {
+        format!("./{data_file}").into()
+    } else {
+        data_file.into()
+    }
 }
 
 fn one_line(text: &str) -> String {
@@ -273,6 +290,8 @@ mod tests {
         assert!(text.contains("<ImageOffset>24</ImageOffset>\n    <PixelOffset>2<"), "{text}");
         assert!(text.contains("<LineOffset>8</LineOffset>"), "{text}");
         assert!(text.contains(">a&lt;&quot;.u16</SourceFilename>"), "{text}");
+        let text = String::from_utf8(vrt(&column, &Scene::default(), " a.u16").unwrap()).unwrap();
+        assert!(text.contains(">./ a.u16</SourceFilename>"), "{text}");
     }
 
     #[test]

@@ -20,11 +20,13 @@ import polars
 import pyarrow
 import pyarrow.parquet
 import rasterio
+import SimpleITK
 import tiledb
 import xarray
 import zarr
 
 warnings.simplefilter("ignore")
+SimpleITK.ProcessObject.SetGlobalWarningDisplay(False)
 
 # All bytes that are characters by themselves and no letters; what is odd to file systems, shells, XML, CSV and each of the formats.
 ODD = """. .. ... .a a. a\\b \\ \\\\ a\\ \\a a/b / // a//b /a a/ ./a ../a a/.. a:b :: C:\\x a::b * a*b ? [a] [ ] {a} % %% %5C %~ a%b
@@ -196,6 +198,23 @@ def check_dense():
         pictures = [f"{place}/{name}" for name in os.listdir(place) if name.endswith(pattern)]
         opened = [(path, rasterio.open(path)) for path in pictures]
         numbered([(path, picture.read()) for path, picture in opened], len(NAMES) + 1, ROWS * COLUMNS, f"GDAL {pattern}{kind}")
+    # These are not listed, and are found by their names.
+    described = json.load(open(f"{folder}/schema.json"))["files"]
+    pictures = [file["path"] for file in described if file["path"].endswith(".vrt")]
+    opened = [(path, rasterio.open(f"{folder}/{path}")) for path in pictures]
+    numbered([(path, picture.read()) for path, picture in opened], len(NAMES) + 1, ROWS * COLUMNS, "GDAL .vrt")
+    # These readers refuse some names, and must not find the file of another.
+    numbers_of = {name: number for number, name in enumerate(["", *NAMES])}
+    for kind in ".nhdr", ".mhd":
+        right = 0
+        for file in (file for file in described if file["path"].endswith(kind)):
+            try:
+                first = SimpleITK.GetArrayFromImage(SimpleITK.ReadImage(f"{folder}/{file['path']}")).ravel()[0]
+            except RuntimeError:
+                continue
+            assert first == 1000 * numbers_of[file["field"]], f"{file['path']!r} shows {first}"
+            right += 1
+        assert right > 140, f"{kind}: {right}"
     # The metadata: in a text, in files, and as attributes of netCDF and Zarr.
     told = json.load(open(f"{folder}/meta.json"))
     assert set(told) == set(NAMES)
