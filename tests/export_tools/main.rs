@@ -12,6 +12,7 @@ mod gdal;
 #[path = "../support/manifest.rs"]
 #[allow(dead_code)]
 mod manifest;
+mod missing_times;
 mod mounted;
 mod netcdf;
 mod numpy;

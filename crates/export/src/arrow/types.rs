@@ -71,13 +71,17 @@ impl ArrowColumn {
             }
             _ => column.values.clone(),
         };
-        let values = match seconds_of(field.datatype).filter(|_| matches!(layout, Layout::Values(_))) {
-            Some(seconds) => Arc::new(Converted::integers(values, "seconds", move |value| {
-                // "Not a time" is null, so its value does not matter.
-                let seconds = if value == i64::MIN { Some(value) } else { seconds(value) };
-                seconds.map(i64::to_le_bytes)
+        let is_count = matches!(layout, Layout::Values(_)) && field.datatype.time_unit().is_some();
+        // "Not a time" is null, and what lies under it must be a time all the same: DuckDB converts the durations of nulls, too.
+        let under_null = |value: i64| if value == i64::MIN { 0 } else { value };
+        let values: Arc<dyn Content> = match seconds_of(field.datatype) {
+            Some(seconds) if is_count => Arc::new(Converted::integers(values, "seconds", move |value| {
+                seconds(under_null(value)).map(i64::to_le_bytes)
             })),
-            None => values,
+            None if is_count && field.datatype.is_time() && Presence::may_lack_times(column) => {
+                Arc::new(Converted::integers(values, "a duration", move |value| Some(under_null(value).to_le_bytes())))
+            }
+            _ => values,
         };
         Ok(ArrowColumn { field: arrow_field, layout, values, offsets: column.offsets.clone(), validity, labels })
     }
