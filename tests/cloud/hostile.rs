@@ -209,6 +209,26 @@ fn no_redirect_is_followed() {
     }
 }
 
+/// A SAS token is a part of the address that is asked for: whoever gets the address can read what the token opens.
+#[test]
+fn no_redirect_takes_a_token_of_azure_elsewhere() {
+    for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        let elsewhere = Hostile::start(|_, _, out| send(out, "200 OK", "", ""));
+        let target = elsewhere.url();
+        let hostile = Hostile::start(move |_, _, out| send(out, status, &format!("Location: {target}/array\r\n"), ""));
+        let mut command = program();
+        command.env("AZURE_STORAGE_ACCOUNT", "account").env("AZURE_BLOB_ENDPOINT", hostile.url());
+        command.env("AZURE_STORAGE_SAS_TOKEN", "sv=2024-05-04&sp=rl&sig=secretsignature");
+        let output = command.args(["info", "azure://container/array", "--io-timeout", "4"]).output().unwrap();
+        assert!(!output.status.success(), "{status}");
+        assert_eq!(elsewhere.requests(), 0, "{status}: {:#?}", elsewhere.asked.lock().unwrap());
+        let asked = hostile.asked.lock().unwrap();
+        assert!(asked.iter().any(|asked| asked.second().contains("sig=secretsignature")), "{asked:?}");
+        assert!(asked.iter().all(|asked| asked.header("Referer").is_none()), "{asked:?}");
+        assert!(!text(&output.stderr).contains("secretsignature"), "{}", text(&output.stderr));
+    }
+}
+
 /// What somebody else put beside an array, or into its folder, disturbs nobody; what may be a part of it is an error.
 #[test]
 fn objects_that_cannot_be_named_are_left_out_unless_they_may_be_the_array_s() {
