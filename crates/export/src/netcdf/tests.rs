@@ -456,9 +456,11 @@ proptest! {
     fn any_numeric_column_reads_back(number in 0u8..44, values in 1u32..4, seed: u64) {
         let datatype = Datatype::from_number(number).unwrap();
         let size = datatype.size();
+        // Of cells of several characters readers make texts.
+        let most = if matches!(datatype, Datatype::StringAscii | Datatype::StringUtf8) { 0x7f } else { 0xff };
         // Small numbers, so that dates can be converted to days.
         let bytes: Vec<u8> = (0..6 * values as usize * size)
-            .map(|i| if i % size < 2 { (seed >> (i % 60)) as u8 } else { 0 })
+            .map(|i| if i % size < 2 { (seed >> (i % 60)) as u8 & most } else { 0 })
             .collect();
         let field = Field::new("a", datatype).with_values_per_cell(Some(values));
         let made = netcdf(&dense(vec![Column::fixed(field, vec![2, 3], Arc::new(bytes.clone()))])).unwrap();
