@@ -19,6 +19,7 @@ use support::manifest::{Expected, Object, add_row_orders, load};
 use support::parallel;
 use support::promise;
 use support::report::Report;
+use support::shown::file;
 use support::skip::{Need, skipped};
 
 #[test]
@@ -89,6 +90,28 @@ fn what_is_not_looked_at_is_a_failure() {
     }
     let nothing = std::panic::catch_unwind(|| prove("nothing", Vec::new()));
     assert!(nothing.is_err(), "no objects at all");
+}
+
+#[test]
+fn fragments_have_as_many_bytes_as_their_footers_say() {
+    let objects = load(&home().join("tests/fixtures/manifest.json"), "");
+    let mut compared = 0;
+    for object in objects.iter().filter(|object| !object.is_group && object.key.is_none()) {
+        let Ok(mounted) = tilefs::tree::open(&object.place, &tilefs::tree::OpenOptions::default()) else { continue };
+        let table = file(&*mounted, "fragments", ".tsv").expect("every array has this file");
+        for line in String::from_utf8(table).expect("text").lines().skip(1) {
+            let columns: Vec<&str> = line.split('\t').collect();
+            let (bytes, name) = (columns[6], columns[9]);
+            let inner = [object.place.join("__fragments").join(name), object.place.join(name)];
+            let folder = inner.iter().find(|folder| folder.is_dir()).expect("the fragment is there");
+            let files = fs::read_dir(folder).expect("a folder is listed").map(|file| file.expect("a file"));
+            let of_tiles = files.filter(|file| !file.file_name().to_string_lossy().starts_with("__fragment_metadata"));
+            let stored: u64 = of_tiles.map(|file| file.metadata().expect("a file").len()).sum();
+            assert_eq!(bytes, stored.to_string(), "{}: {name}", object.name);
+            compared += 1;
+        }
+    }
+    assert!(compared > 100, "{compared} fragments were compared");
 }
 
 fn prove(title: &str, mut objects: Vec<Object>) {

@@ -1,6 +1,5 @@
 //! README.txt, schema.json, schema.txt and fragments.tsv in an array's folder.
 
-use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -74,7 +73,7 @@ impl Explanations {
         }
         if !matches!(explanations.kind, FieldFolderKind::Slice(_)) {
             let array = fields.subarray.array().clone();
-            let file = LazyFile::passing_text(fields.modified, move || fragments_text(&array));
+            let file = LazyFile::text(fields.modified, move || fragments_text(&array));
             builder.add("fragments.tsv", Format::Explanation, None, file);
         }
         if explanations.kind == FieldFolderKind::Whole {
@@ -248,35 +247,23 @@ fn non_empty_domain(array: &Array) -> Result<Option<Vec<Range>>> {
     Ok(whole)
 }
 
-/// A line for each visible fragment, oldest first; and whether that lasts.
-fn fragments_text(array: &Array) -> Result<(String, bool)> {
-    let mut outlines = Vec::with_capacity(array.fragment_count());
-    for fragment in 0..array.fragment_count() {
-        outlines.push(array.outline(fragment)?);
-    }
-    let lasts = Cell::new(true);
-    let known = |number: Result<u64>| match number {
-        Ok(number) => Some(number),
-        Err(error) => {
-            lasts.set(lasts.get() && !error.is_passing());
-            None
-        }
-    };
+/// A line for each visible fragment, oldest first. Nothing but footers is read.
+fn fragments_text(array: &Array) -> Result<String> {
+    array.read_outlines();
+    let outlines = (0..array.fragment_count()).map(|fragment| array.outline(fragment)).collect::<Result<Vec<_>>>()?;
     let facts = outlines.iter().enumerate().map(|(fragment, outline)| {
         let facts = &outline.facts;
-        let name = array.fragment_name(fragment);
         let times = array.fragment_times(fragment);
         FragmentFacts {
-            name,
+            name: array.fragment_name(fragment),
             start: times.map_or(0, |times| times.t1),
             end: times.map_or(0, |times| times.t2),
             format_version: facts.version,
             dense: facts.dense,
-            cells: known(array.fragment_cells(fragment)),
-            bytes: known(array.fragment_bytes(fragment)),
+            cells: array.fragment_cells(fragment).ok(),
+            bytes: facts.stored_bytes,
             non_empty: facts.non_empty_domain.as_deref(),
         }
     });
-    let text = fragments_tsv(array.schema(), facts);
-    Ok((text, lasts.get()))
+    Ok(fragments_tsv(array.schema(), facts))
 }

@@ -18,8 +18,8 @@ pub struct FragmentFacts<'a> {
     pub dense: bool,
     /// `None` where the metadata does not say.
     pub cells: Option<u64>,
-    /// Of all files together.
-    pub bytes: Option<u64>,
+    /// Of the files of its tiles together.
+    pub bytes: u64,
     /// A range per dimension; `None` for a fragment without cells.
     pub non_empty: Option<&'a [Range]>,
 }
@@ -42,7 +42,7 @@ pub fn fragments_tsv<'a>(schema: &ArraySchema, fragments: impl IntoIterator<Item
             fragment.end.to_string(),
             if fragment.dense { "dense" } else { "sparse" }.to_owned(),
             known(fragment.cells),
-            known(fragment.bytes),
+            fragment.bytes.to_string(),
             ranges.join(","),
             fragment.format_version.to_string(),
             in_line(fragment.name),
@@ -72,10 +72,10 @@ mod tests {
             format_version: 22,
             dense: true,
             cells: Some(30),
-            bytes: Some(1000),
+            bytes: 1000,
             non_empty: Some(&domain),
         };
-        let other = FragmentFacts { dense: false, cells: None, bytes: None, non_empty: None, ..one.clone() };
+        let other = FragmentFacts { dense: false, cells: None, bytes: 0, non_empty: None, ..one.clone() };
         let text = fragments_tsv(&schema, [one, other]);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
         assert_eq!(lines.len(), 3);
@@ -95,6 +95,6 @@ mod tests {
                 "__1_2_a_22"
             ]
         );
-        assert_eq!(lines[2][4..8], ["sparse", "", "", ""]);
+        assert_eq!(lines[2][4..8], ["sparse", "", "0", ""]);
     }
 }

@@ -72,6 +72,7 @@ impl EarlyFragment {
             field.var_file_size = cursor.u64("var file sizes")?;
         }
         cursor.expect_end("end of metadata")?;
+        let sizes = fields.iter().flat_map(|field| [field.file_size, field.var_file_size]);
         let mut facts = FragmentFacts {
             version,
             dense: !has_coordinates,
@@ -82,6 +83,7 @@ impl EarlyFragment {
             has_delete_metadata: false,
             rtree_offset: None,
             processed_conditions_offset: None,
+            stored_bytes: sizes.fold(0, u64::saturating_add),
             attribute_count,
             dimension_count,
         };

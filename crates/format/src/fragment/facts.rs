@@ -27,6 +27,8 @@ pub struct FragmentFacts {
     pub rtree_offset: Option<u64>,
     /// The offset of the generic tile of the processed conditions, from version 16.
     pub processed_conditions_offset: Option<u64>,
+    /// Bytes of the files of all fields together, as the writer recorded them.
+    pub stored_bytes: u64,
     pub(super) attribute_count: u32,
     pub(super) dimension_count: u32,
 }

@@ -46,6 +46,13 @@ pub struct FieldRecord {
     pub tile_maxima: u64,
 }
 
+impl FieldRecord {
+    /// Bytes of the field's files together.
+    fn stored_bytes(&self) -> u64 {
+        self.file_size.saturating_add(self.var_file_size).saturating_add(self.validity_file_size)
+    }
+}
+
 /// Returns the byte range of the footer in a metadata file of `file_size` bytes.
 ///
 /// `name_version` is the version in the fragment's name, `last_8` the last 8 bytes of the file. From version 10, these
@@ -198,6 +205,7 @@ fn parse_after_domain(
         has_delete_metadata: version >= 15 && cursor.u8("has delete metadata")? != 0,
         rtree_offset: None,
         processed_conditions_offset: None,
+        stored_bytes: 0,
         attribute_count,
         dimension_count,
     };
@@ -226,6 +234,7 @@ fn parse_after_domain(
             fill(cursor, slots, field, |_, _| {})?;
         }
     }
+    facts.stored_bytes = records.iter().map(FieldRecord::stored_bytes).fold(0, u64::saturating_add);
     let statistics_offset = if version >= 12 { Some(cursor.u64("fragment statistics")?) } else { None };
     if version >= 16 {
         facts.processed_conditions_offset = Some(cursor.u64("processed conditions")?);

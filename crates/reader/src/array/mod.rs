@@ -43,7 +43,7 @@ use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
 
-use crate::storage::{ListedKind, StoreKey};
+use crate::storage::StoreKey;
 
 pub use context::Context;
 pub use folder::{ArrayFolder, Outline};
@@ -176,26 +176,6 @@ impl Array {
         let Some(ranges) = &facts.non_empty_domain else { return Ok(0) };
         let lengths = ranges.iter().map(|range| range.high.distance_above(&range.low)?.checked_add(1));
         lengths.into_iter().try_fold(1u64, |cells, length| cells.checked_mul(length?)).ok_or_else(too_many)
-    }
-
-    /// Bytes of all files of a visible fragment, as stored.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when its folder cannot be listed.
-    pub fn fragment_bytes(&self, fragment: usize) -> Result<u64> {
-        let number = self.number(fragment);
-        let storage = &self.context().storage;
-        let Some(entry) = self.folder.fragment(number) else { return Ok(0) };
-        let folder = self.folder.directory().folder_of(entry);
-        let files = self.folder.directory().names(&**storage, &entry.path)?;
-        files.iter().try_fold(0u64, |sum, file| {
-            let length = match file.kind {
-                ListedKind::Folder => 0,
-                ListedKind::Object { length: Some(length) } => length,
-                ListedKind::Object { length: None } => storage.length(&folder.join(&file.name))?,
-            };
-            Ok(sum.saturating_add(length))
-        })
     }
 
     /// What a visible fragment's footer says.
