@@ -153,15 +153,17 @@ impl Directory {
             warnings: Vec::new(),
             uncommitted: Vec::new(),
         };
-        directory.find_schemas(storage, &top)?;
+        // The fragments before the commits: one that is written meanwhile is then no fragment without a commit.
+        let mut listed = directory.listing.names_of(storage, &[SCHEMAS, FRAGMENTS]);
+        let fragments = listed.pop().unwrap_or(Ok(Vec::new()));
+        directory.find_schemas(listed.pop().unwrap_or(Ok(Vec::new())), &top)?;
         if directory.schemas.is_empty() {
             return Err(Error::NotAnArray {
                 path: directory.root.to_string(),
                 reason: "not a TileDB array: it has no schema".into(),
             });
         }
-        // The fragments first: one that is written meanwhile is then no fragment without a commit.
-        let folders = FragmentFolders { top: &top, inner: directory.names(storage, FRAGMENTS)? };
+        let folders = FragmentFolders { top: &top, inner: fragments? };
         let (commits, commits_folder) = (directory.names(storage, COMMITS)?, directory.root.join(COMMITS));
         let commits = commits_of(&commits)?;
         let mut root_commits = commits_of(&top)?;
@@ -306,14 +308,14 @@ impl Directory {
     }
 
     /// [`FIRST_SCHEMA`], then those of the schema folder in byte order of names, as libtiledb has them.
-    fn find_schemas(&mut self, storage: &dyn Storage, top: &[Listed]) -> Result<()> {
+    fn find_schemas(&mut self, names: Result<Vec<Listed>>, top: &[Listed]) -> Result<()> {
         if top.iter().any(|one| one.name == FIRST_SCHEMA && !one.is_folder()) {
             let file = self.root.join(FIRST_SCHEMA);
             self.schemas.push(SchemaEntry { name: FIRST_SCHEMA.into(), file, times: None });
         }
         if top.iter().any(|one| one.name == SCHEMAS) {
             let folder = self.root.join(SCHEMAS);
-            for one in self.names(storage, SCHEMAS)?.into_iter().filter(|one| !one.is_folder()) {
+            for one in names?.into_iter().filter(|one| !one.is_folder()) {
                 if let Some(times) = timestamped_file(&one.name)? {
                     self.schemas.push(SchemaEntry { file: folder.join(&one.name), name: one.name, times: Some(times) });
                 }

@@ -39,7 +39,7 @@ type Known = OnceLock<Outcome>;
 type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
 
 /// So many ends of fragments' metadata files are kept, each of some KiB.
-const ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+const ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Numbers of files in keys that each fragment has: see [`super::fragment`].
 const FILES_PER_FRAGMENT: u64 = 1 << 24;

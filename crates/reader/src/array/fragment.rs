@@ -60,7 +60,7 @@ struct FileRecord {
 const END: usize = 4096;
 
 /// ... and those of larger ones in so many, which are read where one more request takes longer.
-const END_OF_FAR: usize = 32 << 10;
+const END_OF_FAR: usize = 64 << 10;
 
 /// The end of a fragment's metadata file, from `start`, as it was read along with the footer.
 pub(super) struct MetadataEnd {

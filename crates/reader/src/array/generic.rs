@@ -37,6 +37,9 @@ const FIRST_READ: usize = 16 << 10;
 /// Where the chunks of a tile are is only found by going through it: by reads of so many bytes.
 const LARGE_READ: usize = 4 << 20;
 
+/// Consolidated metadata are the longest, and one file of them is read at a time.
+const LARGEST_READ: usize = 16 << 20;
+
 /// Writers make chunks of 64 KiB. One is decoded as a whole, so no larger one than this is.
 const MOST_CHUNK: u32 = 4 << 20;
 
@@ -93,10 +96,10 @@ impl<'a> OpenedTile<'a> {
         Ok(stored)
     }
 
-    /// The chunks of the tile, one after the other.
-    fn walk(self) -> Result<ChunkWalk<'a>> {
+    /// The chunks of the tile, one after the other, by reads of so many bytes.
+    fn walk(self, at_once: usize) -> Result<ChunkWalk<'a>> {
         let end = self.start + self.header.persisted_size;
-        let window = ReadWindow::new(self.storage, self.path, self.start, end, self.front, LARGE_READ);
+        let window = ReadWindow::new(self.storage, self.path, self.start, end, self.front, at_once);
         let walk = ChunkWalk::new(window, self.header.tile_size)?;
         if walk.count() > MOST_CHUNKS {
             let what = format!("metadata in {} chunks", walk.count());
@@ -176,12 +179,17 @@ pub fn read_generic_tile_of(context: &Context, path: &StoreKey, offset: u64, exp
 /// As [`read_generic_tile`], but for the size; what `visit` gives. The chunks before damage are visited.
 pub fn for_each_chunk(context: &Context, path: &StoreKey, visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let tile = OpenedTile::read(&*context.storage, path, 0).in_file(path)?;
-    visit_chunks(context, tile, visit).in_file(path).at(0)
+    visit_chunks(context, tile, LARGEST_READ, visit).in_file(path).at(0)
 }
 
-fn visit_chunks(context: &Context, tile: OpenedTile<'_>, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+fn visit_chunks(
+    context: &Context,
+    tile: OpenedTile<'_>,
+    at_once: usize,
+    mut visit: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
     let (decoder, size) = (generic_decoder(context, &tile.header)?, tile.header.tile_size);
-    let (mut walk, mut decoded) = (tile.walk()?, Vec::new());
+    let (mut walk, mut decoded) = (tile.walk(at_once)?, Vec::new());
     while let Some(chunk) = next_chunk_of_metadata(&mut walk, size)? {
         let stored = walk.stored(&chunk)?;
         decoded.clear();
@@ -201,7 +209,7 @@ fn decode_whole(context: &Context, tile: OpenedTile<'_>, expected: u64) -> Resul
     check_claim(&header, expected)?;
     if header.persisted_size > READ_AT_ONCE {
         let mut all = Vec::new();
-        visit_chunks(context, tile, |chunk| {
+        visit_chunks(context, tile, LARGE_READ, |chunk| {
             let start = all.len();
             memory::resize(&mut all, start.saturating_add(chunk.len()), "metadata")?;
             all[start..].copy_from_slice(chunk);
@@ -305,7 +313,7 @@ impl<'a> LongTile<'a> {
             front: tile.front.clone(),
         };
         let keeps = found.size <= (context.indexes.budget() / KEPT_SHARE) as u64;
-        Ok(LongTile { context, walk: tile.walk()?, found, keeps })
+        Ok(LongTile { context, walk: tile.walk(LARGE_READ)?, found, keeps })
     }
 
     /// The tile, to read ranges of it. Decodes nothing.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tilefs_format::error::Result;
 
-use crate::storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, no_folder};
+use crate::storage::{KnownFolder, Listed, ListedKind, ListedObject, Storage, StoreKey, is_far, no_folder, together};
 
 /// The names below a folder. Memory: where the storage lists all objects at once those, a thousand or so; else the names
 /// in the folder itself.
@@ -64,6 +64,15 @@ impl FolderListing {
         match names_below(objects, path) {
             names if names.is_empty() && is_deeper => Err(self.folder.vanished(path)),
             names => Ok(names),
+        }
+    }
+
+    /// The names in several folders below, as [`FolderListing::names`] gives them; where requests are waits, all are listed
+    /// at once.
+    pub fn names_of(&self, storage: &dyn Storage, paths: &[&str]) -> Vec<Result<Vec<Listed>>> {
+        match self.below.is_none() && is_far(storage, self.root()) {
+            true => together(storage, self.root(), paths.to_vec(), |path| self.names(storage, path)),
+            false => paths.iter().map(|path| self.names(storage, path)).collect(),
         }
     }
 

@@ -3,7 +3,9 @@
 //! A store returns a thousand names per page, and each page has the token of the next: a million names would be a
 //! thousand sequential requests. But names of fragments and commits begin with a timestamp, and a store that lists in
 //! order can start after any name. So the unlisted rest after a page is split at intermediate timestamps, and the
-//! pieces are requested concurrently. If a piece has more than one page, its rest is split again.
+//! pieces are requested concurrently. If a piece has more than one page, its rest is split again. The first half of the
+//! pieces span as much time as the page before, because fragments are mostly written at an even pace; each of the others
+//! spans twice as much as the one before it.
 //!
 //! The pieces cover each name exactly once, whatever the timestamps are: a name that exists from beginning to end of
 //! the listing is found, as in a sequential listing. If a store returns names outside a piece or out of order, the
@@ -33,6 +35,8 @@ pub struct Span {
     before: Option<String>,
     /// Continuation token from the previous page.
     pub token: Option<String>,
+    /// Milliseconds between the first and the last timestamp of the previous page.
+    pace: Option<u64>,
 }
 
 /// A listing in progress. Memory: the names.
@@ -86,7 +90,7 @@ impl Listing {
     fn take_page(&mut self, mut span: Span, page: Page) -> Result<Option<Span>, String> {
         let before = self.names.len();
         let bytes = page.objects.iter().map(|object| &object.path).chain(&page.folders).map(String::len).sum();
-        let last = page.last();
+        let (first, last) = (page.first(), page.last());
         let ends_before = span.before.take();
         let is_within = |key: &str| ends_before.as_deref().is_none_or(|end| key < end);
         let is_at_end = last.as_deref().is_some_and(|last| !is_within(last));
@@ -101,7 +105,9 @@ impl Listing {
             return Err("the store repeats an answer of the listing".to_owned());
         }
         self.progress.add(self.names.len() - before, bytes)?;
-        Ok(Some(Span { after: last.unwrap_or(span.after), before: ends_before, token: Some(next) }))
+        let times = first.as_deref().and_then(time_of).zip(last.as_deref().and_then(time_of));
+        let pace = times.map(|(first, last)| last.saturating_sub(first));
+        Ok(Some(Span { after: last.unwrap_or(span.after), before: ends_before, token: Some(next), pace }))
     }
 
     /// Returns all names in byte order.
@@ -111,6 +117,13 @@ impl Listing {
 }
 
 impl Page {
+    /// Returns the first name in the order of the store.
+    fn first(&self) -> Option<String> {
+        let objects = self.objects.iter().map(|object| object.path.clone()).min();
+        let folders = self.folders.iter().map(|folder| format!("{folder}/")).min();
+        objects.into_iter().chain(folders).min()
+    }
+
     /// Returns the last name in the order of the store.
     fn last(&self) -> Option<String> {
         let objects = self.objects.iter().map(|object| object.path.clone()).max();
@@ -134,17 +147,23 @@ impl Span {
             && page.folders.is_sorted_by(|a, b| format!("{a}/") < format!("{b}/"))
     }
 
-    /// Splits this span into about `count` pieces at evenly spaced timestamps. The first piece keeps the continuation
-    /// token.
+    /// Splits this span into about `count` pieces at timestamps, as the module describes. The first piece keeps the
+    /// continuation token.
     fn cut(mut self, count: usize, now: u64) -> Vec<Span> {
         let last_time = self.before.as_deref().map_or(Some(now), time_of);
         let (Some(first), Some(last)) = (time_of(&self.after), last_time) else { return vec![self] };
-        let length = u128::from(last.saturating_sub(first));
-        let times = (1..count as u128).map(|number| first + (length * number / count as u128) as u64);
+        // A little less than an answer spans, so that a piece is in one even where the pace differs a little.
+        let pace = self.pace.map_or(1, |pace| (pace - pace / 8).max(1));
+        let even = count / 2;
+        let offsets = (1..count).map(|number| match number.checked_sub(even) {
+            None => pace.saturating_mul(number as u64),
+            Some(doubled) => pace.saturating_mul(even.max(1) as u64).saturating_mul(1 << doubled.min(63)),
+        });
+        let times = offsets.map(|offset| first.saturating_add(offset)).take_while(|time| *time < last);
         let mut pieces = Vec::new();
         for cut in times.map(|time| format!("__{time}")) {
             if cut > self.after && self.before.as_ref().is_none_or(|before| cut < *before) {
-                let behind = Span { after: cut.clone(), before: self.before.take(), token: None };
+                let behind = Span { after: cut.clone(), before: self.before.take(), token: None, pace: None };
                 self.before = Some(cut);
                 pieces.push(std::mem::replace(&mut self, behind));
             }
@@ -274,6 +293,18 @@ mod tests {
         assert_eq!(found.len(), 100_000);
         assert!(rounds <= 12, "{rounds}");
         assert_eq!(store(1).1, 100);
+    }
+
+    #[test]
+    fn names_at_an_even_pace_take_fewer_still() {
+        for (count, step, most) in [(10_000u64, 1, 3), (10_000, 60_000, 3), (1_000_000, 10, 50)] {
+            let keys =
+                (0..count).map(|number| format!("__{0}_{0}_{number:032x}_22/", 1_600_000_000_000 + step * number));
+            let store = Store { keys: keys.collect(), in_answer: 1000, knows_names: true };
+            let (found, rounds) = listed(store, 32, |_| {});
+            assert_eq!(found.len(), count as usize);
+            assert!(rounds <= most, "{rounds} rounds for {count} names");
+        }
     }
 
     #[test]
