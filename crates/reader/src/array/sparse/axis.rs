@@ -183,13 +183,15 @@ impl Axis {
         Ok(())
     }
 
-    /// Whether all of some coordinates, given as little-endian bytes, lie in the domain; the number of one that does not.
-    pub fn find_outside(&self, bytes: &[u8]) -> Option<usize> {
-        let (low, last) = match self.scale {
-            Scale::Integer { low, last, .. } => (low, last),
-            Scale::Float { low_bits, last, .. } => (low_bits, last),
+    /// Whether all of some coordinates, given as little-endian bytes, lie between two positions, both included; the number
+    /// of one that does not.
+    pub fn find_outside(&self, bytes: &[u8], (first, end): (u64, u64)) -> Option<usize> {
+        let low = match self.scale {
+            Scale::Integer { low, .. } => low,
+            Scale::Float { low_bits, .. } => low_bits,
             Scale::Text => return None,
         };
+        let (low, last) = (low.wrapping_add(first), end.saturating_sub(first));
         match (self.datatype.kind(), self.datatype.size()) {
             (Kind::Float, 4) => outside(bytes, low, last, |b| sortable_f32(f32::from_le_bytes(b)).into()),
             (Kind::Float, _) => outside(bytes, low, last, |b| sortable_f64(f64::from_le_bytes(b))),

@@ -99,12 +99,14 @@ impl FixedColumn {
             match &rows {
                 Rows::CellSlab { fragment, position, rows } => self.plan(&mut plan, *fragment, *position, *rows)?,
                 Rows::Interleaved(interleaved) => {
+                    self.open_ahead(interleaved.parts.iter().map(|part| part.fragment));
                     for part in interleaved.parts.iter().filter(|part| part.cells > 0) {
                         self.plan(&mut plan, part.fragment, part.position, part.cells)?;
                     }
                 }
                 Rows::Scattered(addresses) => {
                     gathered.set_scattered(addresses);
+                    self.open_ahead(gathered.slabs.iter().map(|slab| slab.fragment));
                     for slab in &gathered.slabs {
                         self.plan(&mut plan, slab.fragment, slab.position, slab.cells)?;
                     }
@@ -170,30 +172,46 @@ impl FixedColumn {
     fn copy_cells(&self, copy: &Copy, batches: &mut Batches<'_, TileUnit>, out: &mut [u8]) -> Result<()> {
         let file = self.file(copy.fragment)?;
         file.read_planned(copy.cells, TileReader::new(copy.units.clone()), batches, out)?;
-        let axis = match &self.kind {
-            Kind::Dimension(dimension) => self.view.query().plan.axes.get(*dimension),
-            Kind::Attribute(..) => None,
-        };
-        match axis.and_then(|axis| Some((axis, axis.find_outside(out)?))) {
-            Some((axis, cell)) => {
-                let place = format!("tile {}, cell {}", copy.cells.tile, copy.cells.first + cell as u64);
-                let error = Error::damaged(format!("{place}: a coordinate outside the domain"));
-                Err(match file.path() {
-                    Some(path) => error.in_field(&axis.name).in_file(path),
-                    None => error.in_field(&axis.name),
+        match self.kind {
+            Kind::Dimension(dimension) => {
+                self.check_coordinates(dimension, copy, out).map_err(|error| match file.path() {
+                    Some(path) => error.in_file(path),
+                    None => error,
                 })
             }
-            None => Ok(()),
+            Kind::Attribute(..) => Ok(()),
         }
     }
 
+    /// Coordinates lie in the domain, and in what the fragment's footer says of them: by that it was told which cells are
+    /// rows, and how many.
+    fn check_coordinates(&self, dimension: usize, copy: &Copy, bytes: &[u8]) -> Result<()> {
+        let (query, fragment) = (self.view.query(), copy.fragment as usize);
+        let axis = query.plan.axes.get(dimension).ok_or_else(|| Error::internal("no such dimension"))?;
+        let told = query.told_range(fragment, dimension)?;
+        let Some(cell) = axis.find_outside(bytes, told.unwrap_or((0, axis.last()))) else { return Ok(()) };
+        let whose = if told.is_some() { "the fragment's non-empty domain" } else { "the domain" };
+        let place = format!("tile {}, cell {}", copy.cells.tile, copy.cells.first + cell as u64);
+        Err(Error::damaged(format!("{place}: a coordinate outside {whose}")).in_field(&axis.name))
+    }
+
     fn file(&self, fragment: u32) -> Result<Arc<FixedFile>> {
-        let (array, number) = (&**self.view.array(), fragment as usize);
-        let open = || match &self.kind {
-            Kind::Dimension(dimension) => FixedFile::of_dimension(array, number, *dimension),
-            Kind::Attribute(attribute, file, fill) => FixedFile::of_attribute(array, number, *attribute, *file, fill),
+        self.files.get_or_open(fragment as usize, || self.open(fragment as usize))
+    }
+
+    fn open_ahead(&self, fragments: impl Iterator<Item = u32>) {
+        let array = self.view.array();
+        let fragments = fragments.map(|fragment| fragment as usize);
+        self.files.open_ahead(&*array.context().storage, array.path(), fragments, |number| self.open(number));
+    }
+
+    fn open(&self, fragment: usize) -> Result<Arc<FixedFile>> {
+        let array = &**self.view.array();
+        let file = match &self.kind {
+            Kind::Dimension(dimension) => FixedFile::of_dimension(array, fragment, *dimension),
+            Kind::Attribute(attribute, file, fill) => FixedFile::of_attribute(array, fragment, *attribute, *file, fill),
         };
-        self.files.get_or_open(number, || open().map(Arc::new))
+        file.map(Arc::new)
     }
 }
 

@@ -15,8 +15,9 @@ use tilefs_format::error::{Error, Locate, Result};
 use super::coincidence::{self, Coincidence, Stretch};
 use super::overlap::KeyRanges;
 use super::plan::{MergePart, PlannedMerge};
+use super::prefetch;
 use super::query::Query;
-use super::rank::{self, SortedLists};
+use super::rank::{self, Bounds, SortedLists};
 use super::row_map::SegmentSource;
 use super::rows::Segment;
 use super::store::Store;
@@ -67,8 +68,10 @@ impl LazyMerge {
         let cut = Cut::ByRank { cells };
         let mut merge = LazyMerge { query, store, parts, coincidence, cut, places, found: Vec::new() };
         let is_open = merge.parts.iter().all(|part| part.span.known_tiles().is_some());
-        if !merge.query.plan.can_be_searched() || (coincidence == Coincidence::Possible && is_open) {
-            merge.cut = Cut::ByKeys { keys: merge.keys_to_cut_at(cells)? };
+        if (!merge.query.plan.can_be_searched() || (coincidence == Coincidence::Possible && is_open))
+            && let Some(keys) = merge.keys_to_cut_at(cells)?
+        {
+            merge.cut = Cut::ByKeys { keys };
         }
         merge.found.resize_with(merge.segment_count() + 1, AtomicU64::default);
         Ok(Arc::new(merge))
@@ -130,7 +133,12 @@ impl LazyMerge {
             Cut::ByRank { .. } => self.place_by_rank(number)?,
             Cut::ByKeys { keys } => {
                 let (lists, key) = (Lists::new(self), &keys[number - 1]);
-                let first = |part| rank::first_not_before(&lists, part, rank::window(&lists, part, key), key);
+                let windows = (0..self.parts.len()).map(|part| rank::window(&lists, part, key));
+                let (low, high) = windows.unzip();
+                let bounds = Bounds { low, high };
+                lists.prepare(&bounds)?;
+                let window = |part: usize| (bounds.low[part], bounds.high[part]);
+                let first = |part| rank::first_not_before(&lists, part, window(part), key);
                 (0..self.parts.len()).map(first).collect::<Result<Vec<u64>>>()?
             }
         };
@@ -184,12 +192,21 @@ impl LazyMerge {
         Ok(place)
     }
 
-    /// Keys at which to cut the merge into segments of about [`segment_rows`](super::query::Portions::segment_rows) cells.
-    fn keys_to_cut_at(&self, cells: u64) -> Result<Vec<Vec<u64>>> {
+    /// Whether a cell can be searched by its rank: all fragments are sorted by today's rules. Cells out of order would be
+    /// damage then; where writers may have had other rules, a merge finds out and all cells are merged as they come.
+    fn can_be_searched(&self) -> Result<bool> {
+        let is_ordered = |part: &MergePart| Ok(self.query.source(part.fragment)?.is_strictly_ordered());
+        let are_ordered = self.parts.iter().map(is_ordered).collect::<Result<Vec<bool>>>()?;
+        Ok(self.query.plan.can_be_searched() && are_ordered.into_iter().all(|is_ordered| is_ordered))
+    }
+
+    /// Keys at which to cut the merge into segments of about [`segment_rows`](super::query::Portions::segment_rows) cells;
+    /// `None` where boxes tell too few of them, and cells can be searched instead when a segment is wanted.
+    fn keys_to_cut_at(&self, cells: u64) -> Result<Option<Vec<Vec<u64>>>> {
         let wanted = usize::try_from(segments_of_merge(cells / self.query.portions.segment_rows, threads::decoding()))
             .unwrap_or(usize::MAX);
         if wanted < 2 {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         let mut keys: Vec<&[u64]> = Vec::new();
         for part in &self.parts {
@@ -202,6 +219,9 @@ impl LazyMerge {
         keys.dedup();
         let mut seen = Vec::new();
         if keys.len() < wanted.saturating_mul(8) {
+            if self.can_be_searched()? {
+                return Ok(None);
+            }
             // Few large tiles, or boxes that tell nothing: look into them.
             let lists = Lists::new(self);
             let step = (cells / (4 * wanted as u64)).max(1);
@@ -218,7 +238,7 @@ impl LazyMerge {
         let cuts = cuts.filter_map(|at| Some(self.query.plan.decisive(keys.get(at)?).to_vec()));
         let mut cuts: Vec<Vec<u64>> = cuts.collect();
         cuts.dedup();
-        Ok(cuts)
+        Ok(Some(cuts))
     }
 }
 
@@ -326,6 +346,11 @@ impl SortedLists for Lists<'_> {
         });
         opened.into_iter().collect::<Result<()>>()?;
         Ok(any)
+    }
+
+    fn prepare(&self, bounds: &Bounds) -> Result<()> {
+        let windows = bounds.unsettled().map(|list| Ok((self.source(list)?, bounds.low[list]..bounds.high[list])));
+        prefetch::coordinates(&windows.collect::<Result<Vec<_>>>()?)
     }
 
     fn key_at(&self, list: usize, position: u64) -> Result<Vec<u64>> {

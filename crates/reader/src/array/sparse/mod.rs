@@ -23,6 +23,7 @@ mod newest;
 mod overlap;
 mod parts;
 mod plan;
+mod prefetch;
 mod query;
 mod rank;
 mod record;

@@ -138,6 +138,19 @@ impl Query {
         Ok(ends.collect())
     }
 
+    /// The positions along a dimension of numbers, both included, between which the cells of a fragment lie by its footer;
+    /// `None` where its writer need not have kept to it.
+    ///
+    /// # Errors
+    /// Any damage in the footer.
+    pub fn told_range(&self, fragment: usize, dimension: usize) -> Result<Option<(u64, u64)>> {
+        let outline = self.array.outline(fragment)?;
+        let range = outline.facts.non_empty_domain.as_deref().and_then(|ranges| ranges.get(dimension));
+        let Some((axis, range)) = self.plan.axes.get(dimension).zip(range) else { return Ok(None) };
+        let ends = axis.position(&range.low).zip(axis.position(&range.high));
+        Ok(ends.filter(|_| outline.facts.version >= ORDERED_SINCE))
+    }
+
     /// The budget of the cache, which the map's is a share of.
     pub fn budget(&self) -> usize {
         self.array.context().budget()

@@ -31,6 +31,12 @@ pub trait SortedLists {
     /// Those of reading what tells the ranges of their items.
     fn open(&self, lists: Vec<usize>) -> Result<bool>;
 
+    /// Gets ready what tells the keys of items between some bounds, of which many are about to be read.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    fn prepare(&self, bounds: &Bounds) -> Result<()>;
+
     /// The key of an item, which may have to be read.
     ///
     /// # Errors
@@ -75,6 +81,7 @@ pub fn place_at(lists: &impl SortedLists, rank: u64) -> Result<Vec<u64>> {
         return Ok(ends.collect());
     }
     let known = bounds_at(lists, u64::try_from(rank - start_sum(lists)).unwrap_or(u64::MAX))?;
+    lists.prepare(&known)?;
     let place = split_at(lists, rank, known.clone())?;
     // The item is one of those behind the place. Others that have its key may have come to lie before it.
     let mut first: Option<Vec<u64>> = None;
@@ -159,7 +166,7 @@ fn start_sum(lists: &impl SortedLists) -> u128 {
 
 impl Bounds {
     /// The lists that have several positions between their bounds.
-    fn unsettled(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn unsettled(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.low.len()).filter(|&list| self.low[list] < self.high[list])
     }
 
@@ -353,6 +360,10 @@ mod tests {
 
         fn open(&self, lists: Vec<usize>) -> Result<bool> {
             Ok(lists.into_iter().filter(|list| !self.is_open[*list].replace(true)).count() > 0)
+        }
+
+        fn prepare(&self, _bounds: &Bounds) -> Result<()> {
+            Ok(())
         }
 
         fn key_at(&self, list: usize, position: u64) -> Result<Vec<u64>> {

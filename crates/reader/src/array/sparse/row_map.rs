@@ -188,13 +188,15 @@ impl RowMap {
         }
     }
 
-    /// A segment, made now if it was not yet, together with those that sequential readers want next.
+    /// A segment, made now if it was not yet; where the one before it was made, as sequential readers do it, together with
+    /// those that come next. The first rows wait for nothing but their own segment.
     ///
     /// # Errors
     /// Any damage in what decides which cells are rows.
     pub fn segment(&self, number: usize) -> Result<&Segment> {
         let segment = self.segments.get(number).ok_or_else(past_the_end)?;
-        if !segment.is_made() {
+        let is_next = number.checked_sub(1).is_some_and(|before| self.segments[before].is_made());
+        if !segment.is_made() && is_next {
             let end = (number + threads::decoding()).min(self.segments.len());
             let wanted: Vec<usize> = (number..end).filter(|number| !self.segments[*number].is_made()).collect();
             // What is wrong with one is told to whoever wants it.

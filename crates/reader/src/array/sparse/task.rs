@@ -9,6 +9,7 @@ use super::every::{EveryCell, too_few_cells};
 use super::key::KeyPlan;
 use super::merge::{CellStream, merge};
 use super::newest::Newest;
+use super::prefetch;
 use super::query::Query;
 use super::rows::{InterleavedWriter, Segment};
 use super::store::Store;
@@ -94,6 +95,8 @@ impl MergeTask {
     ) -> Merged<(Segment, Option<Vec<u64>>)> {
         let sources: Vec<FragmentSource<'_>> =
             self.parts.iter().map(|(fragment, _)| query.source(*fragment)).collect::<Result<_>>()?;
+        let cells: Vec<_> = sources.iter().zip(self.parts.iter().map(|(_, positions)| positions.clone())).collect();
+        prefetch::coordinates(&cells)?;
         let segment = match self.kind {
             MergeKind::Filter => self.filter(&sources, store, progress)?,
             MergeKind::Every { rows } => {

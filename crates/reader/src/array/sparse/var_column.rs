@@ -323,6 +323,7 @@ impl VarColumn {
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
             gathered.set(&rows)?;
             units.clear();
+            files.open_ahead(&gathered);
             gathered.slabs.iter().try_for_each(|slab| files.units(slab, false, &mut units))?;
             self.fetch_before_reading(&units)?;
             values.clear();
@@ -387,6 +388,7 @@ impl VarColumn {
         self.view.map()?.for_each(rows.start, rows.end - rows.start, |rows| {
             gathered.set(&rows)?;
             units.clear();
+            files.open_ahead(&gathered);
             for slab in &gathered.slabs {
                 files.units(slab, values, &mut units)?;
             }

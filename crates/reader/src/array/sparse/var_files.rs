@@ -48,12 +48,24 @@ impl<'a> VarFiles<'a> {
     /// # Errors
     /// Any damage in the metadata of the files.
     pub fn get(&self, fragment: u32) -> Result<Arc<VarFile>> {
-        let (array, number) = (&*self.query.array, fragment as usize);
-        let open = || match self.field {
-            VarField::Dimension(dimension) => VarFile::of_dimension(array, number, dimension),
-            VarField::Attribute(attribute) => VarFile::of_attribute(array, number, attribute),
+        let number = fragment as usize;
+        self.place(fragment, self.open.get_or_open(number, || self.open_one(number)))
+    }
+
+    /// Opens the files of gathered rows, all at once where requests are waits.
+    pub fn open_ahead(&self, gathered: &GatherList) {
+        let array = &self.query.array;
+        let fragments = gathered.slabs.iter().map(|slab| slab.fragment as usize);
+        self.open.open_ahead(&*array.context().storage, array.path(), fragments, |number| self.open_one(number));
+    }
+
+    fn open_one(&self, fragment: usize) -> Result<Arc<VarFile>> {
+        let array = &*self.query.array;
+        let file = match self.field {
+            VarField::Dimension(dimension) => VarFile::of_dimension(array, fragment, dimension),
+            VarField::Attribute(attribute) => VarFile::of_attribute(array, fragment, attribute),
         };
-        self.place(fragment, self.open.get_or_open(number, || open().map(Arc::new)))
+        file.map(Arc::new)
     }
 
     /// Bytes of the values of all cells, as the metadata of tiles say.
