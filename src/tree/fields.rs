@@ -119,6 +119,14 @@ impl FieldFolder {
         if self.shown.has(view) { self.listing(sizing) } else { Listing::Never }
     }
 
+    /// As [`FieldFolder::listing`], for a file of the values of one field as they are stored.
+    pub fn listing_of_values(&self, id: FieldId) -> Listing {
+        self.listing(match self.describe(id).values_per_cell {
+            Some(_) => Sizing::ByCount,
+            None => Sizing::ByTiles { fragments: self.subarray.array().fragment_count() },
+        })
+    }
+
     /// As [`FieldFolder::listing`], for a file whose size depends on the values of fields of variable size, or on which
     /// lists are null, if there are any.
     pub fn listing_of_all(&self) -> Listing {
@@ -168,7 +176,7 @@ impl FieldFolder {
             .described_by(move || xattrs::of_values(&this, id));
         let listing = self.listing(Sizing::ByCount);
         let values = with_cells(values, cells, field.cell_size());
-        builder.add_with(format!("{stem}.{extension}"), format, name, values, listing.clone());
+        builder.add_with(format!("{stem}.{extension}"), format, name, values, self.listing_of_values(id));
         if field.values_per_cell.is_none() {
             let subarray = self.subarray.clone();
             let this = self.clone();

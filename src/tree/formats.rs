@@ -60,7 +60,7 @@ pub fn add_lines(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId)
         let make = move || text::lines(&column_of(&this, id)?).map_err(unrepresentable);
         let name = format!("{}.txt", fields.names.of_field(id));
         let file = LazyFile::new(fields.modified, make);
-        builder.add_with(name, Format::Lines, Some(&fields.user_name(id)), file, fields.listing(Sizing::ByCount));
+        builder.add_with(name, Format::Lines, Some(&fields.user_name(id)), file, fields.listing_of_values(id));
     }
 }
 

@@ -6,6 +6,9 @@ use std::sync::Arc;
 /// More rows than this are not gone through because somebody lists a folder.
 const MOST_LISTED: u64 = 1 << 24;
 
+/// The metadata of more fragments than this are not read because somebody lists a folder.
+const MOST_OPENED: usize = 128;
+
 /// Whether `ls` shows a file. Those that it does not show are found by their names.
 #[derive(Clone)]
 pub enum Listing {
@@ -38,8 +41,10 @@ impl fmt::Debug for Listing {
 /// What the size of a file depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sizing {
-    /// The number of rows, and on what metadata tell.
+    /// The number of rows alone, and on what the schema tells.
     ByCount,
+    /// The number of rows, and the sizes of tiles, which the metadata of each of so many fragments tell.
+    ByTiles { fragments: usize },
     /// The value of every cell.
     ByCells,
 }
@@ -47,7 +52,12 @@ pub enum Sizing {
 impl Sizing {
     /// Whether a file is listed of which this is known: as many rows as there can be, and whether there are so many.
     pub fn is_listed(self, most_rows: u64, is_exact: bool) -> bool {
-        most_rows <= MOST_LISTED || (self == Sizing::ByCount && is_exact)
+        most_rows <= MOST_LISTED
+            || match self {
+                Sizing::ByCount => is_exact,
+                Sizing::ByTiles { fragments } => is_exact && fragments <= MOST_OPENED,
+                Sizing::ByCells => false,
+            }
     }
 }
 
@@ -63,6 +73,10 @@ mod tests {
             (Sizing::ByCount, MOST_LISTED + 1, true, true),
             (Sizing::ByCount, MOST_LISTED + 1, false, false),
             (Sizing::ByCount, MOST_LISTED, false, true),
+            (Sizing::ByTiles { fragments: MOST_OPENED + 1 }, MOST_LISTED, true, true),
+            (Sizing::ByTiles { fragments: MOST_OPENED }, MOST_LISTED + 1, true, true),
+            (Sizing::ByTiles { fragments: MOST_OPENED }, MOST_LISTED + 1, false, false),
+            (Sizing::ByTiles { fragments: MOST_OPENED + 1 }, MOST_LISTED + 1, true, false),
         ] {
             assert_eq!(sizing.is_listed(rows, is_exact), is_listed, "{sizing:?} {rows} {is_exact}");
         }

@@ -21,7 +21,7 @@ use super::listing::Sizing;
 use super::matrix::matrix_domain;
 use super::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use super::shown::View;
-use super::subarray::FieldId;
+use super::subarray::{FieldId, MOST_PART_ROWS};
 use super::table_notes::notes;
 use super::texts::Format;
 use super::xattrs;
@@ -65,9 +65,12 @@ fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
         .described_by(move || xattrs::of_table(&described))
 }
 
-/// A table from its front on. Where rows would have to be counted before the first one can be shown it goes part by part.
+/// A table from its front on. Where rows, or the bytes of texts, would have to be counted before the first row can be shown
+/// it goes part by part.
 fn forward(fields: &FieldFolder, style: Style, header: Header) -> Result<Box<dyn Forward>> {
-    if fields.subarray.row_count()?.exact().is_some() {
+    let is_variable = |id: FieldId| fields.describe(id).values_per_cell.is_none();
+    let has_texts = fields.dimensions().chain(fields.attributes()).any(is_variable);
+    if fields.subarray.row_count()?.exact().is_some_and(|rows| !has_texts || rows <= MOST_PART_ROWS) {
         return Ok(Box::new(text_table(fields, style, header)?.forward()));
     }
     let of_part = fields.clone();
