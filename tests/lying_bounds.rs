@@ -103,7 +103,11 @@ fn counts_that_do_not_hold_are_damage() {
             if let Ok(count) = view.known_row_count() {
                 assert_eq!(count, RowCount::Exactly(told), "{tiles} {cells}");
             }
-            is_damage_of(read(&view), fragment, "");
+            match tiles {
+                0 => is_damage_of(read(&view), fragment, ""),
+                // More or fewer tiles than the R-tree has boxes.
+                _ => assert!(read(&view).is_err_and(|error| error.to_string().contains("boxes for"))),
+            }
         }
     }
     // Together they are as many as before.
