@@ -97,6 +97,10 @@ impl Storage for AnyStorage {
         if uri::is_object_uri(uri) { Some(uri.into()) } else { self.local.key_of_uri(uri) }
     }
 
+    fn identity(&self, key: &StoreKey) -> Result<String> {
+        self.of(key)?.identity(key)
+    }
+
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         if is_far(key) { uri::canonical(key) } else { self.local.canonical(key) }
     }

@@ -11,9 +11,12 @@ use tilefs_format::error::{Error, Locate, Result};
 
 #[cfg(feature = "cloud")]
 pub mod any;
+mod bounded_folder;
+mod cache_folder;
 #[cfg(feature = "cloud")]
 pub mod cloud;
 mod descriptors;
+mod index_store;
 mod key;
 mod known;
 pub mod local;
@@ -28,6 +31,7 @@ mod together;
 #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
 mod uri;
 
+pub use index_store::{EntryKey, IndexStore, KeyWriter, MOST_ENTRY};
 pub use key::StoreKey;
 pub use known::{FolderIdentity, KnownFolder};
 pub use local::{LocalStorage, make_room_for_files};
@@ -204,6 +208,16 @@ pub trait Storage: Send + Sync {
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
         let path = uri.strip_prefix("file://").unwrap_or(uri);
         (path.starts_with('/') && !path.contains('\0')).then(|| path.into())
+    }
+
+    /// Returns a text that identifies the place of a key among all storages of all machines that share a folder of indexes:
+    /// its canonical form, and for an object store the server too, because two may have buckets of one name. Makes no
+    /// request.
+    ///
+    /// # Errors
+    /// If the place cannot be reached.
+    fn identity(&self, key: &StoreKey) -> Result<String> {
+        Ok(format!("{:?}", self.canonical(key)))
     }
 
     /// Returns the canonical form of a key (links and `..` resolved), to tell whether two keys name the same place.

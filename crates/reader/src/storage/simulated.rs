@@ -221,6 +221,10 @@ impl Storage for SimulatedStorage {
         self.inner.key_of_uri(uri)
     }
 
+    fn identity(&self, key: &StoreKey) -> Result<String> {
+        self.inner.identity(key)
+    }
+
     fn canonical(&self, key: &StoreKey) -> StoreKey {
         self.inner.canonical(key)
     }

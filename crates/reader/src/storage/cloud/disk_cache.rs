@@ -10,14 +10,16 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use tilefs_format::error::{Error, Result};
 
-use super::cache_folder::{CacheFolder, OpenError, SUFFIX, TAG};
+use super::super::bounded_folder::BoundedFolder;
+use super::super::cache_folder::{CacheFolder, TAG, note_use};
+
+/// Suffix of the cache's file names; no other file is ever removed.
+const SUFFIX: &str = ".tilefs-cache";
 
 /// Size of a block in bytes, the unit of caching.
 pub const BLOCK: u64 = 64 << 10;
@@ -30,34 +32,10 @@ const HEADER: u64 = 4096;
 const MAGIC: &[u8; 8] = b"tilefs\x02\n";
 const CHECKSUMS: usize = 64;
 
-/// Minimum interval between updates of a file's last-use time.
-const TOUCH_INTERVAL: Duration = Duration::from_secs(60);
-
-/// Pause in caching after the disk was full or the folder vanished.
-const PAUSE: Duration = Duration::from_secs(60);
-
-/// The cache's size is checked whenever this process has added its limit divided by [`SIZE_CHECKS`]. Eviction then
-/// reduces it to the fraction [`EVICT_TO`] of the limit.
-const SIZE_CHECKS: u64 = 16;
-const EVICT_TO: (u64, u64) = (7, 8);
-
 /// A folder of cached blocks. Memory: one block per concurrent read.
 #[derive(Debug)]
 pub struct DiskCache {
-    folder: PathBuf,
-    most: u64,
-    state: Mutex<CacheState>,
-}
-
-#[derive(Debug)]
-struct CacheState {
-    /// `None` if the folder could not be opened, or was removed.
-    entered: Option<Arc<CacheFolder>>,
-    /// Bytes that this process added since it last checked the size.
-    added: u64,
-    /// Nothing is cached before this time.
-    paused_until: Option<Instant>,
-    has_warned: bool,
+    folder: BoundedFolder,
 }
 
 /// Identifies a version of an object.
@@ -80,17 +58,9 @@ impl DiskCache {
     /// [`Error::Usage`] if it can be neither created nor opened, or if others could plant data in it.
     pub fn open(folder: &Path, most: u64) -> Result<Self> {
         let failed = |reason: String| Error::usage(format!("--disk-cache {}: {reason}", folder.display()));
-        let (entered, full) = match CacheFolder::enter(folder) {
-            Ok(entered) => (Some(Arc::new(entered)), None),
-            Err(OpenError::Refused(reason)) => return Err(failed(reason)),
-            Err(OpenError::Failed(error)) if is_full(&error) => (None, Some(error)),
-            Err(OpenError::Failed(error)) => return Err(failed(error.to_string())),
-        };
-        let state = Mutex::new(CacheState { entered, added: 0, paused_until: None, has_warned: false });
-        let cache = DiskCache { folder: folder.to_owned(), most, state };
-        full.iter().for_each(|error| cache.pause(error));
-        cache.evict();
-        Ok(cache)
+        let folder = BoundedFolder::new("the disk cache", folder, SUFFIX, most).require().map_err(failed)?;
+        folder.make_room();
+        Ok(DiskCache { folder })
     }
 
     /// Passes each cached block among `blocks`, with its number, to `take`; returns the numbers of the missing ones.
@@ -103,7 +73,7 @@ impl DiskCache {
         mut take: impl FnMut(u64, &[u8]),
     ) -> Vec<u64> {
         let mut missing = Vec::new();
-        let Some(entered) = self.entered() else { return blocks.to_vec() };
+        let Some(entered) = self.folder.entered() else { return blocks.to_vec() };
         let (seal, mut buffer) = (entered.seal(&owner.0), vec![0; BLOCK as usize]);
         for group in blocks.chunk_by(|a, b| a / SEGMENT_BLOCKS == b / SEGMENT_BLOCKS) {
             let segment = group[0] / SEGMENT_BLOCKS;
@@ -128,76 +98,8 @@ impl DiskCache {
 
     /// Caches a block. If the disk is full or the folder vanished, warns once and pauses caching.
     pub fn write(&self, owner: &ObjectVersion, block: u64, bytes: &[u8]) {
-        if self.lock().paused_until.is_some_and(|end| Instant::now() < end) {
-            return;
-        }
-        match self.enter_again().and_then(|entered| try_write(&entered, owner, block, bytes)) {
-            Ok(()) => {
-                let mut state = self.lock();
-                state.added += bytes.len() as u64;
-                let is_due = state.added > self.most / SIZE_CHECKS;
-                drop(state);
-                if is_due {
-                    self.evict();
-                }
-            }
-            Err(error) => self.pause(&error),
-        }
+        self.folder.write(bytes.len() as u64, |entered| try_write(entered, owner, block, bytes));
     }
-
-    fn pause(&self, error: &io::Error) {
-        let mut state = self.lock();
-        state.paused_until = Some(Instant::now() + PAUSE);
-        if !std::mem::replace(&mut state.has_warned, true) {
-            log::warn!("the disk cache {} is paused: {error}", self.folder.display());
-        }
-    }
-
-    fn entered(&self) -> Option<Arc<CacheFolder>> {
-        self.lock().entered.clone()
-    }
-
-    /// Returns the opened folder, reopening its path if the folder was removed.
-    fn enter_again(&self) -> io::Result<Arc<CacheFolder>> {
-        if let Some(entered) = self.entered().filter(|entered| !entered.is_gone()) {
-            return Ok(entered);
-        }
-        self.lock().entered = None;
-        let entered = CacheFolder::enter(&self.folder).map(Arc::new).map_err(|closed| match closed {
-            OpenError::Refused(reason) => io::Error::other(reason),
-            OpenError::Failed(error) => error,
-        })?;
-        self.lock().entered = Some(entered.clone());
-        Ok(entered)
-    }
-
-    /// Evicts the least recently used files if the cache is over its limit. Other processes may do so at the same time,
-    /// and may still read the evicted files.
-    fn evict(&self) {
-        self.lock().added = 0;
-        let Some(entered) = self.entered() else { return };
-        let Ok(mut files) = entered.files() else { return };
-        let mut total: u64 = files.iter().map(|file| file.size).sum();
-        if total <= self.most {
-            return;
-        }
-        files.sort_unstable_by_key(|file| file.used);
-        for file in files {
-            if total <= self.most / EVICT_TO.1 * EVICT_TO.0 {
-                break;
-            }
-            entered.remove(&file.name);
-            total -= file.size;
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CacheState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EROFS))
 }
 
 fn try_write(entered: &CacheFolder, owner: &ObjectVersion, block: u64, bytes: &[u8]) -> io::Result<()> {
@@ -224,12 +126,7 @@ fn open_segment(entered: &CacheFolder, owner: &ObjectVersion, segment: u64) -> O
     if header[..CHECKSUMS] != header_of(owner, segment) {
         return None;
     }
-    let used = file.metadata().and_then(|metadata| metadata.modified()).ok()?;
-    // After the clock was set back, files may be from the future.
-    if used.elapsed().map_or(true, |since| since > TOUCH_INTERVAL) {
-        // If this fails, the file only seems less recently used.
-        let _ = file.set_modified(SystemTime::now());
-    }
+    note_use(&file);
     Some((file, header))
 }
 
@@ -265,6 +162,8 @@ mod tests {
     use rustix::process::geteuid;
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::path::PathBuf;
+    use std::time::{Duration, Instant, SystemTime};
 
     const LENGTH: u64 = 70 * BLOCK + 5;
 
@@ -292,7 +191,7 @@ mod tests {
     }
 
     fn path_of(cache: &DiskCache, owner: &ObjectVersion, segment: u64) -> PathBuf {
-        cache.folder.join(name_of(owner, segment))
+        cache.folder.path().join(name_of(owner, segment))
     }
 
     /// Creates a folder private to this user.
@@ -403,9 +302,9 @@ mod tests {
         fs::remove_file(&around).unwrap();
         cache.write(&owner, 0, &bytes(0));
         assert_eq!(found(&cache, &owner), [0; 0]);
-        assert!(cache.lock().has_warned);
+        assert!(cache.folder.has_warned());
         // After a pause the folder is created again.
-        cache.lock().paused_until = None;
+        cache.folder.end_pause();
         cache.write(&owner, 0, &bytes(0));
         assert_eq!(found(&cache, &owner), [0]);
     }
@@ -477,7 +376,7 @@ mod tests {
                             let owner = ObjectVersion::new("", "s3://b/a", &(round % 3).to_string(), LENGTH);
                             cache.write(&owner, (number + round) % 71, &bytes((number + round) % 71));
                             found(&cache, &owner);
-                            cache.lock().paused_until = None;
+                            cache.folder.end_pause();
                         }
                     }
                 });

@@ -16,7 +16,6 @@ use object_store::{Extensions, GetOptions, GetRange, GetResult};
 use tokio::time::{sleep, timeout, timeout_at};
 
 mod address;
-mod cache_folder;
 mod connect;
 mod credentials;
 mod disk_cache;
@@ -571,6 +570,12 @@ impl Storage for ObjectStorage {
 
     fn key_of_uri(&self, uri: &str) -> Option<StoreKey> {
         uri::is_object_uri(uri).then(|| uri.into())
+    }
+
+    fn identity(&self, key: &StoreKey) -> Result<String> {
+        let place = self.place(key)?;
+        let connection = self.connection(&place.bucket).in_file(&place.key)?;
+        Ok(format!("{}\n{}", connection.endpoint, uri::canonical(&place.key)))
     }
 
     fn canonical(&self, key: &StoreKey) -> StoreKey {

@@ -1,8 +1,8 @@
-//! The folder of the disk cache, private to this user and opened once, with its checksum key.
+//! A folder of files that later processes trust: private to this user and opened once, with its checksum key.
+//! [`BoundedFolder`](super::bounded_folder::BoundedFolder) limits the size of one.
 //!
-//! Its content is trusted like that of the store. So nobody else may be able to write to it; names are resolved
-//! relative to the opened folder, whatever replaces its path; links are not followed; and files that somebody else
-//! planted nevertheless lack valid checksums.
+//! Nobody else may be able to write to it; names are resolved relative to the opened folder, whatever replaces its path;
+//! links are not followed; and files that somebody else planted nevertheless lack valid checksums.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -14,13 +14,10 @@ use std::time::{Duration, SystemTime};
 
 use aes_gcm::aead::inout::InOutBuf;
 use aes_gcm::{AeadInOut, Aes256Gcm, KeyInit};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
-
-/// Suffix of the cache's file names; no other file is ever removed.
-pub const SUFFIX: &str = ".tilefs-cache";
 
 /// Name of the key file.
 const KEY: &str = "key.tilefs";
@@ -34,6 +31,9 @@ const WRITABLE: u32 = 0o022;
 
 /// Bytes of a checksum.
 pub const TAG: usize = 16;
+
+/// Minimum interval between updates of a file's last-use time.
+const TOUCH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The opened folder and its key.
 #[derive(Debug)]
@@ -119,6 +119,7 @@ impl CacheFolder {
     ///
     /// # Errors
     /// As [`CacheFolder::open`].
+    #[cfg_attr(not(feature = "cloud"), allow(dead_code))]
     pub fn open_or_make(&self, name: &str) -> io::Result<File> {
         match self.open(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -131,16 +132,31 @@ impl CacheFolder {
         }
     }
 
-    /// Lists the files of the cache.
+    /// Writes a file atomically: the name appears once all bytes are written, and replaces an existing file. No other
+    /// process may use the name `temporary`.
+    ///
+    /// # Errors
+    /// If the system fails to write, or to rename.
+    pub fn replace(&self, name: &str, temporary: &str, parts: &[&[u8]]) -> io::Result<()> {
+        let mut file = make(&self.folder, temporary)?;
+        let written = parts.iter().try_for_each(|part| file.write_all(part));
+        let written = written.and_then(|()| Ok(renameat(&self.folder, temporary, &self.folder, name)?));
+        if written.is_err() {
+            self.remove(temporary);
+        }
+        written
+    }
+
+    /// Lists the files whose names end with `suffix`.
     ///
     /// # Errors
     /// If the folder cannot be listed.
-    pub fn files(&self) -> io::Result<Vec<CacheFile>> {
+    pub fn files(&self, suffix: &str) -> io::Result<Vec<CacheFile>> {
         let mut files = Vec::new();
         for entry in Dir::read_from(&self.folder)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
-            if !name.ends_with(SUFFIX) {
+            if !name.ends_with(suffix) {
                 continue;
             }
             // Another process may have removed it.
@@ -164,7 +180,7 @@ impl CacheFolder {
         fstat(&self.folder).is_ok_and(|found| found.st_nlink == 0)
     }
 
-    /// Returns the checksum function for an object's blocks.
+    /// Returns the checksum function for the entries of one owner.
     pub fn seal(&self, owner: &[u8; 32]) -> Seal {
         let mut key = Sha256::new();
         key.update(self.key.0);
@@ -173,16 +189,38 @@ impl CacheFolder {
     }
 }
 
-/// Computes checksums that only holders of the key can compute: AES-GCM tags under a key per object, with the block
-/// number as nonce, so that no two blocks share both. A block of 64 KiB takes some 25 µs, twice as long as reading it
-/// from the page cache.
+/// Updates the last-use time of a file, so that others are evicted first. If that fails, the file only seems older.
+pub fn note_use(file: &File) {
+    let used = file.metadata().and_then(|metadata| metadata.modified());
+    // After the clock was set back, files may be from the future.
+    if used.is_ok_and(|used| used.elapsed().map_or(true, |since| since > TOUCH_INTERVAL)) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+/// Returns a random number that no other process has.
+///
+/// # Errors
+/// If the system has no random bytes.
+pub fn unique() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    match getrandom(&mut bytes, GetRandomFlags::empty())? {
+        8 => Ok(u64::from_le_bytes(bytes)),
+        _ => Err(io::Error::other(TOO_FEW_RANDOM_BYTES)),
+    }
+}
+
+const TOO_FEW_RANDOM_BYTES: &str = "the system has too few random bytes";
+
+/// Computes checksums that only holders of the key can compute: AES-GCM tags under a key per owner, with a nonce that no two
+/// entries of one owner share. A block of 64 KiB takes some 25 µs, twice as long as reading it from the page cache.
 pub struct Seal(Aes256Gcm);
 
 impl Seal {
-    /// Returns the checksum of a block, which is never all zeros.
-    pub fn tag(&self, block: u64, bytes: &[u8]) -> Option<[u8; TAG]> {
+    /// Returns the checksum of some bytes, which is never all zeros.
+    pub fn tag(&self, nonce_of_owner: u64, bytes: &[u8]) -> Option<[u8; TAG]> {
         let mut nonce = [0; 12];
-        nonce[..8].copy_from_slice(&block.to_le_bytes());
+        nonce[..8].copy_from_slice(&nonce_of_owner.to_le_bytes());
         let nothing: &mut [u8] = &mut [];
         // Fails only for more bytes than memory holds.
         let tag = self.0.encrypt_inout_detached(&nonce.into(), bytes, InOutBuf::from(nothing)).ok()?;
@@ -244,7 +282,7 @@ fn write_key(folder: &OwnedFd, mut file: File) -> Result<Key, OpenError> {
     let mut key = [0; KEY_BYTES];
     let written = match getrandom(&mut key, GetRandomFlags::empty())? {
         KEY_BYTES => file.write_all(&key),
-        _ => Err(io::Error::other("the system has too few random bytes")),
+        _ => Err(io::Error::other(TOO_FEW_RANDOM_BYTES)),
     };
     match written {
         Ok(()) => Ok(Key(key)),

@@ -1,0 +1,300 @@
+//! What was found out about arrays, kept in a folder of this machine for later mounts, and for other processes: bytes under
+//! a key, each in a file of its own.
+//!
+//! A file has its name once it is whole. It begins with whose it is and a checksum that only this user can make: one that is
+//! torn, altered or of another key is as good as not there. Whatever happens to the folder, nothing is lost but time.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+use tilefs_format::error::{Error, Result};
+
+use super::bounded_folder::BoundedFolder;
+use super::cache_folder::{CacheFolder, TAG, note_use, unique};
+
+/// What the names of our files end in.
+const SUFFIX: &str = ".tilefs-index";
+
+/// What a file begins with: the layout, the key, a nonce, and the checksum of the rest.
+const MAGIC: &[u8; 8] = b"tilefsi\x01";
+const HEAD: usize = 8 + KEY + 8 + TAG;
+const KEY: usize = 32;
+
+/// No entry is longer: one is read in one piece.
+pub const MOST_ENTRY: usize = 64 << 20;
+
+/// The folder is counted about once in so many entries, whoever wrote the others.
+const COUNTED_EVERY: u8 = 64;
+
+/// What an entry tells about: a hash of all that it depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryKey([u8; KEY]);
+
+/// Takes in what an [`EntryKey`] is made of.
+#[derive(Default)]
+pub struct KeyWriter(Sha256);
+
+impl KeyWriter {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in a part, which begins and ends here: no other parts give the same key.
+    pub fn part(&mut self, part: impl fmt::Display) {
+        let mut length = Length(0);
+        // Neither can fail.
+        let _ = write!(length, "{part}");
+        self.0.update(length.0.to_le_bytes());
+        let _ = write!(self, "{part}");
+    }
+
+    pub fn finish(self) -> EntryKey {
+        EntryKey(self.0.finalize().into())
+    }
+}
+
+impl fmt::Write for KeyWriter {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text);
+        Ok(())
+    }
+}
+
+/// Counts bytes.
+struct Length(u64);
+
+impl fmt::Write for Length {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len() as u64;
+        Ok(())
+    }
+}
+
+impl EntryKey {
+    /// The key of one of several things that are told about the same.
+    pub fn of(&self, what: impl fmt::Display) -> EntryKey {
+        let mut writer = KeyWriter::new();
+        writer.0.update(self.0);
+        writer.part(what);
+        writer.finish()
+    }
+
+    fn file_name(&self) -> String {
+        self.0.iter().fold(String::new(), |name, byte| name + &format!("{byte:02x}")) + SUFFIX
+    }
+}
+
+/// A folder of entries. Memory: an entry while it is read or written.
+#[derive(Debug)]
+pub struct IndexStore {
+    folder: BoundedFolder,
+}
+
+impl IndexStore {
+    /// A folder of about `most` bytes at most. It is entered, and made where there is none, when it is first wanted; where
+    /// that fails nothing is kept.
+    pub fn new(folder: &Path, most: u64) -> Self {
+        IndexStore { folder: BoundedFolder::new("the folder of indexes", folder, SUFFIX, most) }
+    }
+
+    /// As [`IndexStore::new`], for a folder that somebody asked for.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where it can be neither made nor looked into, or where others could put there what is read.
+    pub fn open(folder: &Path, most: u64) -> Result<Self> {
+        let failed = |reason: String| Error::usage(format!("--index-dir {}: {reason}", folder.display()));
+        Ok(IndexStore { folder: Self::new(folder, most).folder.require().map_err(failed)? })
+    }
+
+    /// Bytes that it may hold.
+    pub fn most(&self) -> u64 {
+        self.folder.most()
+    }
+
+    /// The entry of a key, if it is there and whole.
+    pub fn read(&self, key: &EntryKey) -> Option<Vec<u8>> {
+        try_read(&*self.folder.entered()?, key)
+    }
+
+    /// Whether there is an entry of a key, whole or not.
+    pub fn has(&self, key: &EntryKey) -> bool {
+        self.folder.entered().is_some_and(|entered| entered.open(&key.file_name()).is_ok())
+    }
+
+    /// Keeps an entry, in the place of one that was there. One of more than [`MOST_ENTRY`] bytes is not kept.
+    pub fn write(&self, key: &EntryKey, bytes: &[u8]) {
+        if bytes.len() > MOST_ENTRY {
+            return;
+        }
+        self.folder.write((HEAD + bytes.len()) as u64, |entered| try_write(entered, key, bytes));
+        // Processes that write little each would never count.
+        if key.0[KEY - 1].is_multiple_of(COUNTED_EVERY) {
+            self.folder.make_room();
+        }
+    }
+}
+
+fn try_read(entered: &CacheFolder, key: &EntryKey) -> Option<Vec<u8>> {
+    let mut file = entered.open(&key.file_name()).ok()?;
+    let mut head = [0; HEAD];
+    file.read_exact(&mut head).ok()?;
+    let (magic, rest) = head.split_first_chunk::<8>()?;
+    let (owner, rest) = rest.split_first_chunk::<KEY>()?;
+    let (nonce, tag) = rest.split_first_chunk::<8>()?;
+    if magic != MAGIC || *owner != key.0 {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    (&file).take(MOST_ENTRY as u64 + 1).read_to_end(&mut bytes).ok()?;
+    let is_whole = bytes.len() <= MOST_ENTRY
+        && entered.seal(&key.0).tag(u64::from_le_bytes(*nonce), &bytes).is_some_and(|made| made == tag);
+    if is_whole {
+        note_use(&file);
+    }
+    is_whole.then_some(bytes)
+}
+
+fn try_write(entered: &CacheFolder, key: &EntryKey, bytes: &[u8]) -> io::Result<()> {
+    let nonce = unique()?;
+    let tag = entered.seal(&key.0).tag(nonce, bytes).ok_or_else(|| io::Error::other("an entry has no checksum"))?;
+    let temporary = format!("new-{nonce:016x}{SUFFIX}");
+    entered.replace(&key.file_name(), &temporary, &[MAGIC, &key.0, &nonce.to_le_bytes(), &tag, bytes])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    fn key(text: &str) -> EntryKey {
+        let mut writer = KeyWriter::new();
+        writer.part(text);
+        writer.finish()
+    }
+
+    fn store() -> (tempfile::TempDir, IndexStore) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = IndexStore::open(&folder.path().join("new/index"), 1 << 20).unwrap();
+        (folder, store)
+    }
+
+    #[test]
+    fn keys_of_different_parts_differ() {
+        let of = |parts: &[&str]| {
+            let mut writer = KeyWriter::new();
+            parts.iter().for_each(|part| writer.part(part));
+            writer.finish()
+        };
+        let keys = [of(&[]), of(&[""]), of(&["ab"]), of(&["a", "b"]), of(&["", "ab"]), of(&["a"]).of("b"), of(&["a"])];
+        for (number, one) in keys.iter().enumerate() {
+            assert!(keys[..number].iter().all(|other| other != one), "{number}");
+        }
+    }
+
+    #[test]
+    fn entries_are_there_for_others_too_and_are_replaced() {
+        let (_folder, store) = store();
+        assert_eq!(store.read(&key("a")), None);
+        store.write(&key("a"), b"one");
+        store.write(&key("b"), b"");
+        store.write(&key("a"), b"two");
+        let other = IndexStore::new(store.folder.path(), 1 << 20);
+        assert_eq!(
+            [other.read(&key("a")), other.read(&key("b")), other.read(&key("c"))],
+            [Some(b"two".to_vec()), Some(Vec::new()), None]
+        );
+        for entry in fs::read_dir(store.folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{:?}", entry.file_name());
+            assert!(!entry.file_name().to_str().unwrap().starts_with("new-"));
+        }
+    }
+
+    #[test]
+    fn the_longest_unused_go_first() {
+        let (_folder, store) = store();
+        for number in 0..300 {
+            store.write(&key(&number.to_string()), &[7; 16 << 10]);
+        }
+        store.folder.make_room();
+        let total: u64 = fs::read_dir(store.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().metadata().unwrap().blocks() * 512)
+            .sum();
+        assert!(total <= 1 << 20, "{total}");
+        assert!((0..300).any(|number| store.read(&key(&number.to_string())).is_some()));
+    }
+
+    #[test]
+    fn folders_and_files_of_others_are_refused() {
+        let (folder, store) = store();
+        let path = store.folder.path().to_owned();
+        store.write(&key("a"), b"one");
+        // A link, and the entry of somebody who has another key.
+        let foreign = IndexStore::open(&folder.path().join("other"), 1 << 20).unwrap();
+        foreign.write(&key("a"), b"forged");
+        let file = path.join(key("a").file_name());
+        fs::copy(foreign.folder.path().join(key("a").file_name()), &file).unwrap();
+        assert_eq!(store.read(&key("a")), None);
+        fs::remove_file(&file).unwrap();
+        symlink(foreign.folder.path().join(key("a").file_name()), &file).unwrap();
+        assert_eq!(store.read(&key("a")), None);
+        // Writing replaces the link and leaves alone what it leads to.
+        store.write(&key("a"), b"two");
+        assert_eq!((store.read(&key("a")), foreign.read(&key("a"))), (Some(b"two".to_vec()), Some(b"forged".to_vec())));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        let error = IndexStore::open(&path, 1 << 20).unwrap_err();
+        assert!(matches!(error, Error::Usage { .. }) && error.to_string().contains("--index-dir"), "{error}");
+        // One that nobody asked for is not used, without a word to whoever reads.
+        let unasked = IndexStore::new(&path, 1 << 20);
+        unasked.write(&key("b"), b"one");
+        assert_eq!((unasked.read(&key("b")), unasked.read(&key("a"))), (None, None));
+    }
+
+    #[test]
+    fn a_folder_may_be_removed_at_any_time() {
+        let (_folder, store) = store();
+        store.write(&key("a"), b"one");
+        fs::remove_dir_all(store.folder.path()).unwrap();
+        assert_eq!(store.read(&key("a")), None);
+        store.write(&key("a"), b"two");
+        assert_eq!(store.read(&key("a")), Some(b"two".to_vec()));
+        fs::remove_dir_all(store.folder.path()).unwrap();
+        fs::write(store.folder.path(), "a file").unwrap();
+        store.write(&key("a"), b"three");
+        assert_eq!(store.read(&key("a")), None);
+        assert!(store.folder.has_warned());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn altered_entries_are_not_there(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            at in any::<prop::sample::Index>(),
+            change in 1u8..,
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let (_folder, store) = store();
+            store.write(&key("a"), &bytes);
+            prop_assert_eq!(store.read(&key("a")), Some(bytes));
+            let path = store.folder.path().join(key("a").file_name());
+            let whole = fs::read(&path).unwrap();
+            let mut altered = whole.clone();
+            altered[at.index(whole.len())] ^= change;
+            fs::write(&path, &altered).unwrap();
+            prop_assert_eq!(store.read(&key("a")), None);
+            fs::write(&path, &whole[..cut.index(whole.len())]).unwrap();
+            prop_assert_eq!(store.read(&key("a")), None);
+            fs::write(&path, [&whole[..], b"x"].concat()).unwrap();
+            prop_assert_eq!(store.read(&key("a")), None);
+            // Under the name of another key.
+            fs::write(store.folder.path().join(key("b").file_name()), &whole).unwrap();
+            prop_assert_eq!(store.read(&key("b")), None);
+        }
+    }
+}
