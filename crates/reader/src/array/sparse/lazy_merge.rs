@@ -62,7 +62,7 @@ impl LazyMerge {
     /// Any damage in coordinates, where tiles are so large that these are looked at to find keys to cut at.
     pub fn new(query: Arc<Query>, store: Arc<Store>, planned: PlannedMerge) -> Result<Arc<Self>> {
         let PlannedMerge { parts, coincidence } = planned;
-        let capacity = (KEPT_POSITIONS / parts.len().max(1)).clamp(2 * threads::decoding() + 2, KEPT_PLACES);
+        let capacity = (KEPT_POSITIONS / parts.len().max(1)).min(KEPT_PLACES).max(2 * threads::decoding() + 2);
         let places = Mutex::new(LruCache::new(NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN)));
         let cells = parts.iter().map(|part| part.positions.end - part.positions.start).fold(0, u64::saturating_add);
         let cut = Cut::ByRank { cells };
