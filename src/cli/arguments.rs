@@ -57,7 +57,7 @@ const IGNORED: [&str; 39] = [
 const FLAGS: [&str; 7] = ["allow_other", "allow_root", "anonymous", "direct_io", "follow_links", "foreground", REFRESH];
 
 /// Options that are flags of ours with a value.
-const VALUES: [&str; 19] = [
+const VALUES: [&str; 21] = [
     "cache_size",
     "threads",
     "at",
@@ -76,6 +76,8 @@ const VALUES: [&str; 19] = [
     "io_timeout",
     "disk_cache",
     "disk_cache_size",
+    "index_dir",
+    "index_size",
     REFRESH,
 ];
 

@@ -1,6 +1,7 @@
 //! The options that several commands have: how an array is opened, and what is logged.
 
-use std::path::PathBuf;
+use std::env;
+use std::path::{self, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -10,7 +11,7 @@ use tilefs_reader::threads;
 
 use super::{log, memory, size};
 use crate::cli::failure::Failure;
-use tilefs::tree::{self, OpenOptions, ShownViews, View};
+use tilefs::tree::{self, IndexOptions, OpenOptions, ShownViews, View};
 
 /// How the array is opened.
 #[derive(Debug, Args)]
@@ -43,6 +44,15 @@ pub struct Opening {
     /// How many threads may decode at a time; one a core and one more if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+
+    /// Save what takes a pass over cells in this folder, for later mounts; tilefs/index in your cache directory if not
+    /// given, `none` for nowhere
+    #[arg(long, value_name = "DIR", env = "TILEFS_INDEX_DIR", hide_env_values = true)]
+    index_dir: Option<PathBuf>,
+
+    /// How much to keep there
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, default_value = "1G")]
+    index_size: u64,
 
     #[command(flatten)]
     cloud: Cloud,
@@ -189,11 +199,42 @@ impl Opening {
             row_order: self.order == Order::Row,
             links: defaults.links,
             cloud: self.cloud.options()?,
+            index: self.index()?,
             is_watched: defaults.is_watched,
             slices: slices.to_vec(),
             shown: defaults.shown,
         })
     }
+}
+
+/// What takes a pass over fewer cells is found out again in less time than a person notices.
+const LEAST_CELLS_SAVED: u64 = 1 << 16;
+
+/// The value of `--index-dir` that stands for no folder.
+const NO_INDEX: &str = "none";
+
+impl Opening {
+    fn index(&self) -> Result<Option<IndexOptions>, Failure> {
+        let folder = match &self.index_dir {
+            Some(given) if given.as_os_str() == NO_INDEX || given.as_os_str().is_empty() => return Ok(None),
+            Some(given) => path::absolute(given)
+                .map_err(|error| Failure::usage(format!("--index-dir {}: {error}", given.display())))?,
+            None => match usual_index_folder() {
+                Some(folder) => folder,
+                None => return Ok(None),
+            },
+        };
+        let (most, is_required) = (self.index_size, self.index_dir.is_some());
+        Ok(Some(IndexOptions { folder, most, is_required, least_cells: LEAST_CELLS_SAVED }))
+    }
+}
+
+/// A folder in the user's cache directory, where there is one.
+fn usual_index_folder() -> Option<PathBuf> {
+    // Relative ones are to be ignored, says the XDG Base Directory Specification.
+    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("tilefs").join("index"))
 }
 
 impl Cloud {

@@ -20,7 +20,7 @@ use super::options::{Logging, Opening};
 use super::output;
 use tilefs::tree::descendants::{DescendantKind, arrays_below};
 use tilefs::tree::texts::counted;
-use tilefs::tree::{self, Stored};
+use tilefs::tree::{self, OpenOptions, Stored};
 
 /// Characters of the progress bar.
 const BAR: usize = 40;
@@ -69,7 +69,8 @@ impl Verify {
 
     fn check(&self) -> std::result::Result<Tally, Failure> {
         output::check()?;
-        let options = self.opening.options(&[])?;
+        // Everything is read.
+        let options = OpenOptions { index: None, ..self.opening.options(&[])? };
         threads::start_team(options.threads);
         match tree::open_stored(&self.array, &options) {
             Ok(Stored::Array(array)) => {

@@ -19,6 +19,7 @@ use tilefs_reader::array::dense::{
 };
 use tilefs_reader::array::sparse::RowCount;
 use tilefs_reader::array::{Array, FieldFile};
+use tilefs_reader::storage::EntryKey;
 
 use super::grammar::labels::DimensionLabel;
 use super::grammar::{self, By, DimensionBounds};
@@ -197,6 +198,14 @@ impl Subarray for DenseSubarray {
 
     fn row_count(&self) -> Result<RowCount> {
         Ok(RowCount::Exactly(self.selection.shape().iter().copied().fold(1, u64::saturating_mul)))
+    }
+
+    fn saved_key(&self) -> Result<Option<EntryKey>> {
+        let array = &self.dense.array;
+        if !array.context().saved.is_worth(self.selection.cells()) {
+            return Ok(None);
+        }
+        Ok(array.identity()?.map(|key| key.of(format_args!("cells {:?}", self.selection))))
     }
 
     fn known_shape(&self) -> Option<Vec<u64>> {

@@ -127,15 +127,20 @@ impl FieldFolder {
         })
     }
 
-    /// As [`FieldFolder::listing`], for a file whose size depends on the values of fields of variable size, or on which
-    /// lists are null, if there are any.
+    /// As [`FieldFolder::listing`], for a file of [`FieldFolder::sizing_of_all`].
     pub fn listing_of_all(&self) -> Listing {
+        self.listing(self.sizing_of_all())
+    }
+
+    /// What the size of a file takes to know that depends on the values of fields of variable size, or on which lists are
+    /// null, if there are any.
+    pub fn sizing_of_all(&self) -> Sizing {
         let is_variable = |id: FieldId| {
             let field = self.describe(id);
             field.values_per_cell.is_none() || (field.nullable && field.values_per_cell != Some(1))
         };
         let has_variable = self.attributes().chain(self.dimensions()).any(is_variable);
-        self.listing(if has_variable { Sizing::ByCells } else { Sizing::ByCount })
+        if has_variable { Sizing::ByCells } else { Sizing::ByCount }
     }
 
     /// The field's own name.

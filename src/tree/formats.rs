@@ -18,8 +18,8 @@ use super::lazy::LazyFile;
 use super::listing::Sizing;
 use super::rasters::{self, Rasters};
 use super::shown::View;
-use super::subarray::{FieldId, column};
-use super::tables;
+use super::subarray::{FieldId, Subarray, column};
+use super::tables::{self, measured};
 use super::texts::Format;
 use super::tiff;
 use super::whole_units::in_whole_units;
@@ -96,7 +96,8 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         let column = labelled_column_of(&this, id)?;
         // Labels of several numbers have no text, and are codes here.
         if in_lines && column.field.labels.is_some() {
-            return Ok(Arc::new(text::label_lines(&column).map_err(unrepresentable)?.measure()?));
+            let table = text::label_lines(&column).map_err(unrepresentable)?;
+            return Ok(Arc::new(measured(&*this.subarray, format_args!("labels of {id:?}"), table)?));
         }
         text::grid(&column).map_err(unrepresentable)
     };
@@ -134,7 +135,14 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
 fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
     let fields = &rasters::without_padding(fields)?;
     let rasters = Rasters::of(fields)?;
-    let column = |id: FieldId| padded(column(&*fields.subarray, id, rasters.describe_all(id)?)?);
+    // Texts of fields have a length that an earlier mount may have saved.
+    let field_column = |id: FieldId| -> Result<Column> {
+        let mut column = column(&*fields.subarray, id, rasters.describe_all(id)?)?;
+        if let Some(offsets) = text_offsets(&column) {
+            column.longest = saved_longest(&*fields.subarray, id, offsets)?;
+        }
+        Ok(column)
+    };
     let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
     let sparse = fields.schema().is_sparse();
     // Its coordinates are then those of an axis.
@@ -143,8 +151,8 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
         let coordinates = rasters.coordinates(axis)?;
         dimensions.push(match coordinates.main {
             Some(labels) => padded(in_whole_units(labels)?)?,
-            None if has_one_dimension => in_whole_units(column(id)?)?,
-            None => column(id)?,
+            None if has_one_dimension => in_whole_units(field_column(id)?)?,
+            None => field_column(id)?,
         });
         for coordinates in coordinates.auxiliary {
             auxiliary.push(AuxiliaryCoordinates { axis, column: padded(coordinates)? });
@@ -154,20 +162,43 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
         sparse,
         dimensions,
         auxiliary,
-        attributes: fields.attributes().map(column).collect::<Result<_>>()?,
+        attributes: fields.attributes().map(field_column).collect::<Result<_>>()?,
         metadata: rasters.notes.of_array.clone(),
         georeference: rasters.georeference_of_all()?,
     };
     Ok(netcdf(&columns).map_err(unrepresentable)?.file.content)
 }
 
-/// The column, which knows its longest text.
+/// The column with the length of its longest text.
 pub(super) fn padded(mut column: Column) -> Result<Column> {
-    let is_text = column.field.datatype.is_string() && column.field.datatype.size() == 1;
-    if let Some(offsets) = column.offsets.as_ref().filter(|_| is_text) {
+    if let Some(offsets) = text_offsets(&column) {
         column.longest = longest(offsets)?;
     }
     Ok(column)
+}
+
+/// The offsets of a column of texts of variable length.
+fn text_offsets(column: &Column) -> Option<&dyn Content> {
+    let is_text = column.field.datatype.is_string() && column.field.datatype.size() == 1;
+    column.offsets.as_deref().filter(|_| is_text)
+}
+
+/// Bytes of the longest text of a field, which an earlier mount may have saved; `None` if finding it takes too long.
+fn saved_longest(subarray: &dyn Subarray, id: FieldId, offsets: &dyn Content) -> Result<Option<u64>> {
+    let saved = &subarray.array().context().saved;
+    let key = subarray.saved_key()?.map(|key| key.of(format_args!("longest of {id:?}")));
+    let decode = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
+    if let Some(longest) = key.and_then(|key| saved.get(&key, decode)) {
+        return Ok(Some(longest));
+    }
+    let found = longest(offsets)?;
+    if let Some(longest) = found {
+        saved.note_measured((offsets.len() / size_of::<u64>() as u64).saturating_sub(1));
+        if let Some(key) = key {
+            saved.put(&key, &longest.to_le_bytes());
+        }
+    }
+    Ok(found)
 }
 
 /// A column of a field.

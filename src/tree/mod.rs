@@ -60,5 +60,5 @@ pub use directory::Directory;
 pub use mounted::MountedTree;
 pub use node::{Changed, Entry, EntryKind, File, Folder, Node, Refreshed, Tree};
 pub use open::{Stored, is_object, local_path, open, open_array, open_stored, open_stored_in, root};
-pub use options::{Extent, Links, OpenOptions};
+pub use options::{Extent, IndexOptions, Links, OpenOptions};
 pub use shown::{ShownViews, View};

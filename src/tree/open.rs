@@ -13,7 +13,7 @@ use tilefs_format::folder::KEY_VALUE_SCHEMA;
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_reader::array::listing::FolderListing;
 use tilefs_reader::array::window::now;
-use tilefs_reader::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
+use tilefs_reader::array::{Array, ArrayFolder, Context, Group, ObjectKind, SavedIndexes, TimeWindow};
 
 use super::array::array_folder;
 use super::directory::{Directory, DirectoryFolder, holds_objects};
@@ -24,7 +24,7 @@ use super::percent;
 use super::suggest::nearest;
 #[cfg(feature = "cloud")]
 use tilefs_reader::storage::any::AnyStorage;
-use tilefs_reader::storage::{Listed, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
+use tilefs_reader::storage::{IndexStore, Listed, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
 
 /// A key file is 32 bytes or 64 digits; more than this is something else.
 const MOST_KEY_FILE: usize = 1024;
@@ -218,7 +218,13 @@ fn context(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Arc<Conte
         None => None,
     };
     let budget = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-    Ok(Arc::new(Context::new(storage, budget, options.threads, key).with_links(options.links)))
+    let context = Context::new(storage, budget, options.threads, key).with_links(options.links);
+    let Some(index) = &options.index else { return Ok(Arc::new(context)) };
+    let store = match index.is_required {
+        true => IndexStore::open(&index.folder, index.most)?,
+        false => IndexStore::new(&index.folder, index.most),
+    };
+    Ok(Arc::new(context.with_saved(SavedIndexes::new(store, index.least_cells))))
 }
 
 /// From the options' start to their end, which is now if they do not say.

@@ -26,12 +26,26 @@ pub struct OpenOptions {
     pub links: Links,
     /// How object stores are reached.
     pub cloud: CloudOptions,
+    /// Where what takes a pass over cells is saved for later mounts; `None` for nowhere.
+    pub index: Option<IndexOptions>,
     /// Whether it will be asked what has changed since: what is opened is then remembered.
     pub is_watched: bool,
     /// The slices that `slice/` lists: name and selection.
     pub slices: Vec<(String, String)>,
     /// The views that are listed beside those that always are.
     pub shown: ShownViews,
+}
+
+/// Where to save what takes a pass over cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexOptions {
+    pub folder: PathBuf,
+    /// About so many bytes are kept.
+    pub most: u64,
+    /// Whether somebody asked for this folder: then it is an error where it cannot be used.
+    pub is_required: bool,
+    /// What takes a pass over fewer cells is not saved.
+    pub least_cells: u64,
 }
 
 /// Which box of cells the files of a dense array hold.
@@ -56,6 +70,7 @@ impl Default for OpenOptions {
             row_order: false,
             links: Links::Anywhere,
             cloud: CloudOptions::default(),
+            index: None,
             is_watched: false,
             slices: Vec::new(),
             shown: ShownViews::NONE,

@@ -22,6 +22,9 @@ pub const PARTS: &str = "parts";
 /// Digits of a part's name: more than any table has rows.
 const DIGITS: usize = 15;
 
+/// A folder of more parts than this is not listed.
+const MOST_LISTED_PARTS: u64 = 1024;
+
 /// Makes the file of the rows of one part.
 pub type MakeFile = dyn Fn(&FieldFolder) -> LazyFile + Send + Sync;
 
@@ -30,21 +33,25 @@ pub struct PartsFolder {
     fields: FieldFolder,
     /// The end of the names that are listed, and of others; and what makes their files.
     formats: Vec<(&'static str, Box<MakeFile>)>,
+    /// What the size of a part takes to know.
+    sizing: Sizing,
     starts: OnceLock<Vec<u64>>,
 }
 
 impl PartsFolder {
     /// The parts of what `fields` show. Names end with the first of the `formats`; files in others are found by theirs.
-    pub fn new(fields: FieldFolder, formats: Vec<(&'static str, Box<MakeFile>)>) -> Self {
-        PartsFolder { fields, formats, starts: OnceLock::new() }
+    pub fn new(fields: FieldFolder, sizing: Sizing, formats: Vec<(&'static str, Box<MakeFile>)>) -> Self {
+        PartsFolder { fields, formats, sizing, starts: OnceLock::new() }
     }
 
-    /// Whether `ls` shows the folder: where there are several parts, and few enough to find out the size of each.
+    /// Whether `ls` shows the folder: where there are several parts, and not so many that `ls -l` in it, which wants the size
+    /// of each, or a program that reads whatever it finds would go on for long. The others are found by the folder's name.
     pub fn listing(&self) -> Listing {
-        let subarray = self.fields.subarray.clone();
+        let (subarray, sizing) = (self.fields.subarray.clone(), self.sizing);
         Listing::If(Arc::new(move || {
             subarray.row_count().is_ok_and(|rows| {
-                rows.most() > MOST_PART_ROWS && Sizing::ByCells.is_listed(rows.most(), rows.exact().is_some())
+                let most = MOST_PART_ROWS + 1..=MOST_PART_ROWS * MOST_LISTED_PARTS;
+                most.contains(&rows.most()) && sizing.is_listed(rows.most(), rows.exact().is_some())
             })
         }))
     }

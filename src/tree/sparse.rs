@@ -14,6 +14,7 @@ use tilefs_reader::array::sparse::{
     CoordinateRange, FieldOfRows, FixedColumn, RowCount, RowSummary, SparseView, VarColumn,
 };
 use tilefs_reader::read::Output;
+use tilefs_reader::storage::EntryKey;
 
 use super::grammar::bounds::integer_ends;
 use super::grammar::{self, By, DimensionBounds};
@@ -132,6 +133,10 @@ impl Subarray for SparseSubarray {
 
     fn row_count(&self) -> Result<RowCount> {
         self.view()?.known_row_count()
+    }
+
+    fn saved_key(&self) -> Result<Option<EntryKey>> {
+        Ok(self.view()?.saved_key())
     }
 
     fn known_shape(&self) -> Option<Vec<u64>> {

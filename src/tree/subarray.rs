@@ -13,6 +13,7 @@ use tilefs_format::schema::{ArraySchema, CellValNum};
 use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::{IndexBox, Selection};
 use tilefs_reader::array::sparse::RowCount;
+use tilefs_reader::storage::EntryKey;
 
 use super::grammar::{self, By};
 
@@ -82,6 +83,12 @@ pub trait Subarray: Send + Sync {
     /// # Errors
     /// Any damage in footers.
     fn row_count(&self) -> Result<RowCount>;
+
+    /// The key of what is told about the cells in this order, where it is saved for later mounts.
+    ///
+    /// # Errors
+    /// Any damage in footers.
+    fn saved_key(&self) -> Result<Option<EntryKey>>;
 
     /// The shape where nothing has to be read for it.
     fn known_shape(&self) -> Option<Vec<u64>>;

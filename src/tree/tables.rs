@@ -2,13 +2,14 @@
 //!
 //! Sparse arrays have them, and dense ones with one dimension, which is then the first column.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use tilefs_export::arrow::arrow;
 use tilefs_export::microseconds::{in_microseconds, is_in_nanoseconds};
 use tilefs_export::parquet::{self, parquet};
 use tilefs_export::text::matrix_market;
-use tilefs_export::text::{self, Style, Table};
+use tilefs_export::text::{self, Measured, Style, Table};
 use tilefs_export::{Column, Forward};
 use tilefs_format::error::Result;
 
@@ -21,7 +22,7 @@ use super::listing::Sizing;
 use super::matrix::matrix_domain;
 use super::parts::{MakeFile, PARTS, PartByPart, PartsFolder};
 use super::shown::View;
-use super::subarray::{FieldId, MOST_PART_ROWS};
+use super::subarray::{FieldId, MOST_PART_ROWS, Subarray};
 use super::table_notes::notes;
 use super::texts::Format;
 use super::xattrs;
@@ -40,7 +41,7 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
         let formats = formats.map(|(ending, style)| -> (_, Box<MakeFile>) {
             (ending, Box::new(move |part| text_file(part, style, header)))
         });
-        builder.add_parts(name, PartsFolder::new(fields.clone(), formats.into()));
+        builder.add_parts(name, PartsFolder::new(fields.clone(), Sizing::ByCells, formats.into()));
     }
     if fields.schema().is_sparse() {
         fields.attributes().for_each(|id| add_matrix_market(builder, fields, id));
@@ -59,10 +60,29 @@ enum Header {
 
 fn text_file(fields: &FieldFolder, style: Style, header: Header) -> LazyFile {
     let (this, from_front, described) = (fields.clone(), fields.clone(), fields.clone());
-    let make = move || Ok(Arc::new(text_table(&this, style, header)?.measure()?) as _);
+    let make = move || {
+        let table = text_table(&this, style, header)?;
+        Ok(Arc::new(measured(&*this.subarray, format_args!("text {style:?} {header:?}"), table)?) as _)
+    };
     LazyFile::new(fields.modified, make)
         .with_forward(move || forward(&from_front, style, header))
         .described_by(move || xattrs::of_table(&described))
+}
+
+/// A table whose rows have their places, which an earlier mount may have saved. `what` tells it from other tables of the
+/// same rows.
+pub fn measured(subarray: &dyn Subarray, what: impl Display, table: Arc<Table>) -> Result<Measured> {
+    let saved = &subarray.array().context().saved;
+    let key = subarray.saved_key()?.map(|key| key.of(what));
+    if let Some(measured) = key.and_then(|key| saved.get(&key, |bytes| table.clone().measured_before(bytes))) {
+        return Ok(measured);
+    }
+    saved.note_measured(table.rows());
+    let measured = table.measure()?;
+    if let Some(key) = key {
+        saved.put(&key, &measured.to_bytes());
+    }
+    Ok(measured)
 }
 
 /// A table from its front on. Where rows, or the bytes of texts, would have to be counted before the first row can be shown
@@ -86,7 +106,7 @@ pub fn add_arrow(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if fields.has_one_axis() {
         builder.add_with("cells.arrow", Format::Arrow, None, arrow_file(fields), fields.listing_of_all());
         let make: Box<MakeFile> = Box::new(arrow_file);
-        builder.add_parts(PARTS, PartsFolder::new(fields.clone(), vec![("arrow", make)]));
+        builder.add_parts(PARTS, PartsFolder::new(fields.clone(), fields.sizing_of_all(), vec![("arrow", make)]));
     }
 }
 
@@ -123,7 +143,7 @@ pub fn add_parquet(builder: &mut FolderBuilder, fields: &FieldFolder) {
         builder.add_unlisted("cells.us.parquet", Format::ParquetMicroseconds, None, file);
     }
     let make: Box<MakeFile> = Box::new(|part| parquet_file(part, |column| column));
-    builder.add_parts(PARTS, PartsFolder::new(fields.clone(), vec![("parquet", make)]));
+    builder.add_parts(PARTS, PartsFolder::new(fields.clone(), fields.sizing_of_all(), vec![("parquet", make)]));
 }
 
 /// The table as a Parquet file of what `change` makes of each column.

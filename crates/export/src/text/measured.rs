@@ -75,6 +75,13 @@ impl Checkpoints {
         after.checked_sub(1).and_then(|number| self.checkpoints.get(number)).copied().unwrap_or_default()
     }
 
+    /// Whether the row of a position begins at another place than a checkpoint says.
+    fn contradict(&self, found: Checkpoint) -> bool {
+        let key = |position: Position| (position.row, position.column, position.element);
+        let number = self.checkpoints.binary_search_by_key(&key(found.position), |one| key(one.position));
+        number.is_ok_and(|number| self.checkpoints[number].place != found.place)
+    }
+
     /// The position of the first checkpoint at a place or behind it; that behind the last of `rows` where there is none.
     fn behind(&self, place: u64, rows: u64) -> Position {
         let behind = self.checkpoints.partition_point(|checkpoint| checkpoint.place < place);
@@ -85,6 +92,47 @@ impl Checkpoints {
 }
 
 impl Measured {
+    /// As [`Measured::new`] made it in an earlier mount, of the same table.
+    pub(super) fn of_saved(table: Arc<Table>, bytes: &[u8]) -> Option<Self> {
+        let (numbers, rest) = bytes.as_chunks();
+        let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+        let (length, spacing) = (numbers.next()?, numbers.next()?);
+        let (header, mut checkpoints) = (table.header.len() as u64, Checkpoints::new(MOST_CHECKPOINTS));
+        let mut before = None;
+        while let Some(place) = numbers.next() {
+            let (row, column, element) = (numbers.next()?, u32::try_from(numbers.next()?).ok()?, numbers.next()?);
+            let position = Position { row, column, element };
+            let key = (row, column, element);
+            let is_within = row < table.rows && (column as usize) < table.column_count() && place < length;
+            if !is_within || place < header || before.is_some_and(|before| before >= (place, key)) {
+                return None;
+            }
+            before = Some((place, key));
+            checkpoints.checkpoints.push(Checkpoint { place, position });
+        }
+        let first = checkpoints.checkpoints.first();
+        let begins =
+            first.map_or(table.rows == 0, |first| first.place == header && first.position == Position::default());
+        let is_sound = rest.is_empty() && begins && length >= header && length <= i64::MAX as u64;
+        if !is_sound || checkpoints.checkpoints.len() > MOST_CHECKPOINTS {
+            return None;
+        }
+        checkpoints.spacing = spacing;
+        let start = Checkpoint { place: header, position: Position::default() };
+        Some(Measured { table, checkpoints, length, last: Mutex::new(start) })
+    }
+
+    /// What [`Measured::of_saved`] makes it of.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> =
+            [self.length, self.checkpoints.spacing].into_iter().flat_map(u64::to_le_bytes).collect();
+        for Checkpoint { place, position } in &self.checkpoints.checkpoints {
+            let numbers = [*place, position.row, position.column.into(), position.element];
+            bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+        }
+        bytes
+    }
+
     pub(super) fn new(table: Arc<Table>) -> Result<Self> {
         let too_long = || Error::unsupported("the text would be longer than 2^63 bytes");
         let mut checkpoints = Checkpoints::new(MOST_CHECKPOINTS);
@@ -155,6 +203,11 @@ impl Content for Measured {
             }
             let position = self.table.advance(checkpoint.position, self.table.rows, &mut scratch, &mut text)?;
             let text_end = checkpoint.place + text.len() as u64;
+            let found = Checkpoint { place: text_end, position };
+            let is_at_end = position.row >= self.table.rows;
+            if self.checkpoints.contradict(found) || (is_at_end && text_end != self.length) {
+                return Err(Error::damaged(format!("row {} begins at another place than it did", position.row)));
+            }
             let (from, to) = (checkpoint.place.max(start), text_end.min(end));
             if from < to {
                 rest[(from - start) as usize..(to - start) as usize]
@@ -163,7 +216,7 @@ impl Content for Measured {
             if text_end >= end {
                 break;
             }
-            checkpoint = Checkpoint { place: text_end, position };
+            checkpoint = found;
         }
         // The next read may begin within what was written last.
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = checkpoint;

@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use tilefs_format::error::Result;
+use tilefs_format::error::{Error, Result};
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::{self, cancellation, for_all};
 
@@ -153,6 +153,20 @@ impl Table {
         Measured::new(self)
     }
 
+    /// As [`Table::measure`], of what [`Measured::to_bytes`] gave for the same table; `None` for bytes that do not say
+    /// it.
+    pub fn measured_before(self: Arc<Self>, bytes: &[u8]) -> Option<Measured> {
+        Measured::of_saved(self, bytes)
+    }
+
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub(super) fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
     /// The same bytes from the first on, without knowing how many there are.
     pub fn forward(self: Arc<Self>) -> impl Forward {
         FromFront { table: self, at: Position::default(), rows: 0 }
@@ -212,6 +226,9 @@ impl Table {
         let size = column.cells.size;
         column.cells.elements(at.row, 1, &mut loaded.elements)?;
         let (start, end) = (loaded.elements[0], loaded.elements[1]);
+        if at.element > end - start {
+            return Err(Error::damaged("a place behind the end of its cell"));
+        }
         if (end - start) * size <= LONG as u64 {
             column.load(at.row, 1, loaded)?;
             column.append(loaded, 0, out);

@@ -474,3 +474,34 @@ fn reading_ahead_of_any_length_formats_nothing() {
     let content = grid(&column).unwrap();
     content.read(3, Output::Ahead(content.len() - 5)).unwrap();
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn what_is_saved_of_a_table_shows_the_same_bytes_and_other_bytes_an_error(
+        lengths in prop::collection::vec(0usize..120, 0..2500),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 8),
+    ) {
+        let values: Vec<Vec<u8>> = lengths.iter().map(|length| vec![b'a' + (length % 26) as u8; *length]).collect();
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let table = table(&[strings("name", Datatype::StringUtf8, &values)], Style::Tsv).unwrap().table;
+        let measured = table.clone().measure().unwrap();
+        let (bytes, text) = (measured.to_bytes(), read_all(&measured));
+        let again = table.clone().measured_before(&bytes).unwrap();
+        prop_assert_eq!(&read_all(&again), &text);
+        assert_random_access(&again);
+        prop_assert!(table.clone().measured_before(&bytes[..bytes.len() - 1]).is_none());
+        for (at, byte) in changes {
+            let mut altered = bytes.clone();
+            altered[at.index(bytes.len())] = byte;
+            let Some(altered) = table.clone().measured_before(&altered) else { continue };
+            let mut out = vec![0; altered.len().min(1 << 20) as usize];
+            // Read from the front, every place is met again.
+            if altered.read_at(0, &mut out).is_ok() {
+                prop_assert!(text.starts_with(&out));
+            }
+            let middle = out.len() as u64 / 2;
+            let _ = altered.read_at(middle, &mut out[..(altered.len() - middle).min(100) as usize]);
+        }
+    }
+}

@@ -12,6 +12,7 @@ use crate::read::Fetcher;
 use crate::statistics::{Statistic, Value};
 use crate::storage::{Links, Storage};
 
+use super::saved::SavedIndexes;
 use super::watch::Watch;
 
 /// Indexes may take this part of the budget.
@@ -27,6 +28,8 @@ pub struct Context {
     pub links: Links,
     /// What was in the folders that were opened.
     pub watch: Watch,
+    /// What earlier mounts found out.
+    pub saved: SavedIndexes,
 }
 
 impl Context {
@@ -35,12 +38,18 @@ impl Context {
         let for_indexes = budget / INDEX_SHARE;
         let fetcher = Fetcher::new(storage.clone(), budget - for_indexes, threads);
         let indexes = Indexes { cache: Cache::new(for_indexes), next_owner: AtomicU64::new(0) };
-        Context { storage, fetcher, indexes, key, links: Links::Anywhere, watch: Watch::default() }
+        let (watch, saved) = (Watch::default(), SavedIndexes::default());
+        Context { storage, fetcher, indexes, key, links: Links::Anywhere, watch, saved }
     }
 
     /// The same, where members of groups may be so far away.
     pub fn with_links(self, links: Links) -> Self {
         Context { links, ..self }
+    }
+
+    /// The same, which saves what it finds out for later mounts.
+    pub fn with_saved(self, saved: SavedIndexes) -> Self {
+        Context { saved, ..self }
     }
 
     /// The bytes that all that is kept may take.
@@ -64,6 +73,7 @@ impl Context {
         let budget = Value::Now(self.budget() as u64);
         statistics.push(Statistic::new("cache_budget_bytes", "Memory that both may hold together", budget));
         statistics.extend(self.fetcher.statistics());
+        statistics.extend(self.saved.statistics());
         statistics
     }
 }

@@ -21,6 +21,7 @@ pub mod object;
 pub(crate) mod once;
 mod open_files;
 mod reorder;
+mod saved;
 pub mod sparse;
 mod spilled;
 mod strided;
@@ -43,7 +44,7 @@ use tilefs_format::name::TimestampedName;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArraySchema, ArrayType};
 
-use crate::storage::StoreKey;
+use crate::storage::{EntryKey, StoreKey};
 
 pub use context::Context;
 pub use folder::{ArrayFolder, Outline};
@@ -53,6 +54,7 @@ pub use member_places::MemberPlace;
 pub use metadata::Metadata;
 pub use object::ObjectKind;
 pub use once::Once;
+pub use saved::SavedIndexes;
 pub use tile_boxes::TileBoxes;
 pub use tile_numbers::TileNumbers;
 use tiles::Tiles;
@@ -72,6 +74,7 @@ pub struct Array {
     /// Numbers in the folder, oldest first.
     fragments: Vec<usize>,
     metadata: OnceLock<Arc<Metadata>>,
+    identity: Once<EntryKey>,
     /// The folders of the arrays that this one is a label of, outermost first: none of them may be one of its labels.
     around: Vec<StoreKey>,
 }
@@ -95,7 +98,8 @@ impl Array {
         let (directory, schema) = (folder.directory(), folder.schema(schema)?);
         let is_sparse = schema.array_type == ArrayType::Sparse;
         let fragments = directory.visible_fragments(window, is_sparse);
-        Ok(Array { folder, window, schema, fragments, metadata: OnceLock::new(), around: Vec::new() })
+        let (metadata, identity) = (OnceLock::new(), Once::new());
+        Ok(Array { folder, window, schema, fragments, metadata, identity, around: Vec::new() })
     }
 
     /// The same array with the fragments that others have replaced. They are seen at earlier times: together with the
@@ -104,7 +108,8 @@ impl Array {
         let is_sparse = self.schema.array_type == ArrayType::Sparse;
         let fragments = self.folder.directory().committed_fragments(self.window, is_sparse);
         let (folder, schema) = (self.folder.clone(), self.schema.clone());
-        Array { folder, window: self.window, schema, fragments, metadata: OnceLock::new(), around: self.around.clone() }
+        let (metadata, identity, around) = (OnceLock::new(), Once::new(), self.around.clone());
+        Array { folder, window: self.window, schema, fragments, metadata, identity, around }
     }
 
     pub fn folder(&self) -> &Arc<ArrayFolder> {

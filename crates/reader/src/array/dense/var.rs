@@ -19,6 +19,7 @@ use crate::array::open_files::OpenFiles;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::array::var_tiles::{VarReader, VarTiles};
 use crate::read::{Batches, Decoding, Fetcher, Output};
+use crate::storage::EntryKey;
 use crate::threads;
 
 /// Cells between checkpoints.
@@ -255,8 +256,15 @@ impl DenseVarColumn {
         }
         let blocks = self.cells.cells().div_ceil(BLOCK);
         let blocks = usize::try_from(blocks).map_err(|_| Error::unsupported("more cells than memory"))?;
+        let saved = &self.view.array().context().saved;
+        let key = self.saved_key()?;
+        let decode = |bytes: &[u8]| decode_checkpoints(bytes, blocks);
+        if let Some(saved) = key.as_ref().and_then(|key| saved.get(key, decode)) {
+            return Ok(self.checkpoints.get_or_init(|| saved));
+        }
         let sum_of = |block| Ok(self.values_of_block(block as u64)?.lengths.iter().sum::<u64>());
         let sums: Vec<u64> = threads::for_all(blocks, sum_of)?;
+        saved.note_measured(self.cells.cells());
         let mut checkpoints = Vec::with_capacity(sums.len() + 1);
         let mut offset = 0u64;
         checkpoints.push(0);
@@ -264,7 +272,20 @@ impl DenseVarColumn {
             offset = offset.checked_add(sum).ok_or_else(|| Error::damaged("values of more than 2^64 bytes"))?;
             checkpoints.push(offset);
         }
+        if let Some(key) = key {
+            saved.put(&key, &checkpoints.iter().flat_map(|offset| offset.to_le_bytes()).collect::<Vec<u8>>());
+        }
         Ok(self.checkpoints.get_or_init(|| checkpoints))
+    }
+
+    /// The key of the checkpoints, where they are saved for later mounts.
+    fn saved_key(&self) -> Result<Option<EntryKey>> {
+        let array = self.view.array();
+        if !array.context().saved.is_worth(self.cells.cells()) {
+            return Ok(None);
+        }
+        let inner = self.embedding.inner();
+        Ok(array.identity()?.map(|key| key.of(format_args!("values of {} in {inner:?}", self.attribute))))
     }
 
     /// Where in the file the first value of a block begins; behind the last block, the end of the file.
@@ -345,6 +366,14 @@ impl DenseVarColumn {
         let open = || self.view.array().attribute_var_tiles(fragment, self.attribute).map(Arc::new);
         self.files.get_or_open(fragment, open)
     }
+}
+
+/// The checkpoints of so many blocks, if they are what some bytes say.
+fn decode_checkpoints(bytes: &[u8], blocks: usize) -> Option<Vec<u64>> {
+    let (checkpoints, rest) = bytes.as_chunks();
+    let checkpoints: Vec<u64> = checkpoints.iter().map(|offset| u64::from_le_bytes(*offset)).collect();
+    let is_whole = rest.is_empty() && checkpoints.len() == blocks + 1;
+    (is_whole && checkpoints.is_sorted() && checkpoints.first() == Some(&0)).then_some(checkpoints)
 }
 
 /// The part of `value` in `window`: bytes of it to skip, and where it belongs in the window.

@@ -12,6 +12,7 @@ use super::plan::{Planner, Step};
 use super::query::Query;
 use super::row_map::{LazySegment, RowMap, SegmentSource};
 use super::rows::Segment;
+use super::saved_rows::SavedRows;
 use super::store::Store;
 use super::stream::FragmentSource;
 use super::task::{Halt, MergeTask, Merged};
@@ -27,9 +28,11 @@ const LOGGED_CELLS: u64 = 1 << 21;
 /// The map of all rows of a query. Segments that take reading are made when they are wanted, but for arrays whose writers
 /// may have sorted cells otherwise: there the first cell out of order changes the order of all rows.
 ///
+/// What was saved of it is taken, and what takes reading is saved.
+///
 /// # Errors
 /// Any damage in what decides which cells are rows, as far as it is read now.
-pub fn build(query: &Arc<Query>) -> Result<RowMap> {
+pub fn build(query: &Arc<Query>, saved: &Arc<SavedRows>) -> Result<RowMap> {
     let sources: Vec<FragmentSource<'_>> =
         (0..query.cells.len()).map(|fragment| query.source(fragment)).collect::<Result<_>>()?;
     let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
@@ -39,9 +42,24 @@ pub fn build(query: &Arc<Query>) -> Result<RowMap> {
         Step::Merge(merge) => merge.parts.iter().all(|part| sources[part.fragment].is_strictly_ordered()),
         Step::CellSlab { .. } | Step::Filter(_) => true,
     });
+    if !is_ordered && let Some(segments) = saved.whole(&store) {
+        return Ok(RowMap::new(segments, store));
+    }
     let segments = segments(query, &store, steps)?;
     if is_ordered {
-        return Ok(RowMap::of(segments.into_iter().map(|segment| Arc::new(segment.lazy())).collect(), store));
+        let is_counted = segments.iter().all(PlannedSegment::is_counted);
+        let counts = if is_counted { None } else { saved.segment_counts(segments.len()) }.unwrap_or_default();
+        let lazy = segments.into_iter().enumerate().map(|(number, segment)| {
+            let source: (Arc<dyn SegmentSource>, usize) = match segment {
+                PlannedSegment::Slab { fragment, positions } => {
+                    return Arc::new(LazySegment::Made(slab(fragment, &positions)));
+                }
+                PlannedSegment::Task(segment) => (segment, 0),
+                PlannedSegment::Merge(merge, number) => (merge, number),
+            };
+            Arc::new(saved.lazy(&store, number, counts.get(number).copied(), source))
+        });
+        return Ok(RowMap::of(lazy.collect(), store));
     }
     let made = match make_all(&query.array, &segments) {
         Err(Halt::Disorder(place)) => {
@@ -52,7 +70,10 @@ pub fn build(query: &Arc<Query>) -> Result<RowMap> {
         }
         done => done,
     };
-    Ok(RowMap::new(made.map_err(|halt| halt.into_error(query))?, store))
+    let map = RowMap::new(made.map_err(|halt| halt.into_error(query))?, store);
+    saved.indexes().note_merged(segments.iter().map(PlannedSegment::cells_to_read).fold(0, u64::saturating_add));
+    saved.keep_whole(&map)?;
+    Ok(map)
 }
 
 /// A segment before anything of it is read.
@@ -99,11 +120,12 @@ fn make_all(array: &Array, segments: &[PlannedSegment]) -> Merged<Vec<Segment>> 
 }
 
 impl PlannedSegment {
-    fn lazy(self) -> LazySegment {
+    /// Whether it is known how many rows it has.
+    fn is_counted(&self) -> bool {
         match self {
-            PlannedSegment::Slab { fragment, positions } => LazySegment::Made(slab(fragment, &positions)),
-            PlannedSegment::Task(segment) => LazySegment::new(segment, 0),
-            PlannedSegment::Merge(merge, number) => LazySegment::new(merge, number),
+            PlannedSegment::Slab { .. } => true,
+            PlannedSegment::Task(segment) => segment.known_rows(0).is_some(),
+            PlannedSegment::Merge(merge, number) => merge.known_rows(*number).is_some(),
         }
     }
 

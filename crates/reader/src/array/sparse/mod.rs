@@ -29,6 +29,8 @@ mod rank;
 mod record;
 mod row_map;
 mod rows;
+mod saved_rows;
+mod saved_values;
 mod selection;
 mod sort;
 mod span;

@@ -138,6 +138,11 @@ impl RowMap {
         starts.get(self.segments.len()).copied()
     }
 
+    /// How many rows each segment has, if that is known of all by now.
+    pub fn known_counts(&self) -> Option<Vec<u64>> {
+        self.segments.iter().map(|segment| segment.known_rows()).collect()
+    }
+
     /// How many rows there are. Segments whose rows are not known before are made for it, on all cores.
     ///
     /// # Errors

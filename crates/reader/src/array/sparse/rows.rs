@@ -43,13 +43,13 @@ pub enum Segment {
 pub struct InterleavedSegment {
     /// What the codes of its blocks choose from.
     pub fragments: Arc<[u32]>,
-    blocks: Vec<InterleavedBlock>,
-    rows: u64,
+    pub(super) blocks: Vec<InterleavedBlock>,
+    pub(super) rows: u64,
 }
 
-struct InterleavedBlock {
-    first_row: u64,
-    blob: Blob,
+pub(super) struct InterleavedBlock {
+    pub(super) first_row: u64,
+    pub(super) blob: Blob,
 }
 
 /// A list of cells.
@@ -201,6 +201,11 @@ pub struct RowBuffers {
 }
 
 impl InterleavedSegment {
+    /// Bytes of all its blocks.
+    pub(super) fn stored_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.blob.length() as u64).sum()
+    }
+
     fn for_each(
         &self,
         rows: Range<u64>,
@@ -236,7 +241,8 @@ fn broken() -> Error {
 }
 
 impl InterleavedRows {
-    fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
+    /// Takes over the rows of a stored block of cells of these fragments.
+    pub(super) fn decode(&mut self, stored: &[u8], fragments: &[u32]) -> Option<()> {
         let (rows, stored) = stored.split_first_chunk()?;
         let (parts, stored) = stored.split_first_chunk()?;
         let (parts, codes) = stored.split_at_checked(STORED_PART.checked_mul(u32::from_le_bytes(*parts) as usize)?)?;
@@ -252,7 +258,20 @@ impl InterleavedRows {
                 cells: u32::from_le_bytes(*cells).into(),
             });
         }
-        decode_codes(codes, &mut self.codes)
+        decode_codes(codes, most_codes(fragments.len()), &mut self.codes)
+    }
+
+    /// Whether the codes choose from the parts, as many cells of each as it has, and have as many rows as they say.
+    pub(super) fn is_sound(&self) -> bool {
+        let (mut cells, mut rows) = (vec![0u64; self.parts.len()], 0);
+        for code in &self.codes {
+            match cells.get_mut(usize::from(code >> 1)) {
+                Some(cells) => *cells += 1,
+                None => return false,
+            }
+            rows += u64::from(code & 1 == 0);
+        }
+        rows == self.rows && self.parts.iter().zip(cells).all(|(part, cells)| part.cells == cells)
     }
 
     /// Keeps `count` rows after the first `skipped`, and counts the cells of each part.
@@ -329,7 +348,7 @@ impl<'a> InterleavedWriter<'a> {
     /// A segment that chooses from cells of these fragments, starting at these positions. A fragment may be there
     /// more than once.
     pub fn new(store: &'a Store, starts: &[(u32, u64)]) -> Self {
-        let most_codes = LEAST_CODES.max(CODES_PER_FRAGMENT * starts.len().min(MOST_PARTS));
+        let most_codes = most_codes(starts.len());
         InterleavedWriter {
             store,
             fragments: starts.iter().map(|start| start.0).collect(),
@@ -400,6 +419,11 @@ impl<'a> InterleavedWriter<'a> {
     }
 }
 
+/// Codes of a block that chooses from so many parts.
+fn most_codes(parts: usize) -> usize {
+    LEAST_CODES.max(CODES_PER_FRAGMENT * parts.min(MOST_PARTS))
+}
+
 /// How the codes of a block are stored: one byte each, two bytes each, or as runs of a code and a length.
 const BYTES: u8 = 0;
 const PAIRS: u8 = 1;
@@ -423,7 +447,7 @@ fn encode_codes(codes: &[u16], parts: usize, out: &mut Vec<u8>) {
     }
 }
 
-fn decode_codes(stored: &[u8], codes: &mut Vec<u16>) -> Option<()> {
+fn decode_codes(stored: &[u8], most: usize, codes: &mut Vec<u16>) -> Option<()> {
     let (kind, stored) = stored.split_first()?;
     codes.clear();
     match *kind {
@@ -432,7 +456,8 @@ fn decode_codes(stored: &[u8], codes: &mut Vec<u16>) -> Option<()> {
         RUNS => {
             for [a, b, length @ ..] in stored.as_chunks::<6>().0 {
                 let length = u32::from_le_bytes(*length) as usize;
-                codes.resize(codes.len() + length, u16::from_le_bytes([*a, *b]));
+                let end = codes.len().checked_add(length).filter(|end| *end <= most)?;
+                codes.resize(end, u16::from_le_bytes([*a, *b]));
             }
         }
         _ => return None,

@@ -8,7 +8,6 @@ use tilefs_format::error::Result;
 
 use crate::memory;
 
-use super::build::MAP_SHARE;
 use super::column::FixedColumn;
 use super::key::{AxisColumn, CellOrder, KeyPlan};
 use super::record::{Record, SortedRunWriter, merge};
@@ -29,11 +28,12 @@ const LEAST_PART: usize = 256 << 10;
 /// Cells or rows that are looked at together.
 const ROWS_AT_ONCE: u64 = 8192;
 
-/// The rows of a view sorted row-major by their coordinates; those of the same coordinates as they were.
+/// The rows of a view sorted row-major by their coordinates; those of the same coordinates as they were. They are kept in
+/// `store`.
 ///
 /// # Errors
 /// Any damage in the coordinates; [`Error::Unsupported`] for more cells than can be told apart.
-pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
+pub fn sort_rows(view: &Arc<SparseView>, store: Arc<Store>) -> Result<RowMap> {
     let query = view.query();
     let plan = KeyPlan::new(query.array.schema(), CellOrder::RowMajor)?;
     let (rows, columns) = (view.row_count()?, RowColumns::new(view)?);
@@ -60,7 +60,6 @@ pub fn sort_rows(view: &Arc<SparseView>) -> Result<RowMap> {
         }
         writer.finish()
     })?;
-    let store = Arc::new(Store::new(query.budget() / MAP_SHARE));
     let mut list = AddressWriter::new(&store);
     merge(&sorted, &runs.concat(), |record| list.push(record.address))?;
     let segment = Segment::Scattered(list.finish()?);
@@ -84,14 +83,14 @@ struct RowColumns {
 
 enum Dimension {
     Fixed(FixedColumn),
-    Text(VarColumn),
+    Text(Box<VarColumn>),
 }
 
 impl RowColumns {
     fn new(view: &Arc<SparseView>) -> Result<Self> {
         let dimensions = view.query().plan.axes.iter().enumerate().map(|(number, axis)| {
             Ok(match axis.is_text() {
-                true => Dimension::Text(VarColumn::of_dimension(view.clone(), number)?),
+                true => Dimension::Text(Box::new(VarColumn::of_dimension(view.clone(), number)?)),
                 false => Dimension::Fixed(FixedColumn::of_dimension(view.clone(), number)?),
             })
         });

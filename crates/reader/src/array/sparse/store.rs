@@ -22,6 +22,16 @@ pub enum Blob {
     File { offset: u64, length: u32 },
 }
 
+impl Blob {
+    /// Its bytes.
+    pub fn length(&self) -> usize {
+        match self {
+            Blob::Memory(bytes) => bytes.len(),
+            Blob::File { length, .. } => *length as usize,
+        }
+    }
+}
+
 struct Spilled {
     file: std::sync::Arc<File>,
     length: u64,

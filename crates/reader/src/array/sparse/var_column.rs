@@ -1,7 +1,7 @@
 //! A variable-size column of a sparse array: the values of all rows end to end, and where each row starts.
 
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use tilefs_format::error::{Error, Locate, Result};
 
@@ -10,6 +10,7 @@ use super::files::VarFile;
 use super::gather::GatherList;
 use super::row_map::RowMap;
 use super::rows::Segment;
+use super::saved_values::{BlockStart, SavedVarIndex, SegmentIndex};
 use super::var_files::{Value, VarField, VarFiles, too_long};
 use super::view::SparseView;
 use crate::array::context::IndexKey;
@@ -18,6 +19,7 @@ use crate::array::open_files::OpenFiles;
 use crate::array::tiles::TileUnit;
 use crate::array::value_plan::{ValueCopy, ValuePlan};
 use crate::read::{Batches, Decoding, Output};
+use crate::storage::EntryKey;
 use crate::threads::for_all;
 
 /// Blocks of rows whose sizes are found out together.
@@ -32,6 +34,8 @@ pub struct VarColumn {
     index: Once<Index>,
     /// Of all values.
     bytes: Once<u64>,
+    /// What an earlier mount has saved of the index.
+    saved: OnceLock<Option<SavedVarIndex>>,
     open: OpenFiles<Arc<VarFile>>,
 }
 
@@ -41,20 +45,6 @@ struct Index {
     segments: Vec<Once<SegmentIndex>>,
     /// Bytes before each segment of the map of rows, as far as that is known, and at last all.
     starts: RwLock<Vec<u64>>,
-}
-
-/// Where the values of a segment's rows start.
-struct SegmentIndex {
-    bytes: u64,
-    /// None for a slab.
-    blocks: Vec<BlockStart>,
-}
-
-/// Row and byte at which a block starts, counted in its segment.
-#[derive(Debug, Clone, Copy, Default)]
-struct BlockStart {
-    row: u64,
-    byte: u64,
 }
 
 /// Consecutive cells of one fragment, in whole tiles: a segment of the map of rows.
@@ -93,7 +83,8 @@ impl VarColumn {
 
     fn new(view: Arc<SparseView>, field: VarField) -> Self {
         let number = view.array().context().indexes.new_owner();
-        VarColumn { view, field, number, index: Once::new(), bytes: Once::new(), open: OpenFiles::new() }
+        let (index, bytes, saved) = (Once::new(), Once::new(), OnceLock::new());
+        VarColumn { view, field, number, index, bytes, saved, open: OpenFiles::new() }
     }
 
     /// How many rows there are.
@@ -110,11 +101,36 @@ impl VarColumn {
     /// # Errors
     /// Any damage in those.
     pub fn byte_count(&self) -> Result<u64> {
-        let bytes = self.bytes.get_or_make(|| match self.view.shows_every_cell()? {
-            true => self.files().byte_count(),
-            false => self.start_of_segment(self.view.map()?.segment_count()),
+        let bytes = self.bytes.get_or_make(|| {
+            if self.view.shows_every_cell()? {
+                return self.files().byte_count();
+            }
+            if let Some(saved) = self.saved() {
+                return Ok(saved.bytes());
+            }
+            self.start_of_segment(self.view.map()?.segment_count())
         });
         bytes.copied()
+    }
+
+    fn key(&self) -> Option<EntryKey> {
+        Some(self.view.saved().key_of_cut()?.of(format_args!("values of {:?}", self.field)))
+    }
+
+    fn saved(&self) -> Option<&SavedVarIndex> {
+        let read = || self.view.saved().indexes().get(&self.key()?, SavedVarIndex::decode);
+        self.saved.get_or_init(read).as_ref()
+    }
+
+    /// Saves where the values of all segments start, once it is known; of slabs alone it is told by metadata.
+    fn keep(&self) -> Result<()> {
+        let (Some(key), None) = (self.key(), self.saved()) else { return Ok(()) };
+        let segments = (0..self.index()?.segments.len()).map(|number| self.segment_index(number).cloned());
+        let found = SavedVarIndex { segments: segments.collect::<Result<_>>()? };
+        if found.segments.iter().any(|segment| !segment.blocks.is_empty()) {
+            self.view.saved().indexes().put(&key, &found.encode());
+        }
+        Ok(())
     }
 
     /// Reads where the values of rows from row `first` start; the last entry may be the end of the last row.
@@ -198,8 +214,16 @@ impl VarColumn {
 
     fn index(&self) -> Result<&Index> {
         self.index.get_or_make(|| {
+            let map = self.view.map()?;
             let mut segments = Vec::new();
-            segments.resize_with(self.view.map()?.segment_count(), Once::new);
+            segments.resize_with(map.segment_count(), Once::new);
+            let is_told = (0..segments.len()).all(|number| map.slab(number).is_some());
+            let saved = if is_told { None } else { self.saved() };
+            if let Some(saved) = saved.filter(|saved| saved.segments.len() == segments.len()) {
+                for (segment, saved) in segments.iter().zip(&saved.segments) {
+                    segment.get_or_make(|| Ok(saved.clone()))?;
+                }
+            }
             Ok(Index { segments, starts: RwLock::new(vec![0]) })
         })
     }
@@ -213,8 +237,10 @@ impl VarColumn {
                 return Ok(SegmentIndex { bytes, blocks: Vec::new() });
             }
             let rows: Vec<u64> = map.segment(number)?.block_starts().collect();
+            let own = map.rows_of(number)?;
+            self.view.saved().indexes().note_measured(own.end - own.start);
             let (mut byte, mut blocks) = (0u64, Vec::with_capacity(rows.len()));
-            for (row, size) in rows.iter().zip(self.block_sizes(map.rows_of(number)?, &rows)?) {
+            for (row, size) in rows.iter().zip(self.block_sizes(own, &rows)?) {
                 blocks.push(BlockStart { row: *row, byte });
                 byte = byte.checked_add(size).ok_or_else(too_long)?;
             }
@@ -246,7 +272,12 @@ impl VarColumn {
             }
             starts.push(end);
         }
-        starts.get(number).copied().ok_or_else(|| Error::internal("no such segment"))
+        let start = starts.get(number).copied().ok_or_else(|| Error::internal("no such segment"))?;
+        drop(starts);
+        if number == index.segments.len() {
+            self.keep()?;
+        }
+        Ok(start)
     }
 
     /// The last segment that starts at a byte or before it; the number of segments where all end there or before.

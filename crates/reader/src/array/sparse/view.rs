@@ -1,21 +1,24 @@
 //! The rows of a sparse array as of one window of time.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::fragment::Descent;
 
-use super::build::build;
+use super::build::{MAP_SHARE, build};
 use super::cells::FragmentCells;
 use super::deletes::visible_deletes;
 use super::key::{CellOrder, KeyPlan};
 use super::parts::{self, MapPart};
 use super::query::{Portions, Query, RowCount};
 use super::row_map::RowMap;
+use super::saved_rows::SavedRows;
 use super::selection::{CoordinateRange, Selection, Share};
 use super::sort::sort_rows;
+use super::store::Store;
 use crate::array::Array;
 use crate::array::once::Once;
+use crate::storage::EntryKey;
 use crate::threads::{LogInterval, cancellation};
 
 /// Which cells are rows, in one order for all columns: the global order of the array with one row for each
@@ -34,6 +37,11 @@ pub struct SparseView {
     stored: Option<Arc<SparseView>>,
     map: Once<Arc<RowMap>>,
     parts: Once<Vec<MapPart>>,
+    /// Which rows of the array these are, and in which order, for the keys of what is saved.
+    description: String,
+    saved: OnceLock<Arc<SavedRows>>,
+    /// The number of rows that an earlier mount has saved.
+    saved_count: OnceLock<Option<u64>>,
 }
 
 impl SparseView {
@@ -65,15 +73,22 @@ impl SparseView {
         }
         let deletes = visible_deletes(&array)?;
         let portions = Portions { segment_rows: portions.segment_rows.max(1), ..portions };
-        Ok(Self::of(Query { array, plan, deletes, selection: None, cells, portions }))
+        let query = Query { array, plan, deletes, selection: None, cells, portions };
+        Ok(Self::with(Arc::new(query), None, String::new()))
     }
 
-    fn of(query: Query) -> Self {
-        Self::with(Arc::new(query), None)
-    }
-
-    fn with(query: Arc<Query>, stored: Option<Arc<SparseView>>) -> Self {
-        SparseView { query, told: Once::new(), stored, map: Once::new(), parts: Once::new() }
+    fn with(query: Arc<Query>, stored: Option<Arc<SparseView>>, description: String) -> Self {
+        let (told, map, parts) = (Once::new(), Once::new(), Once::new());
+        SparseView {
+            query,
+            told,
+            stored,
+            map,
+            parts,
+            description,
+            saved: OnceLock::new(),
+            saved_count: OnceLock::new(),
+        }
     }
 
     pub fn array(&self) -> &Arc<Array> {
@@ -90,18 +105,24 @@ impl SparseView {
             (RowCount::AtMost(_), Some(stored)) => stored.row_count(),
             (RowCount::AtMost(_), None) => {
                 let lines = LogInterval::new();
-                self.map()?.count_telling(|done, all| {
+                let map = self.map()?;
+                let rows = map.count_telling(|done, all| {
                     if lines.is_due() {
                         let percent = done * 100 / all.max(1);
                         log::info!("{}: counting rows, {percent} % done", self.query.array.path());
                     }
-                })
+                })?;
+                self.saved().keep_count(rows);
+                if let Some(counts) = map.known_counts() {
+                    self.saved().keep_segment_counts(&counts);
+                }
+                Ok(rows)
             }
         }
     }
 
     /// How many rows there are, as far as that is known without reading a cell: from footers, or since the rows were
-    /// counted.
+    /// counted, be it in an earlier mount.
     ///
     /// # Errors
     /// Any damage in the footers.
@@ -111,8 +132,28 @@ impl SparseView {
         }
         match self.map.get().and_then(|map| map.known_count()) {
             Some(rows) => Ok(RowCount::Exactly(rows)),
-            None => self.told.get_or_make(|| self.query.count_by_footers()).copied(),
+            None => match self.told.get_or_make(|| self.query.count_by_footers())? {
+                RowCount::AtMost(most) => Ok(match self.saved_count().filter(|rows| rows <= most) {
+                    Some(rows) => RowCount::Exactly(rows),
+                    None => RowCount::AtMost(*most),
+                }),
+                told => Ok(*told),
+            },
         }
+    }
+
+    fn saved_count(&self) -> Option<u64> {
+        *self.saved_count.get_or_init(|| self.saved().count())
+    }
+
+    /// What is saved of these rows for later mounts.
+    pub(super) fn saved(&self) -> &Arc<SavedRows> {
+        self.saved.get_or_init(|| Arc::new(SavedRows::new(&self.query, &self.description)))
+    }
+
+    /// The key of what is told about these rows in this order; `None` where nothing is saved for later mounts.
+    pub fn saved_key(&self) -> Option<EntryKey> {
+        self.saved().key()
     }
 
     /// Whether footers tell that every cell of every fragment is a row.
@@ -136,14 +177,15 @@ impl SparseView {
             let own = chosen_tiles(array, &self.query, &selection, fragment, all);
             cells.push(own.in_fragment(array.fragment_name(fragment)).in_array(array.path())?);
         }
-        let selected = Self::of(Query {
+        let query = Query {
             array: array.clone(),
             plan: KeyPlan::new(array.schema(), CellOrder::Global)?,
             deletes: self.query.deletes.clone(),
             selection: Some(selection),
             cells,
             portions: self.query.portions,
-        });
+        };
+        let selected = Self::with(Arc::new(query), None, format!("selected {ranges:?}"));
         Ok(if self.stored.is_some() { Arc::new(selected).by_row_order() } else { selected })
     }
 
@@ -151,7 +193,7 @@ impl SparseView {
     /// coordinates stay in the order they had.
     pub fn by_row_order(self: &Arc<Self>) -> Self {
         let stored = self.stored.clone().unwrap_or_else(|| self.clone());
-        Self::with(self.query.clone(), Some(stored))
+        Self::with(self.query.clone(), Some(stored.clone()), format!("{} by row", stored.description))
     }
 
     /// The rows in parts of at most `most` rows, or of one tile where that has more: for each as many rows as the parts
@@ -170,7 +212,9 @@ impl SparseView {
     /// # Errors
     /// As [`SparseView::parts`].
     pub fn part(&self, part: &MapPart) -> Result<Self> {
-        let view = Self::with(self.query.clone(), None);
+        let cut = self.saved().key_of_cut();
+        let description = format!("{} part {cut:?} {} {}", self.description, part.before, part.most_rows);
+        let view = Self::with(self.query.clone(), None, description);
         let map = parts::part_of(self.map()?, part);
         view.told.get_or_make(|| Ok(RowCount::AtMost(part.most_rows)))?;
         view.map.get_or_make(|| Ok(Arc::new(map)))?;
@@ -198,15 +242,25 @@ impl SparseView {
     }
 
     fn build_map(&self) -> Result<RowMap> {
-        let map = build(&self.query)?;
-        let told = self.told.get_or_make(|| self.query.count_by_footers())?;
-        match (told.exact(), map.known_count()) {
+        let map = build(&self.query, self.saved())?;
+        match (self.known_row_count()?.exact(), map.known_count()) {
             (Some(told), Some(found)) if told != found => {
-                let reason = format!("{found} rows where the footers of its fragments leave room for {told}");
+                let reason = format!("{found} rows where the footers of its fragments, or --index-dir, say {told}");
                 Err(Error::damaged(reason).in_array(self.query.array.path()))
             }
             _ => Ok(map),
         }
+    }
+
+    fn sort_map(&self, stored: &Arc<SparseView>) -> Result<RowMap> {
+        let store = Arc::new(Store::new(self.query.budget() / MAP_SHARE));
+        if let Some(segments) = self.saved().whole(&store) {
+            return Ok(RowMap::new(segments, store));
+        }
+        let map = sort_rows(stored, store)?;
+        self.saved().indexes().note_merged(map.count()?);
+        self.saved().keep_whole(&map)?;
+        Ok(map)
     }
 
     pub(super) fn query(&self) -> &Arc<Query> {
@@ -218,7 +272,7 @@ impl SparseView {
         self.map.get_or_make(|| match &self.stored {
             None => self.build_map().map(Arc::new),
             Some(stored) if self.query.is_row_major() => stored.map().cloned(),
-            Some(stored) => sort_rows(stored).map(Arc::new),
+            Some(stored) => self.sort_map(stored).map(Arc::new),
         })
     }
 }
