@@ -15,9 +15,10 @@ use super::builder::FolderBuilder;
 use super::chunk_series::ChunkSeries;
 use super::fields::FieldFolder;
 use super::lazy::{FixedFolder, LazyFile, LazyFolder};
+use super::listing::Sizing;
 use super::meta;
 use super::names::OF_GROUPS;
-use super::node::{Entry, EntryKind, Folder, Node};
+use super::node::{Entry, EntryKind, Folder, NODE, Node};
 use super::rasters::{self, Rasters};
 use super::soma::{self, Element, MatrixAxis};
 use super::subarray::{DenseBoxes, FieldId, column};
@@ -49,9 +50,111 @@ pub fn add_to(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: bool)
     }
     let this = fields.clone();
     let make = move || Ok(group_folder(&Arc::new(group(&this, element)?), this.modified));
-    let folder = Arc::new(LazyFolder::new(fields.modified, make));
+    let whole = Arc::new(LazyFolder::new(fields.modified, make));
+    let folder: Arc<dyn Folder> = match fields.schema().is_sparse() {
+        true => Arc::new(ZarrOfTable { fields: fields.clone(), is_annotated: element.is_some(), whole }),
+        false => whole,
+    };
     builder.add_unlisted_whole(ZARR, METADATA, Format::Zarr, folder.clone());
     builder.add_unlisted_whole(ZARR2, second::GROUP, Format::ZarrSecond, Arc::new(SecondVersion::new(folder)));
+}
+
+/// The Zarr group of a table. A shape says how many rows there are, so before very many rows are counted the group shows what
+/// can be told without: its own metadata, without those of its arrays, and their names. Whoever asks for the metadata of an
+/// array has the rows counted.
+struct ZarrOfTable {
+    fields: FieldFolder,
+    /// Whether it may be what AnnData has, of which nothing can be told before its rows are counted.
+    is_annotated: bool,
+    whole: Arc<LazyFolder>,
+}
+
+impl ZarrOfTable {
+    /// As many rows as there can be, where these are more than are counted for a listing.
+    fn uncounted_rows(fields: &FieldFolder) -> Result<Option<u64>> {
+        let rows = fields.subarray.row_count()?;
+        Ok(Some(rows.most()).filter(|most| !Sizing::ByCount.is_listed(*most, rows.exact().is_some())))
+    }
+
+    /// The group as it would be of so many rows.
+    fn outline(&self, rows: u64) -> Result<zarr::Group> {
+        Ok(zarr::zarr(&columns_of(&self.fields, vec![rows])?))
+    }
+}
+
+impl Folder for ZarrOfTable {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        let Some(rows) = Self::uncounted_rows(&self.fields)? else { return self.whole.lookup(name) };
+        if self.is_annotated {
+            return self.whole.lookup(name);
+        }
+        let outline = self.outline(rows)?;
+        if name == METADATA {
+            let (fields, text) = (self.fields.clone(), outline.own_metadata());
+            let make = move || match Self::uncounted_rows(&fields)? {
+                Some(_) => Ok((text.clone(), false)),
+                None => Ok((zarr::Node::Group(Arc::new(group(&fields, None)?)).metadata(), true)),
+            };
+            return Ok(Some(Node::File(Arc::new(LazyFile::passing_text(self.modified(), make)))));
+        }
+        let is_member = outline.members.iter().any(|(member, _)| member == name);
+        let member =
+            || UncountedMember { fields: self.fields.clone(), whole: self.whole.clone(), name: name.to_owned() };
+        Ok(is_member.then(|| Node::Folder(Arc::new(member()))))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        let Some(rows) = Self::uncounted_rows(&self.fields)? else { return self.whole.list() };
+        if self.is_annotated {
+            return Ok(Vec::new());
+        }
+        let about = Entry { name: METADATA.to_owned(), kind: EntryKind::File };
+        let members = self.outline(rows)?.members;
+        let members = members.into_iter().map(|(name, _)| Entry { name, kind: EntryKind::Folder });
+        Ok([about].into_iter().chain(members).collect())
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.fields.modified
+    }
+
+    fn memory(&self) -> usize {
+        NODE + self.whole.memory()
+    }
+}
+
+/// The folder of an array of a group whose rows were not counted: it lists nothing before they are, and whatever is looked
+/// for in it has them counted.
+struct UncountedMember {
+    fields: FieldFolder,
+    whole: Arc<LazyFolder>,
+    name: String,
+}
+
+impl UncountedMember {
+    fn counted(&self) -> Result<Option<Arc<dyn Folder>>> {
+        Ok(match self.whole.lookup(&self.name)? {
+            Some(Node::Folder(folder)) => Some(folder),
+            _ => None,
+        })
+    }
+}
+
+impl Folder for UncountedMember {
+    fn lookup(&self, name: &str) -> Result<Option<Node>> {
+        self.counted()?.map_or(Ok(None), |folder| folder.lookup(name))
+    }
+
+    fn list(&self) -> Result<Vec<Entry>> {
+        match ZarrOfTable::uncounted_rows(&self.fields)? {
+            Some(_) => Ok(Vec::new()),
+            None => self.counted()?.map_or(Ok(Vec::new()), |folder| folder.list()),
+        }
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.fields.modified
+    }
 }
 
 /// The group of an array, with the reason why it is not what AnnData has where that could be expected.
@@ -79,9 +182,13 @@ fn group(fields: &FieldFolder, element: Option<Element>) -> Result<zarr::Group> 
 /// All that is shown, box by box, as the formats that say much of it are given it. No cell is read.
 fn columns(fields: &FieldFolder) -> Result<BoxedColumns> {
     let fields = &rasters::without_padding(fields)?;
+    columns_of(fields, fields.subarray.shape()?)
+}
+
+/// As [`columns`], of this shape.
+fn columns_of(fields: &FieldFolder, shape: Vec<u64>) -> Result<BoxedColumns> {
     let rasters = Rasters::of(fields)?;
     let sparse = fields.schema().is_sparse();
-    let shape = fields.subarray.shape()?;
     let rows = |id: FieldId, count: u64| -> Result<Arc<dyn Boxes>> {
         let field = rasters.describe_all(id)?;
         let (subarray, described) = (fields.subarray.clone(), field.clone());

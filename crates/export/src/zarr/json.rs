@@ -44,7 +44,8 @@ fn members(group: &Group, prefix: &str, all: &mut Map<String, Value>) {
     }
 }
 
-fn of_group(group: &Group) -> Value {
+/// What is said of a group itself.
+pub fn of_group(group: &Group) -> Value {
     json!({"zarr_format": 3, "node_type": "group", "attributes": group.attributes})
 }
 

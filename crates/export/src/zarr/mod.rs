@@ -64,6 +64,11 @@ pub struct Group {
 }
 
 impl Group {
+    /// The text of its `zarr.json` without the metadata of what is in it: readers look for those member by member.
+    pub fn own_metadata(&self) -> String {
+        json::pretty(&json::of_group(self))
+    }
+
     /// Says why something is not here.
     pub fn leave_out(&mut self, what: &str, reason: String) {
         leave_out(&mut self.attributes, what, reason);

@@ -1,0 +1,260 @@
+//! What may be looked at of a table of a thousand million rows without reading a cell: texts, listings, sizes, attributes.
+//!
+//! The arrays are computed by the storage when they are asked for, which counts what is asked of the files of cells.
+
+#[path = "../examples/generated/array.rs"]
+#[allow(dead_code)]
+mod array;
+#[path = "../examples/generated/cells.rs"]
+#[allow(dead_code)]
+mod cells;
+#[path = "../examples/generated/matrix.rs"]
+#[allow(dead_code)]
+mod matrix;
+#[path = "../examples/generated/metadata.rs"]
+#[allow(dead_code)]
+mod metadata;
+#[path = "../examples/generated/schema.rs"]
+#[allow(dead_code)]
+mod schema;
+#[path = "../examples/generated/table.rs"]
+#[allow(dead_code)]
+mod table;
+#[path = "../examples/generated/tiles.rs"]
+#[allow(dead_code)]
+mod tiles;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use array::{Array, Object};
+use tilefs::tree::{self, EntryKind, File, Folder, Node, OpenOptions};
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_reader::storage::{Listed, ListedKind, ReadRange, Storage, StoreKey};
+
+/// A generated array, and how often its cells were asked for.
+struct Generated {
+    array: Array,
+    reads_of_cells: AtomicUsize,
+}
+
+impl Generated {
+    fn object(&self, key: &StoreKey) -> Result<Object> {
+        let path = key.below(&ROOT.into()).and_then(|path| str::from_utf8(path).ok()).unwrap_or_default();
+        let object = self.array.find(path).ok_or_else(|| Error::missing("there is no such object").in_file(key))?;
+        if matches!(object, Object::Tiles(..)) {
+            self.reads_of_cells.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(object)
+    }
+}
+
+const ROOT: &str = "s3://bucket/array";
+
+impl Storage for Generated {
+    fn list(&self, folder: &StoreKey) -> Result<Vec<Listed>> {
+        let below = folder.below(&ROOT.into()).and_then(|path| str::from_utf8(path).ok()).unwrap_or_default();
+        let prefix = if below.is_empty() { String::new() } else { format!("{below}/") };
+        let mut names = BTreeMap::new();
+        let mut number = self.array.first_from(&prefix);
+        while number < self.array.objects() {
+            let object = self.array.object(number);
+            let key = self.array.key(object);
+            let Some(rest) = key.strip_prefix(&prefix) else { break };
+            match rest.split_once('/') {
+                Some((name, _)) => {
+                    names.insert(name.to_owned(), ListedKind::Folder);
+                    // Behind all that is in it.
+                    number = self.array.first_from(&format!("{prefix}{name}0"));
+                }
+                None => {
+                    let length = Some(self.array.len(object));
+                    names.insert(rest.to_owned(), ListedKind::Object { length });
+                    number += 1;
+                }
+            }
+        }
+        Ok(names.into_iter().map(|(name, kind)| Listed { name, kind }).collect())
+    }
+
+    fn length(&self, key: &StoreKey) -> Result<u64> {
+        Ok(self.array.len(self.object(key)?))
+    }
+
+    fn read_ranges(&self, key: &StoreKey, ranges: &mut [ReadRange<'_>]) -> Result<()> {
+        let object = self.object(key)?;
+        for range in ranges {
+            if range.end() > self.array.len(object) {
+                return Err(Error::damaged("past the end").in_file(key));
+            }
+            range.into.copy_from_slice(&self.array.read(object, range.offset..range.end()));
+        }
+        Ok(())
+    }
+
+    fn read_from(&self, key: &StoreKey, offset: u64, most: usize) -> Result<(Vec<u8>, u64)> {
+        let object = self.object(key)?;
+        let length = self.array.len(object);
+        let end = length.min(offset.saturating_add(most as u64));
+        Ok((self.array.read(object, offset.min(end)..end), length))
+    }
+
+    fn read_end(&self, key: &StoreKey, most: usize) -> Result<(Vec<u8>, u64)> {
+        let length = self.length(key)?;
+        self.read_from(key, length.saturating_sub(most as u64), most)
+    }
+}
+
+fn open(name: &str) -> (Arc<Generated>, Arc<dyn Folder>) {
+    let array = Array::named(name).unwrap();
+    let storage = Arc::new(Generated { array, reads_of_cells: AtomicUsize::new(0) });
+    let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
+    let stored = tree::open_stored_in(storage.clone(), &ROOT.into(), &options).unwrap();
+    (storage, tree::root(stored, &options).unwrap())
+}
+
+fn find(root: &Arc<dyn Folder>, path: &str) -> Node {
+    let mut node = Node::Folder(root.clone());
+    for name in path.split('/') {
+        let Node::Folder(folder) = &node else { panic!("{path}: {name} is in no folder") };
+        node = folder.lookup(name).unwrap().unwrap_or_else(|| panic!("{path}: there is no {name}"));
+    }
+    node
+}
+
+fn text(root: &Arc<dyn Folder>, path: &str) -> String {
+    let Node::File(file) = find(root, path) else { panic!("{path} is no file") };
+    let content = file.open().unwrap();
+    let mut bytes = vec![0; content.len() as usize];
+    content.read_at(0, &mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// What `ls -lR` asks, and who lists extended attributes: the size of every file. Gives the paths.
+fn look_at_all(folder: &Arc<dyn Folder>, path: &str, seen: &mut Vec<String>) {
+    folder.extended_attributes();
+    for entry in folder.list().unwrap() {
+        let path = format!("{path}{}", entry.name);
+        match folder.lookup(&entry.name).unwrap().unwrap() {
+            Node::Folder(inner) => {
+                assert_eq!(entry.kind, EntryKind::Folder, "{path}");
+                look_at_all(&inner, &format!("{path}/"), seen);
+            }
+            Node::File(file) => {
+                file.len().unwrap_or_else(|error| panic!("{path}: {error}"));
+                file.extended_attributes();
+                seen.push(path);
+            }
+        }
+    }
+}
+
+/// Rows that were appended are counted by footers; those of fragments that overlap are not. Tables have texts.
+const ARRAYS: [&str; 3] = ["appended-1e9", "overlapping-1e9", "table-1e9"];
+
+#[test]
+fn texts_and_listings_of_long_tables_read_no_cell() {
+    for name in ARRAYS {
+        let (storage, root) = open(name);
+        let readme = text(&root, "README.txt");
+        let is_counted = name != "overlapping-1e9";
+        assert_eq!(readme.contains("at most"), !is_counted, "{readme}");
+        for path in ["schema.txt", "schema.json", "fragments.tsv"] {
+            text(&root, path);
+        }
+        let mut seen = Vec::new();
+        look_at_all(&root, "", &mut seen);
+        assert!(seen.len() >= 5, "{seen:?}");
+        assert!(!seen.iter().any(|path| path.starts_with("text/parts")), "{name}");
+        assert_eq!(storage.reads_of_cells.load(Ordering::Relaxed), 0, "{name}");
+    }
+}
+
+/// The sizes of parts of columns of fixed size are told by the number of rows.
+#[test]
+fn parts_are_listed_whose_sizes_are_told_by_the_number_of_rows() {
+    for (name, is_listed) in
+        [("appended-100000000", true), ("overlapping-100000000", false), ("table-100000000", false)]
+    {
+        let (storage, root) = open(name);
+        for (folder, file) in [("arrow", "cells.arrow"), ("parquet", "cells.parquet")] {
+            let Node::Folder(folder) = find(&root, folder) else { panic!("{name}") };
+            let mut seen = Vec::new();
+            look_at_all(&folder, "", &mut seen);
+            assert_eq!(seen.iter().any(|path| path == file), is_listed, "{name}: {seen:?}");
+            let parts = seen.iter().filter(|path| path.starts_with("parts/")).count();
+            assert!(if is_listed { (96..200).contains(&parts) } else { parts == 0 }, "{name}: {seen:?}");
+        }
+        assert_eq!(storage.reads_of_cells.load(Ordering::Relaxed), 0, "{name}");
+    }
+}
+
+#[test]
+fn names_of_parts_are_listed_without_reading_a_cell() {
+    for name in ["appended-1e9", "table-1e9"] {
+        let (storage, root) = open(name);
+        for folder in ["text/parts", "text/parts-without-header", "arrow/parts", "parquet/parts"] {
+            let Node::Folder(parts) = find(&root, folder) else { panic!("{folder}") };
+            let listed = parts.list().unwrap();
+            assert!((900..5000).contains(&listed.len()), "{name} {folder}: {}", listed.len());
+            assert!(listed.is_sorted_by(|one, next| one.name < next.name), "{name} {folder}");
+            assert!(listed.iter().all(|entry| entry.kind == EntryKind::File));
+        }
+        assert_eq!(storage.reads_of_cells.load(Ordering::Relaxed), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_group_of_zarr_arrays_is_told_without_counting_rows() {
+    for name in ARRAYS {
+        let (storage, root) = open(name);
+        let group: serde_json::Value = serde_json::from_str(&text(&root, "zarr/zarr.json")).unwrap();
+        assert_eq!(group["node_type"], "group", "{name}");
+        let is_counted = name != "overlapping-1e9";
+        assert_eq!(group["consolidated_metadata"].is_object(), is_counted, "{name}");
+        let Node::Folder(zarr) = find(&root, "zarr") else { panic!("{name}") };
+        let mut seen = Vec::new();
+        let members = zarr.list().unwrap().into_iter().filter(|entry| entry.kind == EntryKind::Folder);
+        for member in members {
+            let Node::Folder(member) = zarr.lookup(&member.name).unwrap().unwrap() else { panic!("{name}") };
+            look_at_all_files(&member, &mut seen);
+        }
+        assert_eq!(seen.is_empty(), !is_counted, "{name}: {seen:?}");
+        assert_eq!(storage.reads_of_cells.load(Ordering::Relaxed), 0, "{name}");
+    }
+}
+
+/// The sizes of the files of a folder, without those in its folders.
+fn look_at_all_files(folder: &Arc<dyn Folder>, seen: &mut Vec<String>) {
+    for entry in folder.list().unwrap().into_iter().filter(|entry| entry.kind == EntryKind::File) {
+        if let Some(Node::File(file)) = folder.lookup(&entry.name).unwrap() {
+            size(&*file);
+            seen.push(entry.name);
+        }
+    }
+}
+
+fn size(file: &dyn File) -> u64 {
+    file.len().unwrap()
+}
+
+/// Small enough to be read whole: what was told before rows were counted is what is told after.
+#[test]
+fn zarr_arrays_that_are_not_listed_are_found_and_counted() {
+    let (storage, root) = open("overlapping-17000000-f4-o2");
+    let before: serde_json::Value = serde_json::from_str(&text(&root, "zarr/zarr.json")).unwrap();
+    assert_eq!(storage.reads_of_cells.load(Ordering::Relaxed), 0);
+    let Node::Folder(zarr) = find(&root, "zarr") else { panic!() };
+    let names = |folder: &Arc<dyn Folder>| folder.list().unwrap().into_iter().map(|one| one.name).collect::<Vec<_>>();
+    let listed = names(&zarr);
+    let member = listed.iter().find(|name| *name != "zarr.json").unwrap();
+    let array: serde_json::Value = serde_json::from_str(&text(&root, &format!("zarr/{member}/zarr.json"))).unwrap();
+    let rows = array["shape"][0].as_u64().unwrap();
+    assert!(rows > 0 && rows <= 17_000_000, "{rows}");
+    assert!(storage.reads_of_cells.load(Ordering::Relaxed) > 0);
+    assert_eq!(names(&zarr), listed);
+    let after: serde_json::Value = serde_json::from_str(&text(&root, "zarr/zarr.json")).unwrap();
+    assert_eq!(after["attributes"], before["attributes"]);
+    assert_eq!(after["consolidated_metadata"]["metadata"][member]["shape"][0].as_u64(), Some(rows));
+}
