@@ -70,6 +70,7 @@ packages=
 want() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
 want gdalinfo gdal-bin
 want ncdump netcdf-bin
+want h5dump hdf5-tools
 want Rscript r-base-core
 want gfortran gfortran
 # Other programs have a convert, too.

@@ -107,8 +107,10 @@ pub fn is_root() -> bool {
 /// The interpreter of the tests: `$TILEFS_PYTHON`, else that of `.venv` in the repository, else `python3`.
 fn interpreter() -> String {
     std::env::var("TILEFS_PYTHON").unwrap_or_else(|_| {
-        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/python");
-        if ours.exists() { ours.display().to_string() } else { "python3".to_owned() }
+        // The package of a test may lie in the repository's root or below it.
+        let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+        let ours = folders.map(|folder| folder.join(".venv/bin/python")).find(|python| python.exists());
+        ours.map_or_else(|| "python3".to_owned(), |python| python.display().to_string())
     })
 }
 

@@ -1,0 +1,191 @@
+//! Attributes, and the Attribute message (specification, IV.A.2.m).
+
+use tilefs_format::error::Problem;
+
+use crate::dataspace::Dataspace;
+use crate::datatype::{CharacterSet, Datatype, Member, StringPadding};
+use crate::global_heap::{AttributeHeap, NIL};
+use crate::tree::ObjectId;
+
+/// The value of an attribute, which is held in memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attribute {
+    datatype: Datatype,
+    dataspace: Dataspace,
+    value: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Value {
+    /// The elements as they are stored.
+    Bytes(Vec<u8>),
+    /// Texts of any length.
+    Texts(Vec<String>),
+    /// For each element references of objects.
+    ReferenceLists(Vec<Vec<ObjectId>>),
+    /// References of objects, each with the number of an axis.
+    Axes(Vec<(ObjectId, u32)>),
+}
+
+impl Attribute {
+    /// Elements of a type that has one length, as they are stored.
+    pub fn new(datatype: Datatype, dataspace: Dataspace, bytes: Vec<u8>) -> Self {
+        Attribute { datatype, dataspace, value: Value::Bytes(bytes) }
+    }
+
+    /// A text of any length, as most writers have it: a scalar in the global heap.
+    pub fn text(text: &str) -> Self {
+        Attribute::texts(Dataspace::Scalar, vec![text.to_owned()])
+    }
+
+    /// Texts of any length.
+    pub fn texts(dataspace: Dataspace, texts: Vec<String>) -> Self {
+        Attribute { datatype: Datatype::text(), dataspace, value: Value::Texts(texts) }
+    }
+
+    /// A text whose length is in its type.
+    pub fn fixed_text(text: &str) -> Self {
+        let (padding, character_set) = (StringPadding::NullTerminated, CharacterSet::of(text));
+        // One byte more for the NUL. A text of 4 GiB or more does not fit its type, which check() says.
+        let size = u32::try_from(text.len() + 1).unwrap_or(u32::MAX);
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.push(0);
+        Attribute::new(Datatype::FixedString { size, padding, character_set }, Dataspace::Scalar, bytes)
+    }
+
+    /// A signed whole number of eight bytes.
+    pub fn signed(value: i64) -> Self {
+        Attribute::new(Datatype::signed(8), Dataspace::Scalar, value.to_le_bytes().to_vec())
+    }
+
+    /// A float of eight bytes.
+    pub fn float(value: f64) -> Self {
+        Attribute::new(Datatype::Float { size: 8 }, Dataspace::Scalar, value.to_le_bytes().to_vec())
+    }
+
+    /// No value, of some type.
+    pub fn null(datatype: Datatype) -> Self {
+        Attribute::new(datatype, Dataspace::Null, Vec::new())
+    }
+
+    /// The scales of each axis of a dataset (dimension scales specification, DIMENSION_LIST).
+    pub(crate) fn dimension_list(scales: Vec<Vec<ObjectId>>) -> Self {
+        let datatype = Datatype::Sequence { element: Box::new(Datatype::ObjectReference) };
+        let dataspace = Dataspace::vector(scales.len() as u64);
+        Attribute { datatype, dataspace, value: Value::ReferenceLists(scales) }
+    }
+
+    /// The axes that a scale belongs to (dimension scales specification, REFERENCE_LIST).
+    pub(crate) fn reference_list(axes: Vec<(ObjectId, u32)>) -> Self {
+        let member = |name: &str, offset, datatype| Member { name: name.to_owned(), offset, datatype };
+        // As the library has it: a structure of C, with padding at its end.
+        let members =
+            vec![member("dataset", 0, Datatype::ObjectReference), member("dimension", 8, Datatype::unsigned(4))];
+        let dataspace = Dataspace::vector(axes.len() as u64);
+        Attribute { datatype: Datatype::Compound { size: 16, members }, dataspace, value: Value::Axes(axes) }
+    }
+
+    /// Proves that the value is one of its type and dataspace.
+    pub(crate) fn check(&self, name: &str) -> Result<(), Problem> {
+        let what = || format!("the attribute {name:?}");
+        let size = self.datatype.size()?;
+        let elements = self.dataspace.elements()?;
+        let wanted = elements.checked_mul(u64::from(size));
+        let wanted = wanted.ok_or_else(|| Problem::TooLarge { what: what(), limit: u64::MAX })?;
+        let bytes = match &self.value {
+            Value::Bytes(_) if self.datatype.has_variable_length() && wanted > 0 => {
+                return Err(Problem::Datatype { reason: "elements of variable length have no bytes of their own" });
+            }
+            Value::Bytes(bytes) => bytes.len() as u64,
+            Value::Texts(texts) if texts.iter().any(|text| text.contains('\0')) => {
+                return Err(Problem::NulInText { attribute: name.to_owned() });
+            }
+            Value::Texts(texts) if texts.iter().any(|text| u32::try_from(text.len()).is_err()) => {
+                return Err(Problem::TooLarge { what: what(), limit: u64::from(u32::MAX) });
+            }
+            Value::Texts(texts) => texts.len() as u64 * 16,
+            Value::ReferenceLists(lists) => lists.len() as u64 * 16,
+            Value::Axes(axes) => axes.len() as u64 * 16,
+        };
+        if bytes == wanted { Ok(()) } else { Err(Problem::ValueLength { what: what(), bytes, wanted }) }
+    }
+
+    /// The Attribute message of an attribute that was checked. `address` gives the object headers of objects, and `heap`
+    /// takes what has no fixed length.
+    pub(crate) fn encode(&self, name: &str, address: &dyn Fn(ObjectId) -> u64, heap: &mut AttributeHeap) -> Vec<u8> {
+        let (mut datatype, mut dataspace) = (Vec::new(), Vec::new());
+        self.datatype.encode(&mut datatype);
+        self.dataspace.encode(&mut dataspace);
+        let mut out = Vec::new();
+        // Version 3, no shared types.
+        out.extend([3, 0]);
+        let length = |length: usize| (length.min(0xffff) as u16).to_le_bytes();
+        out.extend(length(name.len() + 1));
+        out.extend(length(datatype.len()));
+        out.extend(length(dataspace.len()));
+        out.push(CharacterSet::of(name).code());
+        out.extend(name.as_bytes());
+        out.push(0);
+        out.extend(datatype);
+        out.extend(dataspace);
+        match &self.value {
+            Value::Bytes(bytes) => out.extend(bytes),
+            Value::Texts(texts) => {
+                for text in texts {
+                    out.extend(heap.insert(text.as_bytes(), text.len()));
+                }
+            }
+            Value::ReferenceLists(lists) => {
+                for list in lists {
+                    let addresses: Vec<u8> = list.iter().flat_map(|object| address(*object).to_le_bytes()).collect();
+                    out.extend(if list.is_empty() { NIL } else { heap.insert(&addresses, list.len()) });
+                }
+            }
+            Value::Axes(axes) => {
+                for (object, axis) in axes {
+                    out.extend(address(*object).to_le_bytes());
+                    out.extend(axis.to_le_bytes());
+                    out.extend([0; 4]);
+                }
+            }
+        }
+        out
+    }
+
+    /// Whether the type of this fits its field of the message.
+    pub(crate) fn fits_its_message(&self) -> bool {
+        let mut datatype = Vec::new();
+        self.datatype.encode(&mut datatype);
+        datatype.len() <= 0xffff
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_values_of_another_length_and_texts_with_a_nul() {
+        let short = Attribute::new(Datatype::signed(4), Dataspace::vector(2), vec![0; 7]);
+        assert!(matches!(short.check("a"), Err(Problem::ValueLength { bytes: 7, wanted: 8, .. })));
+        assert!(matches!(Attribute::text("a\0b").check("a"), Err(Problem::NulInText { .. })));
+        let without_heap = Attribute::new(Datatype::text(), Dataspace::Scalar, vec![0; 16]);
+        assert!(without_heap.check("a").is_err());
+        assert_eq!(Attribute::null(Datatype::text()).check("a"), Ok(()));
+    }
+
+    #[test]
+    fn encodes_the_message_as_the_library_does() {
+        let mut heap = AttributeHeap::new(0x1000);
+        let message = Attribute::fixed_text("abc").encode("NAME", &|_| 0, &mut heap);
+        let mut expected = vec![3, 0, 5, 0, 8, 0, 4, 0, 0];
+        expected.extend(b"NAME\0");
+        expected.extend([0x13, 0, 0, 0, 4, 0, 0, 0]);
+        expected.extend([2, 0, 0, 0]);
+        expected.extend(b"abc\0");
+        assert_eq!(message, expected);
+        let message = Attribute::text("é").encode("a", &|_| 0, &mut heap);
+        let id = &message[message.len() - 16..];
+        assert_eq!(id, [2, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Datasets: a type, a dataspace, and how the elements are stored.
+
+use tilefs_format::error::Problem;
+
+use crate::dataspace::{Dataspace, product};
+use crate::datatype::Datatype;
+use crate::global_heap::HeapPlan;
+use crate::tree::ObjectId;
+
+/// A dataset without its values, which the caller reads.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    pub(crate) datatype: Datatype,
+    pub(crate) dataspace: Dataspace,
+    pub(crate) chunk_shape: Option<Vec<u64>>,
+    pub(crate) fill_value: Option<Vec<u8>>,
+    pub(crate) heap: Option<HeapPlan>,
+    /// The name of the dimension scale that this is.
+    pub(crate) scale: Option<String>,
+    /// For each axis the dimension scales of it.
+    pub(crate) scales: Vec<Vec<ObjectId>>,
+}
+
+impl Dataset {
+    /// Elements in row-major order, one behind the other.
+    pub fn new(datatype: Datatype, dataspace: Dataspace) -> Self {
+        Dataset {
+            datatype,
+            dataspace,
+            chunk_shape: None,
+            fill_value: None,
+            heap: None,
+            scale: None,
+            scales: Vec::new(),
+        }
+    }
+
+    /// Stores the elements in chunks of this shape. The chunks lie in row-major order of their grid, and the elements in
+    /// row-major order within a chunk. Chunks on the edge are as large as the others, with elements of any value behind
+    /// the edge.
+    #[must_use]
+    pub fn chunked(self, chunk_shape: Vec<u64>) -> Self {
+        Dataset { chunk_shape: Some(chunk_shape), ..self }
+    }
+
+    /// Says what elements hold that were not written, in the bytes of one element.
+    #[must_use]
+    pub fn fill_value(self, bytes: Vec<u8>) -> Self {
+        Dataset { fill_value: Some(bytes), ..self }
+    }
+
+    /// Says how long the elements are that lie in the global heap, in the order in which they are stored.
+    #[must_use]
+    pub fn heap(self, heap: HeapPlan) -> Self {
+        Dataset { heap: Some(heap), ..self }
+    }
+
+    /// Proves that HDF5 has such a dataset.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        let size = self.datatype.size()?;
+        let elements = self.dataspace.elements()?;
+        if let Some(chunk_shape) = &self.chunk_shape {
+            check_chunks(self.dataspace.shape(), chunk_shape, size)?;
+        }
+        if let Some(fill_value) = &self.fill_value {
+            let (bytes, wanted) = (fill_value.len() as u64, u64::from(size));
+            if self.datatype.has_variable_length() {
+                return Err(Problem::Datatype { reason: "a fill value of variable length" });
+            }
+            if bytes != wanted {
+                return Err(Problem::ValueLength { what: "the fill value".to_owned(), bytes, wanted });
+            }
+        }
+        let stored = self.stored_elements()?;
+        self.stored_bytes()?;
+        let in_heap = self.heap.as_ref().map_or(0, HeapPlan::elements);
+        let wanted = if self.datatype.has_variable_length() { stored } else { 0 };
+        if in_heap != wanted {
+            let what = "the plan of the global heap, in elements,".to_owned();
+            return Err(Problem::ValueLength { what, bytes: in_heap, wanted });
+        }
+        debug_assert!(elements <= stored);
+        Ok(())
+    }
+
+    /// How many chunks there are along each axis; `None` where the elements lie one behind the other.
+    pub(crate) fn chunk_grid(&self) -> Option<Vec<u64>> {
+        let chunks = self.chunk_shape.as_ref()?;
+        Some(self.dataspace.shape().iter().zip(chunks).map(|(length, chunk)| length.div_ceil(*chunk)).collect())
+    }
+
+    /// How many chunks there are.
+    pub(crate) fn chunks(&self) -> Result<u64, Problem> {
+        self.chunk_grid().map_or(Ok(0), |grid| product(&grid))
+    }
+
+    /// Bytes of a chunk.
+    pub(crate) fn chunk_bytes(&self) -> Result<u64, Problem> {
+        let elements = product(self.chunk_shape.as_deref().unwrap_or(&[]))?;
+        elements.checked_mul(u64::from(self.datatype.size()?)).ok_or_else(too_many)
+    }
+
+    /// How many elements are stored, those behind the edge among them.
+    pub(crate) fn stored_elements(&self) -> Result<u64, Problem> {
+        match &self.chunk_shape {
+            Some(chunk) => self.chunks()?.checked_mul(product(chunk)?).ok_or_else(too_many),
+            None => self.dataspace.elements(),
+        }
+    }
+
+    /// Bytes of the elements as the dataset stores them: of what lies in the global heap, those of the IDs.
+    pub(crate) fn stored_bytes(&self) -> Result<u64, Problem> {
+        self.stored_elements()?.checked_mul(u64::from(self.datatype.size()?)).ok_or_else(too_many)
+    }
+}
+
+fn too_many() -> Problem {
+    Problem::TooLarge { what: "a dataset".to_owned(), limit: u64::MAX }
+}
+
+fn check_chunks(shape: &[u64], chunk: &[u64], size: u32) -> Result<(), Problem> {
+    if shape.is_empty() || chunk.len() != shape.len() {
+        return Err(Problem::Rank { rank: chunk.len(), wanted: "as many chunk lengths as axes, and one at least" });
+    }
+    if chunk.contains(&0) {
+        return Err(Problem::Chunk { reason: "a length of 0" });
+    }
+    if chunk.iter().zip(shape).any(|(chunk, length)| chunk > length && *length > 0) {
+        return Err(Problem::Chunk { reason: "longer than the dataset" });
+    }
+    let bytes = product(chunk)?.checked_mul(u64::from(size)).filter(|bytes| *bytes <= u64::from(u32::MAX));
+    if bytes.is_none() || chunk.iter().any(|length| *length > u64::from(u32::MAX)) {
+        return Err(Problem::Chunk { reason: "4 GiB or more" });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dataset(shape: &[u64], chunk: &[u64]) -> Dataset {
+        Dataset::new(Datatype::signed(4), Dataspace::Simple(shape.to_vec())).chunked(chunk.to_vec())
+    }
+
+    #[test]
+    fn counts_whole_chunks_on_the_edge() {
+        let edge = dataset(&[5, 7], &[2, 4]);
+        assert_eq!(edge.check(), Ok(()));
+        assert_eq!(edge.chunk_grid(), Some(vec![3, 2]));
+        assert_eq!((edge.chunks(), edge.chunk_bytes(), edge.stored_bytes()), (Ok(6), Ok(32), Ok(192)));
+        assert_eq!(dataset(&[0, 7], &[2, 4]).stored_bytes(), Ok(0));
+    }
+
+    #[test]
+    fn refuses_chunks_that_hdf5_has_not() {
+        assert!(dataset(&[5], &[0]).check().is_err());
+        assert!(dataset(&[5], &[6]).check().is_err());
+        assert!(dataset(&[5], &[1, 1]).check().is_err());
+        assert!(dataset(&[1 << 30], &[1 << 30]).check().is_err());
+        assert_eq!(dataset(&[1 << 30], &[(1 << 30) - 1]).check(), Ok(()));
+        let scalar = Dataset::new(Datatype::signed(4), Dataspace::Scalar).chunked(vec![]);
+        assert!(scalar.check().is_err());
+    }
+
+    #[test]
+    fn wants_a_heap_for_what_has_no_fixed_length() {
+        let texts = Dataset::new(Datatype::text(), Dataspace::vector(2));
+        assert!(texts.clone().check().is_err());
+        let mut heap = HeapPlan::new();
+        heap.push(3).unwrap();
+        assert!(texts.clone().heap(heap.clone()).check().is_err());
+        heap.push(0).unwrap();
+        assert_eq!(texts.heap(heap).check(), Ok(()));
+    }
+}

@@ -1,0 +1,91 @@
+//! Dataspaces, and the Dataspace message (specification, IV.A.2.b).
+
+use tilefs_format::error::Problem;
+
+use crate::datatype::MAX_RANK;
+
+/// How many elements there are, along which axes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dataspace {
+    /// No element, not even an empty shape.
+    Null,
+    /// One element.
+    Scalar,
+    /// Elements in row-major order along one axis or more.
+    Simple(Vec<u64>),
+}
+
+impl Dataspace {
+    /// So many elements along one axis.
+    pub fn vector(length: u64) -> Self {
+        Dataspace::Simple(vec![length])
+    }
+
+    /// The lengths of the axes.
+    pub fn shape(&self) -> &[u64] {
+        match self {
+            Dataspace::Null | Dataspace::Scalar => &[],
+            Dataspace::Simple(shape) => shape,
+        }
+    }
+
+    /// How many elements there are.
+    ///
+    /// # Errors
+    /// Where HDF5 has no such dataspace.
+    pub fn elements(&self) -> Result<u64, Problem> {
+        match self {
+            Dataspace::Null => Ok(0),
+            Dataspace::Scalar => Ok(1),
+            Dataspace::Simple(shape) if shape.is_empty() || shape.len() > MAX_RANK => {
+                Err(Problem::Rank { rank: shape.len(), wanted: "1 to 32" })
+            }
+            Dataspace::Simple(shape) => product(shape),
+        }
+    }
+
+    /// Appends the Dataspace message of a dataspace that was checked.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let kind = match self {
+            Dataspace::Scalar => 0,
+            Dataspace::Simple(_) => 1,
+            Dataspace::Null => 2,
+        };
+        let shape = self.shape();
+        // Version, dimensionality, flags: no maximum sizes, which are then those of now.
+        out.extend([2, shape.len() as u8, 0, kind]);
+        out.extend(shape.iter().flat_map(|length| length.to_le_bytes()));
+    }
+}
+
+/// The product of lengths; 0 as soon as one of them is 0.
+pub(crate) fn product(lengths: &[u64]) -> Result<u64, Problem> {
+    if lengths.contains(&0) {
+        return Ok(0);
+    }
+    let all = lengths.iter().try_fold(1_u64, |all, length| all.checked_mul(*length));
+    all.ok_or_else(|| Problem::TooLarge { what: "the number of elements".to_owned(), limit: u64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_elements() {
+        assert_eq!(Dataspace::Null.elements(), Ok(0));
+        assert_eq!(Dataspace::Scalar.elements(), Ok(1));
+        assert_eq!(Dataspace::Simple(vec![2, 3, 4]).elements(), Ok(24));
+        assert_eq!(Dataspace::Simple(vec![u64::MAX, u64::MAX, 0]).elements(), Ok(0));
+        assert!(Dataspace::Simple(vec![u64::MAX, 2]).elements().is_err());
+        assert!(Dataspace::Simple(vec![]).elements().is_err());
+        assert!(Dataspace::Simple(vec![1; 33]).elements().is_err());
+    }
+
+    #[test]
+    fn encodes_the_second_version() {
+        let mut out = Vec::new();
+        Dataspace::Simple(vec![3, 258]).encode(&mut out);
+        assert_eq!(out, [2, 2, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,318 @@
+//! Where everything of a file lies.
+//!
+//! The superblock comes first, then object headers in the order of the tree, then what attributes have in the global
+//! heap. Behind these are the nodes of all chunk indexes, then for each dataset its values and what they have in the
+//! global heap. All begin at multiples of eight bytes.
+
+use tilefs_format::error::{Error, Problem, Result};
+
+use crate::UNDEFINED;
+use crate::chunk_index::{self, ChunkIndex};
+use crate::dataset::Dataset;
+use crate::global_heap::{AttributeHeap, HeapPlan};
+use crate::object_header::{Addresses, Context, located};
+use crate::superblock::{self, SUPERBLOCK};
+use crate::tree::{Kind, ObjectId, Tree};
+
+/// What HDF5 and file systems take as a file's length, at most.
+const LARGEST_FILE: u64 = i64::MAX as u64;
+
+/// A file: its length, and what lies where.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    length: u64,
+    /// The bytes from the start of the file to the first node of a chunk index.
+    metadata: Vec<u8>,
+    /// Sorted by where they begin.
+    regions: Vec<Region>,
+    datasets: Vec<Stored>,
+    /// The object headers of all objects.
+    headers: Vec<u64>,
+}
+
+/// Consecutive bytes of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region {
+    pub start: u64,
+    /// Up to the next region there may be up to seven more bytes, which are zeros.
+    pub end: u64,
+    /// Which of the datasets they belong to.
+    pub dataset: usize,
+    pub content: Content,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Nodes of the index of the dataset's chunks.
+    Nodes,
+    /// Elements of a fixed length.
+    Values,
+    /// Global heap IDs of elements of variable length.
+    HeapIds,
+    /// Collections of the global heap.
+    Heap,
+}
+
+/// What is known of a dataset that has bytes in the file.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub id: ObjectId,
+    pub path: String,
+    pub index: Option<ChunkIndex>,
+    pub addresses: chunk_index::Addresses,
+    pub heap: Option<HeapPlan>,
+    pub heap_address: u64,
+    /// Bytes of the parts that elements in the heap are a number of.
+    pub heap_part: u32,
+}
+
+impl Layout {
+    /// Lays a file out.
+    ///
+    /// # Errors
+    /// Where something of the tree does not fit into HDF5's structures, such as a type of 64 KiB, or the file would
+    /// have 2^63 bytes.
+    pub fn build(mut tree: Tree) -> Result<Self> {
+        let scale_attributes = tree.scale_attributes();
+        let mut datasets = Vec::new();
+        for id in tree.ids() {
+            let path = tree.path(id);
+            if tree.is_dataset(id) {
+                let dataset = tree.dataset_mut(id)?;
+                if let Some(stored) = located(Stored::of(id, &path, dataset), || path)? {
+                    datasets.push(stored);
+                }
+            }
+        }
+        // Headers have their lengths whatever addresses are in them: they are encoded twice, to learn the addresses first.
+        let mut places =
+            Places { headers: vec![0; tree.objects().len()], storage: vec![UNDEFINED; tree.objects().len()] };
+        let draft = encode(&tree, &scale_attributes, &places, 0)?;
+        places.headers.clone_from(&draft.addresses);
+        let heap_start = draft.bytes.len() as u64;
+        let metadata_end = heap_start + draft.heap_bytes;
+        let (regions, length) = place(&tree, &mut datasets, metadata_end)?;
+        for stored in &datasets {
+            let address = if stored.index.is_some() { stored.addresses.nodes } else { stored.addresses.chunks };
+            if let Some(storage) = places.storage.get_mut(stored.id.index()) {
+                *storage = address;
+            }
+        }
+        let Encoded { bytes: mut metadata, addresses: headers, heap, .. } =
+            encode(&tree, &scale_attributes, &places, heap_start)?;
+        located(heap.encode(&mut metadata), || "/".to_owned())?;
+        let superblock = superblock::encode(length, headers.first().copied().unwrap_or(UNDEFINED));
+        if let Some(start) = metadata.get_mut(..superblock.len()) {
+            start.copy_from_slice(&superblock);
+        }
+        Ok(Layout { length, metadata, regions, datasets, headers })
+    }
+
+    /// The length of the file in bytes.
+    #[allow(clippy::len_without_is_empty)] // no file is
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Bytes of metadata that are held in memory.
+    pub fn metadata_bytes(&self) -> u64 {
+        self.metadata.len() as u64
+    }
+
+    /// The address of an object's header, which is what an [object reference](crate::Datatype::ObjectReference) holds.
+    pub fn address(&self, object: ObjectId) -> Option<u64> {
+        self.headers.get(object.index()).copied()
+    }
+
+    /// The address of the root of a dataset's chunk index, where it has one.
+    pub fn chunk_index_address(&self, dataset: ObjectId) -> Option<u64> {
+        let stored = self.datasets.iter().find(|stored| stored.id == dataset)?;
+        stored.index.as_ref().map(|_| stored.addresses.nodes)
+    }
+
+    pub(crate) fn metadata(&self) -> &[u8] {
+        &self.metadata
+    }
+
+    /// The region that holds a byte behind the metadata or, of bytes between regions, ends before it.
+    pub(crate) fn region_at(&self, byte: u64) -> Option<(&Region, &Stored)> {
+        let number = self.regions.partition_point(|region| region.start <= byte).checked_sub(1)?;
+        let region = self.regions.get(number)?;
+        Some((region, self.datasets.get(region.dataset)?))
+    }
+
+    /// Where the region begins that lies next behind a byte, or the file ends.
+    pub(crate) fn next_region(&self, byte: u64) -> u64 {
+        let number = self.regions.partition_point(|region| region.start <= byte);
+        self.regions.get(number).map_or(self.length, |region| region.start)
+    }
+}
+
+impl Stored {
+    /// A dataset without its addresses, if it has bytes in the file. Takes the plan of its heap.
+    fn of(id: ObjectId, path: &str, dataset: &mut Dataset) -> std::result::Result<Option<Self>, Problem> {
+        if dataset.stored_bytes()? == 0 {
+            return Ok(None);
+        }
+        let index = match (dataset.chunk_grid(), &dataset.chunk_shape) {
+            (Some(grid), Some(shape)) => {
+                let bytes = u32::try_from(dataset.chunk_bytes()?);
+                let bytes = bytes.map_err(|_| Problem::Chunk { reason: "4 GiB or more" })?;
+                Some(ChunkIndex::new(grid, shape.clone(), bytes, dataset.chunks()?))
+            }
+            _ => None,
+        };
+        Ok(Some(Stored {
+            id,
+            path: path.to_owned(),
+            index,
+            addresses: chunk_index::Addresses { nodes: UNDEFINED, chunks: UNDEFINED },
+            heap: dataset.heap.take(),
+            heap_address: UNDEFINED,
+            heap_part: dataset.datatype.heap_part(),
+        }))
+    }
+}
+
+/// Where objects are, by their numbers.
+struct Places {
+    headers: Vec<u64>,
+    storage: Vec<u64>,
+}
+
+impl Addresses for Places {
+    fn header(&self, object: ObjectId) -> u64 {
+        self.headers.get(object.index()).copied().unwrap_or(UNDEFINED)
+    }
+
+    fn storage(&self, object: ObjectId) -> u64 {
+        self.storage.get(object.index()).copied().unwrap_or(UNDEFINED)
+    }
+}
+
+/// Room for the superblock, and all object headers behind it.
+struct Encoded {
+    bytes: Vec<u8>,
+    /// Where the headers of the objects are.
+    addresses: Vec<u64>,
+    heap: AttributeHeap,
+    heap_bytes: u64,
+}
+
+fn encode(
+    tree: &Tree,
+    scale_attributes: &[Vec<(String, crate::Attribute)>],
+    places: &Places,
+    heap_start: u64,
+) -> Result<Encoded> {
+    let context = Context { objects: tree.objects(), addresses: places, scale_attributes };
+    let mut heap = AttributeHeap::new(heap_start);
+    let mut bytes = vec![0; SUPERBLOCK as usize];
+    let mut addresses = Vec::with_capacity(tree.objects().len());
+    for id in tree.ids() {
+        let address = bytes.len() as u64;
+        addresses.push(address);
+        bytes.extend(located(context.encode(id, address, &mut heap), || tree.path(id))?);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    let heap_bytes = heap.len();
+    Ok(Encoded { bytes, addresses, heap, heap_bytes })
+}
+
+/// Gives datasets their places behind the metadata; gives these and the length of the file.
+fn place(tree: &Tree, datasets: &mut [Stored], start: u64) -> Result<(Vec<Region>, u64)> {
+    let mut regions = Vec::new();
+    let mut end = start;
+    let mut add = |number: usize, path: &str, content: Content, bytes: Option<u64>| -> Result<u64> {
+        let too_large = || Error::new(path, Problem::TooLarge { what: "the file".to_owned(), limit: LARGEST_FILE });
+        let start = end.checked_next_multiple_of(8).ok_or_else(too_large)?;
+        let region_end = bytes.and_then(|bytes| start.checked_add(bytes));
+        end = region_end.filter(|end| *end <= LARGEST_FILE).ok_or_else(too_large)?;
+        if end > start {
+            regions.push(Region { start, end, dataset: number, content });
+        }
+        Ok(start)
+    };
+    for (number, stored) in datasets.iter_mut().enumerate() {
+        if let Some(index) = &stored.index {
+            let bytes = index.nodes().checked_mul(index.node_bytes());
+            stored.addresses.nodes = add(number, &stored.path, Content::Nodes, bytes)?;
+        }
+    }
+    for (number, stored) in datasets.iter_mut().enumerate() {
+        let Some(Kind::Dataset(dataset)) = tree.objects().get(stored.id.index()).map(|object| &object.kind) else {
+            continue;
+        };
+        let bytes = located(dataset.stored_bytes(), || stored.path.clone())?;
+        let content = if stored.heap.is_some() { Content::HeapIds } else { Content::Values };
+        stored.addresses.chunks = add(number, &stored.path, content, Some(bytes))?;
+        if let Some(heap) = &stored.heap {
+            stored.heap_address = add(number, &stored.path, Content::Heap, Some(heap.len()))?;
+        }
+    }
+    Ok((regions, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Attribute, Dataspace, Datatype};
+
+    #[test]
+    fn an_empty_tree_is_a_superblock_and_a_group() {
+        let layout = Layout::build(Tree::new()).unwrap();
+        assert_eq!(layout.address(ObjectId::ROOT), Some(48));
+        assert_eq!(layout.len(), layout.metadata_bytes());
+        assert_eq!(layout.metadata()[48..52], *b"OHDR");
+    }
+
+    #[test]
+    fn metadata_do_not_grow_with_the_values() {
+        let layout = |length: u64| {
+            let mut tree = Tree::new();
+            let dataset = Dataset::new(Datatype::signed(8), Dataspace::vector(length)).chunked(vec![1]);
+            tree.dataset(ObjectId::ROOT, "a", dataset).unwrap();
+            Layout::build(tree).unwrap()
+        };
+        let (small, large) = (layout(1), layout(1 << 50));
+        assert_eq!(small.metadata_bytes(), large.metadata_bytes());
+        // For each chunk its 8 bytes, an address, and a key with two offsets; and a bit for what else nodes have.
+        let a_chunk = large.len() / (1 << 50);
+        assert_eq!(a_chunk, 8 + 8 + 24 + 1);
+    }
+
+    #[test]
+    fn refuses_files_that_no_file_system_takes() {
+        let mut tree = Tree::new();
+        for name in ["a", "b"] {
+            let dataset = Dataset::new(Datatype::signed(1), Dataspace::vector(1 << 62));
+            tree.dataset(ObjectId::ROOT, name, dataset).unwrap();
+        }
+        let error = Layout::build(tree).unwrap_err();
+        assert_eq!(error.to_string(), "/b: the file is larger than HDF5's limit of 9223372036854775807");
+    }
+
+    #[test]
+    fn refuses_types_that_fit_no_message() {
+        let members = (0..9000).map(|number| (format!("label {number}"), vec![0, 0])).collect();
+        let datatype = Datatype::Enumeration { base: Box::new(Datatype::signed(2)), members };
+        let mut tree = Tree::new();
+        let group = tree.group(ObjectId::ROOT, "group").unwrap();
+        tree.dataset(group, "labels", Dataset::new(datatype.clone(), Dataspace::Scalar)).unwrap();
+        let error = Layout::build(tree).unwrap_err();
+        assert_eq!(error.to_string(), "/group/labels: the datatype is larger than HDF5's limit of 65535");
+        let mut tree = Tree::new();
+        let attribute = Attribute::new(datatype, Dataspace::Scalar, vec![0, 0]);
+        tree.attribute(ObjectId::ROOT, "label", attribute).unwrap();
+        assert!(Layout::build(tree).is_err());
+    }
+
+    #[test]
+    fn refuses_attributes_of_the_names_that_scales_need() {
+        let mut tree = Tree::new();
+        let scale = tree.dataset(ObjectId::ROOT, "x", Dataset::new(Datatype::signed(1), Dataspace::vector(1))).unwrap();
+        tree.make_scale(scale, "x").unwrap();
+        tree.attribute(scale, "CLASS", Attribute::text("mine")).unwrap();
+        assert!(Layout::build(tree).is_err());
+    }
+}

@@ -1,0 +1,323 @@
+//! A range of a file as segments: metadata, and what the caller reads.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use tilefs_format::error::{Error, Problem, Result};
+
+use crate::global_heap::{Collection, HeapPlan, ID};
+use crate::layout::{Content, Layout, Region, Stored};
+use crate::tree::ObjectId;
+
+/// How many elements a segment of global heap IDs has, at most.
+const MOST_IDS: u64 = 1 << 16;
+
+/// Consecutive bytes of a file that come from one source.
+#[derive(Debug, Clone)]
+pub enum Segment<'a> {
+    /// Bytes that the layout makes.
+    Metadata(Cow<'a, [u8]>),
+    /// Bytes of a dataset's elements: in the order of the elements or, of a dataset in chunks, of chunk behind chunk.
+    Values { dataset: ObjectId, range: Range<u64> },
+    /// Where elements of variable length are, which takes their lengths.
+    HeapIds(HeapIds<'a>),
+    /// A part of a collection of elements of variable length, 64 KiB at most, which takes all elements of it.
+    HeapCollection(HeapCollection<'a>),
+    /// Bytes of one element of variable length, which is longer than 64 KiB.
+    Element { dataset: ObjectId, element: u64, range: Range<u64> },
+}
+
+/// Global heap IDs of elements of a dataset.
+#[derive(Debug, Clone)]
+pub struct HeapIds<'a> {
+    stored: &'a Stored,
+    heap: &'a HeapPlan,
+    /// In bytes of all IDs of the dataset.
+    range: Range<u64>,
+}
+
+/// Elements of a dataset in the global heap.
+#[derive(Debug, Clone)]
+pub struct HeapCollection<'a> {
+    stored: &'a Stored,
+    collection: Collection,
+    /// In bytes of the collection.
+    range: Range<u64>,
+}
+
+/// The segments of a range.
+#[derive(Debug, Clone)]
+pub struct Segments<'a> {
+    layout: &'a Layout,
+    range: Range<u64>,
+}
+
+/// Reads the values of datasets. Elements count in the order in which they are stored: of a dataset in chunks, chunk
+/// behind chunk.
+pub trait Values {
+    /// What can go wrong, the errors of this crate among it.
+    type Error: From<Error>;
+
+    /// Fills `out` with bytes of elements of a fixed length, from the byte `start` of all of them on.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn values(&mut self, dataset: ObjectId, start: u64, out: &mut [u8]) -> std::result::Result<(), Self::Error>;
+
+    /// The lengths in bytes of elements of variable length.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn lengths(&mut self, dataset: ObjectId, elements: Range<u64>) -> std::result::Result<Vec<u64>, Self::Error>;
+
+    /// Elements of variable length, 64 KiB in all at most.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn elements(&mut self, dataset: ObjectId, elements: Range<u64>) -> std::result::Result<Vec<Vec<u8>>, Self::Error>;
+
+    /// Fills `out` with bytes of one element of variable length, from its byte `start` on.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn element(
+        &mut self,
+        dataset: ObjectId,
+        element: u64,
+        start: u64,
+        out: &mut [u8],
+    ) -> std::result::Result<(), Self::Error>;
+}
+
+impl Layout {
+    /// What a range of the file is made of; what lies behind its end is nothing.
+    pub fn segments(&self, range: Range<u64>) -> Segments<'_> {
+        Segments { layout: self, range: range.start..range.end.min(self.len()) }
+    }
+
+    /// Fills `out` with the bytes of the file from `offset` on.
+    ///
+    /// # Errors
+    /// Where the range is not within the file, or values cannot be read or are others than the layout was built for.
+    pub fn read<V: Values>(&self, offset: u64, values: &mut V, out: &mut [u8]) -> std::result::Result<(), V::Error> {
+        let end = offset.checked_add(out.len() as u64).filter(|end| *end <= self.len());
+        let end = end.ok_or_else(|| Error::new("/", Problem::Changed { what: "the length of the file" }))?;
+        let mut out = out;
+        for segment in self.segments(offset..end) {
+            // Segments of a range are as long as it, together.
+            let (now, behind) = out.split_at_mut((segment.len() as usize).min(out.len()));
+            match segment {
+                Segment::Metadata(bytes) => copy(&bytes, now),
+                Segment::Values { dataset, range } => values.values(dataset, range.start, now)?,
+                Segment::HeapIds(ids) => copy(&ids.encode(&values.lengths(ids.dataset(), ids.elements())?)?, now),
+                Segment::HeapCollection(part) => {
+                    let elements = values.elements(part.dataset(), part.elements())?;
+                    copy(&part.encode(elements.iter().map(Vec::as_slice))?, now);
+                }
+                Segment::Element { dataset, element, range } => values.element(dataset, element, range.start, now)?,
+            }
+            out = behind;
+        }
+        Ok(())
+    }
+}
+
+fn copy(from: &[u8], to: &mut [u8]) {
+    for (from, to) in from.iter().zip(to) {
+        *to = *from;
+    }
+}
+
+impl Segment<'_> {
+    /// How many bytes these are; never 0.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> u64 {
+        match self {
+            Segment::Metadata(bytes) => bytes.len() as u64,
+            Segment::Values { range, .. } | Segment::Element { range, .. } => range.end - range.start,
+            Segment::HeapIds(ids) => ids.range.end - ids.range.start,
+            Segment::HeapCollection(part) => part.range.end - part.range.start,
+        }
+    }
+}
+
+impl HeapIds<'_> {
+    /// The dataset whose elements these are.
+    pub fn dataset(&self) -> ObjectId {
+        self.stored.id
+    }
+
+    /// The elements whose lengths [`HeapIds::encode`] takes.
+    pub fn elements(&self) -> Range<u64> {
+        self.range.start / ID..self.range.end.div_ceil(ID)
+    }
+
+    /// The bytes of the segment, from the lengths of its elements in bytes.
+    ///
+    /// # Errors
+    /// Where the lengths cannot be those that the layout was built for.
+    pub fn encode(&self, lengths: &[u64]) -> Result<Vec<u8>> {
+        let changed = || Error::new(self.stored.path.clone(), Problem::Changed { what: "the length of an element" });
+        let elements = self.elements();
+        if lengths.len() as u64 != elements.end - elements.start {
+            return Err(changed());
+        }
+        let part = u64::from(self.stored.heap_part);
+        let mut out = Vec::with_capacity(lengths.len() * ID as usize);
+        let mut collection = self.heap.collection_of(elements.start).ok_or_else(changed)?;
+        for (element, length) in elements.clone().zip(lengths) {
+            if element >= collection.elements.end {
+                collection = self.heap.collection_of(element).ok_or_else(changed)?;
+            }
+            let parts =
+                u32::try_from(length / part).ok().filter(|_| length % part == 0 && collection.can_hold(*length));
+            collection.id(self.stored.heap_address, element, parts.ok_or_else(changed)?, &mut out);
+        }
+        let start = (self.range.start % ID) as usize;
+        out.truncate(start + (self.range.end - self.range.start) as usize);
+        out.drain(..start);
+        Ok(out)
+    }
+}
+
+impl HeapCollection<'_> {
+    /// The dataset whose elements these are.
+    pub fn dataset(&self) -> ObjectId {
+        self.stored.id
+    }
+
+    /// The elements that [`HeapCollection::encode`] takes.
+    pub fn elements(&self) -> Range<u64> {
+        self.collection.elements.clone()
+    }
+
+    /// The bytes of the segment, from all elements of the collection.
+    ///
+    /// # Errors
+    /// Where the elements are not as long as those that the layout was built for.
+    pub fn encode<'e>(&self, elements: impl IntoIterator<Item = &'e [u8]>) -> Result<Vec<u8>> {
+        let whole = self.collection.encode(elements);
+        let mut whole = whole.map_err(|problem| Error::new(self.stored.path.clone(), problem))?;
+        whole.truncate(self.range.end as usize);
+        whole.drain(..self.range.start as usize);
+        Ok(whole)
+    }
+}
+
+impl<'a> Iterator for Segments<'a> {
+    type Item = Segment<'a>;
+
+    fn next(&mut self) -> Option<Segment<'a>> {
+        let Range { start, end } = self.range;
+        if start >= end {
+            return None;
+        }
+        let segment = self.layout.segment(start, end);
+        self.range.start += segment.len();
+        Some(segment)
+    }
+}
+
+impl Layout {
+    /// The segment that begins at `start`, which ends at `end` at the latest.
+    fn segment(&self, start: u64, end: u64) -> Segment<'_> {
+        let metadata = self.metadata();
+        if let Some(rest) =
+            usize::try_from(start).ok().and_then(|start| metadata.get(start..)).filter(|rest| !rest.is_empty())
+        {
+            let length = (end - start).min(rest.len() as u64) as usize;
+            return Segment::Metadata(Cow::Borrowed(&rest[..length]));
+        }
+        match self.region_at(start) {
+            Some((region, stored)) if start < region.end => region.segment(stored, start, end.min(region.end)),
+            // Up to seven bytes in front of the next region.
+            _ => Segment::Metadata(Cow::Owned(vec![0; (end.min(self.next_region(start)) - start) as usize])),
+        }
+    }
+}
+
+impl Region {
+    /// The segment of a range of the file that lies within this.
+    fn segment<'a>(&self, stored: &'a Stored, start: u64, end: u64) -> Segment<'a> {
+        let range = start - self.start..end - self.start;
+        match (self.content, &stored.index, &stored.heap) {
+            (Content::Nodes, Some(index), _) => {
+                let bytes = index.node_bytes();
+                let (number, within) = (range.start / bytes, range.start % bytes);
+                let length = (bytes - within).min(range.end - range.start);
+                let mut node = index.node(number, stored.addresses);
+                node.truncate((within + length) as usize);
+                node.drain(..within as usize);
+                Segment::Metadata(Cow::Owned(node))
+            }
+            (Content::HeapIds, _, Some(heap)) => {
+                let end = range.end.min((range.start / ID + MOST_IDS) * ID);
+                Segment::HeapIds(HeapIds { stored, heap, range: range.start..end })
+            }
+            (Content::Heap, _, Some(heap)) => heap_segment(stored, heap, range),
+            _ => Segment::Values { dataset: stored.id, range },
+        }
+    }
+}
+
+/// The segment of a range of a dataset's heap.
+fn heap_segment<'a>(stored: &'a Stored, heap: &'a HeapPlan, range: Range<u64>) -> Segment<'a> {
+    let Some(collection) = heap.collection_at(range.start) else {
+        return Segment::Values { dataset: stored.id, range };
+    };
+    let within = range.start - collection.bytes.start;
+    let end = range.end.min(collection.bytes.end) - collection.bytes.start;
+    let Some(long) = collection.long else {
+        return Segment::HeapCollection(HeapCollection { stored, collection, range: within..end });
+    };
+    let (mut before, mut behind) = collection.around(long);
+    let element = before.len() as u64..before.len() as u64 + long;
+    if within < element.start {
+        before.truncate(end.min(element.start) as usize);
+        before.drain(..within as usize);
+        Segment::Metadata(Cow::Owned(before))
+    } else if within < element.end {
+        let range = within - element.start..end.min(element.end) - element.start;
+        Segment::Element { dataset: stored.id, element: collection.elements.start, range }
+    } else {
+        behind.truncate((end - element.end) as usize);
+        behind.drain(..(within - element.end) as usize);
+        Segment::Metadata(Cow::Owned(behind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dataset, Dataspace, Datatype, Tree};
+
+    /// A dataset of texts of these lengths.
+    fn texts(lengths: &[u64]) -> Layout {
+        let mut heap = HeapPlan::new();
+        lengths.iter().for_each(|length| heap.push(*length).unwrap());
+        let mut tree = Tree::new();
+        let dataset = Dataset::new(Datatype::text(), Dataspace::vector(lengths.len() as u64)).heap(heap);
+        tree.dataset(ObjectId::ROOT, "texts", dataset).unwrap();
+        Layout::build(tree).unwrap()
+    }
+
+    #[test]
+    fn segments_are_as_long_as_their_range() {
+        let layout = texts(&[3, 70_000, 5, 100_000]);
+        for (start, end) in [(0, layout.len()), (7, 70_001), (layout.len() - 1, u64::MAX), (9, 9)] {
+            let total: u64 = layout.segments(start..end).map(|segment| segment.len()).sum();
+            assert_eq!(total, end.min(layout.len()) - start);
+        }
+    }
+
+    #[test]
+    fn refuses_other_lengths_than_those_of_the_layout() {
+        let layout = texts(&[3, 4096, 70_000]);
+        let ids = layout.segments(layout.metadata_bytes()..layout.len()).next();
+        let Some(Segment::HeapIds(ids)) = ids else { panic!("{ids:?}") };
+        assert_eq!(ids.encode(&[3, 4096, 70_000]).unwrap().len(), 48);
+        assert!(ids.encode(&[3, 4096]).is_err());
+        assert!(ids.encode(&[3, 4096, 70_001]).is_err());
+        assert!(ids.encode(&[70_000, 4096, 70_000]).is_err());
+    }
+}

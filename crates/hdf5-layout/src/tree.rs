@@ -1,0 +1,217 @@
+//! What is to be in a file: groups, datasets and attributes.
+
+use std::collections::HashSet;
+
+use tilefs_format::error::{Error, Problem, Result};
+
+use crate::attribute::Attribute;
+use crate::dataset::Dataset;
+
+/// The objects of a file. An object stays in the order it was added in: readers that ask for the order of creation get
+/// that one.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    objects: Vec<Object>,
+}
+
+/// An object of a [`Tree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(usize);
+
+impl ObjectId {
+    /// The group that all others lie in.
+    pub const ROOT: ObjectId = ObjectId(0);
+
+    /// The number of the object in the order in which they were added. The root group has 0.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// A group or dataset, with its attributes.
+#[derive(Debug, Clone)]
+pub(crate) struct Object {
+    parent: usize,
+    pub name: String,
+    pub kind: Kind,
+    pub attributes: Vec<(String, Attribute)>,
+    /// Names of attributes and, of a group, of members.
+    attribute_names: HashSet<String>,
+    member_names: HashSet<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Group { members: Vec<ObjectId> },
+    Dataset(Box<Dataset>),
+}
+
+impl Object {
+    fn new(parent: usize, name: &str, kind: Kind) -> Self {
+        Object {
+            parent,
+            name: name.to_owned(),
+            kind,
+            attributes: Vec::new(),
+            attribute_names: HashSet::new(),
+            member_names: HashSet::new(),
+        }
+    }
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Tree::new()
+    }
+}
+
+impl Tree {
+    /// An empty root group.
+    pub fn new() -> Self {
+        Tree { objects: vec![Object::new(0, "", Kind::Group { members: Vec::new() })] }
+    }
+
+    /// Adds an empty group to a group.
+    ///
+    /// # Errors
+    /// Where `parent` is no group, the name is none for HDF5, or the group has it already.
+    pub fn group(&mut self, parent: ObjectId, name: &str) -> Result<ObjectId> {
+        self.add(parent, name, Kind::Group { members: Vec::new() })
+    }
+
+    /// Adds a dataset to a group.
+    ///
+    /// # Errors
+    /// As of a group; and where HDF5 has no such dataset.
+    pub fn dataset(&mut self, parent: ObjectId, name: &str, dataset: Dataset) -> Result<ObjectId> {
+        dataset.check().map_err(|problem| Error::new(self.path_within(parent, name), problem))?;
+        self.add(parent, name, Kind::Dataset(Box::new(dataset)))
+    }
+
+    /// Gives an object an attribute.
+    ///
+    /// # Errors
+    /// Where there is no such object, the name is none for HDF5, the object has it already, or its value is not of its
+    /// type and dataspace.
+    pub fn attribute(&mut self, object: ObjectId, name: &str, attribute: Attribute) -> Result<()> {
+        let check = check_name(name, false).and_then(|()| attribute.check(name));
+        check.map_err(|problem| Error::new(self.path(object), problem))?;
+        let to = self.object_mut(object)?;
+        if !to.attribute_names.insert(name.to_owned()) {
+            return Err(Error::new(self.path(object), Problem::NameTwice { name: name.to_owned() }));
+        }
+        to.attributes.push((name.to_owned(), attribute));
+        Ok(())
+    }
+
+    /// The path of an object, `/` for the root group.
+    pub fn path(&self, object: ObjectId) -> String {
+        let mut names = Vec::new();
+        let mut at = object.0;
+        // A parent was added before its members.
+        while let Some(object) = self.objects.get(at).filter(|_| at > 0) {
+            names.push(object.name.as_str());
+            at = object.parent;
+        }
+        names.reverse();
+        format!("/{}", names.join("/"))
+    }
+
+    pub(crate) fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ObjectId> + use<> {
+        (0..self.objects.len()).map(ObjectId)
+    }
+
+    pub(crate) fn dataset_mut(&mut self, id: ObjectId) -> Result<&mut Dataset> {
+        let no_dataset = Error::new(self.path(id), Problem::NoSuchObject { wanted: "dataset" });
+        match self.objects.get_mut(id.0).map(|object| &mut object.kind) {
+            Some(Kind::Dataset(dataset)) => Ok(dataset),
+            _ => Err(no_dataset),
+        }
+    }
+
+    pub(crate) fn dataset_of(&self, id: ObjectId) -> Option<&Dataset> {
+        match &self.objects.get(id.0)?.kind {
+            Kind::Dataset(dataset) => Some(dataset),
+            Kind::Group { .. } => None,
+        }
+    }
+
+    fn object_mut(&mut self, id: ObjectId) -> Result<&mut Object> {
+        let nothing = Problem::NoSuchObject { wanted: "object" };
+        self.objects.get_mut(id.0).ok_or_else(|| Error::new("/", nothing))
+    }
+
+    fn add(&mut self, parent: ObjectId, name: &str, kind: Kind) -> Result<ObjectId> {
+        check_name(name, true).map_err(|problem| Error::new(self.path(parent), problem))?;
+        let path = self.path(parent);
+        let new = ObjectId(self.objects.len());
+        let Some(Object { kind: Kind::Group { members }, member_names, .. }) = self.objects.get_mut(parent.0) else {
+            return Err(Error::new(path, Problem::NoSuchObject { wanted: "group" }));
+        };
+        if !member_names.insert(name.to_owned()) {
+            return Err(Error::new(path, Problem::NameTwice { name: name.to_owned() }));
+        }
+        members.push(new);
+        self.objects.push(Object::new(parent.0, name, kind));
+        Ok(new)
+    }
+
+    fn path_within(&self, parent: ObjectId, name: &str) -> String {
+        let parent = self.path(parent);
+        format!("{}/{name}", parent.trim_end_matches('/'))
+    }
+}
+
+/// Proves that a link, which is a part of paths, or an attribute can have a name.
+fn check_name(name: &str, is_link: bool) -> std::result::Result<(), Problem> {
+    let is_wrong = name.is_empty() || name.contains('\0') || is_link && (name == "." || name.contains('/'));
+    if is_wrong {
+        return Err(Problem::Name { name: name.to_owned() });
+    }
+    // Behind the name there is room for the rest of its message.
+    if name.len() > 0xff00 {
+        return Err(Problem::TooLarge { what: "a name".to_owned(), limit: 0xff00 });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataspace::Dataspace;
+    use crate::datatype::Datatype;
+
+    #[test]
+    fn refuses_names_that_hdf5_has_not_and_names_used_twice() {
+        let mut tree = Tree::new();
+        for name in ["", ".", "a/b", "a\0b", &"a".repeat(0xffff)] {
+            assert!(tree.group(ObjectId::ROOT, name).is_err(), "{name:.20}");
+        }
+        let group = tree.group(ObjectId::ROOT, "group").unwrap();
+        let twice = tree.group(ObjectId::ROOT, "group").unwrap_err();
+        assert_eq!(twice.to_string(), "/: the name \"group\" is used twice");
+        tree.attribute(group, "a/b", Attribute::text("text")).unwrap();
+        assert!(tree.attribute(group, "a/b", Attribute::text("text")).is_err());
+    }
+
+    #[test]
+    fn only_groups_have_members() {
+        let mut tree = Tree::new();
+        let dataset = Dataset::new(Datatype::signed(1), Dataspace::Scalar);
+        let scalar = tree.dataset(ObjectId::ROOT, "scalar", dataset).unwrap();
+        assert!(tree.group(scalar, "below").is_err());
+        assert!(tree.group(ObjectId(7), "nowhere").is_err());
+    }
+
+    #[test]
+    fn errors_name_the_object() {
+        let mut tree = Tree::new();
+        let group = tree.group(ObjectId::ROOT, "a").unwrap();
+        let wrong = Dataset::new(Datatype::signed(3), Dataspace::Scalar);
+        assert_eq!(tree.dataset(group, "b", wrong).unwrap_err().object, "/a/b");
+    }
+}
