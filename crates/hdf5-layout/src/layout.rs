@@ -264,6 +264,8 @@ mod tests {
         assert_eq!(layout.address(ObjectId::ROOT), Some(48));
         assert_eq!(layout.len(), layout.metadata_bytes());
         assert_eq!(layout.metadata()[48..52], *b"OHDR");
+        // Attribute Info comes first, which readers take as longer than it is.
+        assert_eq!(layout.metadata()[58], 0x15);
     }
 
     #[test]

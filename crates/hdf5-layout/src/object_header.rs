@@ -66,16 +66,18 @@ impl Context<'_> {
             Kind::Group { members } => self.group(members),
             Kind::Dataset(dataset) => dataset_messages(dataset, self.addresses.storage(id))?,
         };
+        // pyfive reads eight bytes more than this message has, so that it must not be the last one.
+        let info = |heap, names| attribute_info(attributes.len(), heap, names);
+        messages.insert(0, info(UNDEFINED, UNDEFINED));
         if attributes.iter().all(|(_, body)| body.len() <= LARGEST_MESSAGE) {
-            messages.push(attribute_info(attributes.len(), UNDEFINED, UNDEFINED));
             messages.extend(attributes.into_iter().map(|(_, body)| Message::new(0x0c, 0, body)));
             return header(&messages);
         }
-        messages.push(attribute_info(attributes.len(), 0, 0));
         let behind = address + (header(&messages)?.len() as u64).next_multiple_of(8);
         let dense = dense_attributes::encode(&attributes, behind)?;
-        messages.pop();
-        messages.push(attribute_info(attributes.len(), dense.heap, dense.names));
+        if let Some(first) = messages.first_mut() {
+            *first = info(dense.heap, dense.names);
+        }
         let mut out = header(&messages)?;
         out.resize(out.len().next_multiple_of(8), 0);
         out.extend(dense.bytes);
