@@ -24,10 +24,10 @@
 //! let numbers = tree.dataset(ObjectId::ROOT, "numbers", dataset)?;
 //! tree.attribute(numbers, "units", Attribute::text("m"))?;
 //! let layout = Layout::build(tree)?;
-//! let mut file = Vec::new();
+//! let mut file: Vec<u8> = Vec::new();
 //! for segment in layout.segments(0..layout.len()) {
 //!     match segment {
-//!         Segment::Metadata(bytes) => file.extend(&*bytes),
+//!         Segment::Metadata(bytes) => file.extend(bytes.iter()),
 //!         Segment::Values { range, .. } => {
 //!             let values = [1_i32, 2, 3, 4, 5, 6].map(i32::to_le_bytes);
 //!             file.extend(&values.as_flattened()[range.start as usize..range.end as usize]);

@@ -23,7 +23,7 @@ fn h5py_reads_back_any_tree() {
         let bytes = model.store().bytes();
         h5py.lock().unwrap().read(&model, &bytes).map_err(TestCaseError::fail)
     };
-    runner(300).run(&models(), test).unwrap_or_else(|error| panic!("{error}"));
+    runner(200).run(&models(), test).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn the_programs_of_hdf5_accept_any_tree() {
         prop_assert!(dump.matches("DATASET \"").count() >= datasets, "{}", dump);
         Ok(())
     };
-    runner(12).run(&models(), test).unwrap_or_else(|error| panic!("{error}"));
+    runner(8).run(&models(), test).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
