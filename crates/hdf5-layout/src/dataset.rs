@@ -15,6 +15,8 @@ pub struct Dataset {
     pub(crate) chunk_shape: Option<Vec<u64>>,
     pub(crate) fill_value: Option<Vec<u8>>,
     pub(crate) heap: Option<HeapPlan>,
+    /// Whether no element was ever written.
+    pub(crate) is_unwritten: bool,
     /// The name of the dimension scale that this is.
     pub(crate) scale: Option<String>,
     /// For each axis the dimension scales of it.
@@ -30,6 +32,7 @@ impl Dataset {
             chunk_shape: None,
             fill_value: None,
             heap: None,
+            is_unwritten: false,
             scale: None,
             scales: Vec::new(),
         }
@@ -47,6 +50,12 @@ impl Dataset {
     #[must_use]
     pub fn fill_value(self, bytes: Vec<u8>) -> Self {
         Dataset { fill_value: Some(bytes), ..self }
+    }
+
+    /// Says that no element was written: the file has no bytes of any, and each is the fill value.
+    #[must_use]
+    pub fn unwritten(self) -> Self {
+        Dataset { is_unwritten: true, ..self }
     }
 
     /// Says how long the elements are that lie in the global heap, in the order in which they are stored.
@@ -74,7 +83,8 @@ impl Dataset {
         let stored = self.stored_elements()?;
         self.stored_bytes()?;
         let in_heap = self.heap.as_ref().map_or(0, HeapPlan::elements);
-        let wanted = if self.datatype.has_variable_length() { stored } else { 0 };
+        let is_in_heap = self.datatype.has_variable_length() && !self.is_unwritten;
+        let wanted = if is_in_heap { stored } else { 0 };
         if in_heap != wanted {
             let what = "the plan of the global heap, in elements,".to_owned();
             return Err(Problem::ValueLength { what, bytes: in_heap, wanted });

@@ -151,7 +151,7 @@ impl Layout {
 impl Stored {
     /// A dataset without its addresses, if it has bytes in the file. Takes the plan of its heap.
     fn of(id: ObjectId, path: &str, dataset: &mut Dataset) -> std::result::Result<Option<Self>, Problem> {
-        if dataset.stored_bytes()? == 0 {
+        if dataset.stored_bytes()? == 0 || dataset.is_unwritten {
             return Ok(None);
         }
         let index = match (dataset.chunk_grid(), &dataset.chunk_shape) {

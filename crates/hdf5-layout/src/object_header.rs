@@ -160,9 +160,14 @@ fn dataset_messages(dataset: &Dataset, storage: u64) -> Result<Vec<Message>, Pro
     let (mut dataspace, mut datatype) = (Vec::new(), Vec::new());
     dataset.dataspace.encode(&mut dataspace);
     dataset.datatype.encode(&mut datatype);
-    // Fill Value: version 2, space is allocated early (of chunks by steps), fill values are written if set.
-    let is_chunked = dataset.chunk_shape.is_some();
-    let mut fill_value = vec![2, if is_chunked { 3 } else { 1 }, 2, 1];
+    // Fill Value: version 2; space is allocated early, of chunks by steps, where nothing was written late; fill values are
+    // written if set.
+    let allocation = match (dataset.is_unwritten, &dataset.chunk_shape) {
+        (true, _) => 2,
+        (false, Some(_)) => 3,
+        (false, None) => 1,
+    };
+    let mut fill_value = vec![2, allocation, 2, 1];
     let bytes = dataset.fill_value.as_deref().unwrap_or(&[]);
     // A fill value larger than a message is refused with it.
     fill_value.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());

@@ -125,6 +125,32 @@ assert [file[reference].name for reference in file['group/references'][()]] == [
 }
 
 #[test]
+fn elements_that_were_never_written_are_fill_values() {
+    let mut tree = Tree::new();
+    let space = || Dataspace::Simple(vec![1 << 30, 1 << 20]);
+    let filled = Dataset::new(Datatype::signed(2), space()).fill_value(vec![7, 0]).unwritten();
+    tree.dataset(ObjectId::ROOT, "filled", filled).unwrap();
+    let chunked = Dataset::new(Datatype::signed(2), space()).chunked(vec![64, 64]).unwritten();
+    tree.dataset(ObjectId::ROOT, "chunked", chunked).unwrap();
+    tree.dataset(ObjectId::ROOT, "texts", Dataset::new(Datatype::text(), space()).unwritten()).unwrap();
+    let layout = Layout::build(tree).unwrap();
+    assert_eq!(layout.len(), layout.metadata_bytes());
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("unwritten.h5");
+    let mut file = File::create(&path).unwrap();
+    for segment in layout.segments(0..layout.len()) {
+        let Segment::Metadata(bytes) = segment else { panic!("{segment:?}") };
+        file.write_all(&bytes).unwrap();
+    }
+    let script = "import h5py, sys
+file = h5py.File(sys.argv[1])
+assert file['filled'][5, -2:].tolist() == [7, 7]
+assert file['chunked'][5, -2:].tolist() == [0, 0]
+assert file['texts'][5, -2:].tolist() == [b'', b'']";
+    run_python(script, &path);
+}
+
+#[test]
 fn chunks_of_a_file_larger_than_the_disk() {
     // 8 TiB in a million chunks of 8 MiB, of which two have more than zeros: the rest is a hole.
     let mut tree = Tree::new();
