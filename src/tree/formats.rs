@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tilefs_export::column::{AuxiliaryCoordinates, Columns};
 use tilefs_export::extension::of_datatype;
+use tilefs_export::hdf5::{Form, hdf5};
 use tilefs_export::netcdf::netcdf;
 use tilefs_export::npy::{self, Order};
 use tilefs_export::padded::longest;
@@ -42,6 +43,10 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: 
         let file = LazyFile::new(fields.modified, move || netcdf_content(&this));
         netcdf.add_with("array.nc", Format::NetCdf, None, file, fields.listing_of_all());
     });
+    builder.add_folder("netcdf4", fields.shown.has(View::Other), |folder| {
+        add_hdf5(folder, fields, "array.nc", Form::NetCdf4);
+    });
+    builder.add_folder("hdf5", fields.shown.has(View::Other), |folder| add_hdf5(folder, fields, "array.h5", Form::Plain));
     builder.add_folder("arrow", fields.shown.has(View::Arrow), |folder| tables::add_arrow(folder, fields));
     builder.add_folder("parquet", fields.shown.has(View::Parquet), |folder| tables::add_parquet(folder, fields));
     zarr::add_to(builder, fields, is_slice);
@@ -133,16 +138,41 @@ fn add_column_major(builder: &mut FolderBuilder, fields: &FieldFolder, id: Field
 }
 
 fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
+    let columns = columns_of_all(fields, Texts::Measured)?;
+    Ok(netcdf(&columns).map_err(unrepresentable)?.file.content)
+}
+
+/// Adds an HDF5 file of all fields.
+fn add_hdf5(folder: &mut FolderBuilder, fields: &FieldFolder, name: &str, form: Form) {
+    let this = fields.clone();
+    let file = LazyFile::new(fields.modified, move || hdf5(&columns_of_all(&this, Texts::Unmeasured)?, form));
+    let format = match form {
+        Form::NetCdf4 => Format::NetCdf4,
+        Form::Plain => Format::Hdf5,
+    };
+    folder.add_with(name, format, None, file, fields.listing_of_all());
+}
+
+/// Whether a format pads texts, and needs to know the longest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    Measured,
+    Unmeasured,
+}
+
+/// All fields with their coordinates, metadata and place, for the formats that hold all of these.
+fn columns_of_all(fields: &FieldFolder, texts: Texts) -> Result<Columns> {
     let fields = &rasters::without_padding(fields)?;
     let rasters = Rasters::of(fields)?;
-    // Texts of fields have a length that an earlier mount may have saved.
+    // An earlier mount may have saved the length of a field's longest text.
     let field_column = |id: FieldId| -> Result<Column> {
         let mut column = column(&*fields.subarray, id, rasters.describe_all(id)?)?;
-        if let Some(offsets) = text_offsets(&column) {
+        if let Some(offsets) = text_offsets(&column).filter(|_| texts == Texts::Measured) {
             column.longest = saved_longest(&*fields.subarray, id, offsets)?;
         }
         Ok(column)
     };
+    let label_column = |column: Column| if texts == Texts::Measured { padded(column) } else { Ok(column) };
     let (mut dimensions, mut auxiliary) = (Vec::new(), Vec::new());
     let sparse = fields.schema().is_sparse();
     // Its coordinates are then those of an axis.
@@ -150,23 +180,22 @@ fn netcdf_content(fields: &FieldFolder) -> Result<Arc<dyn Content>> {
     for (axis, id) in fields.dimensions().enumerate() {
         let coordinates = rasters.coordinates(axis)?;
         dimensions.push(match coordinates.main {
-            Some(labels) => padded(in_whole_units(labels)?)?,
+            Some(labels) => label_column(in_whole_units(labels)?)?,
             None if has_one_dimension => in_whole_units(field_column(id)?)?,
             None => field_column(id)?,
         });
         for coordinates in coordinates.auxiliary {
-            auxiliary.push(AuxiliaryCoordinates { axis, column: padded(coordinates)? });
+            auxiliary.push(AuxiliaryCoordinates { axis, column: label_column(coordinates)? });
         }
     }
-    let columns = Columns {
+    Ok(Columns {
         sparse,
         dimensions,
         auxiliary,
         attributes: fields.attributes().map(field_column).collect::<Result<_>>()?,
         metadata: rasters.notes.of_array.clone(),
         georeference: rasters.georeference_of_all()?,
-    };
-    Ok(netcdf(&columns).map_err(unrepresentable)?.file.content)
+    })
 }
 
 /// The column with the length of its longest text.

@@ -42,6 +42,8 @@ pub const OF_ARRAYS: &[&str] = &[
     "npy",
     "text",
     "netcdf",
+    "netcdf4",
+    "hdf5",
     "arrow",
     "parquet",
     "zarr",

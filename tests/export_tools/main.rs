@@ -9,6 +9,7 @@ mod arrow;
 mod corpora;
 mod documented;
 mod gdal;
+mod hdf5;
 #[path = "../support/manifest.rs"]
 #[allow(dead_code)]
 mod manifest;

@@ -190,6 +190,27 @@ fn scipy_netcdf4_and_xarray_open_the_netcdf_file() {
 }
 
 #[test]
+fn h5py_and_netcdf4_open_the_hdf5_files() {
+    let arrays = [
+        "demo",
+        "arrays/dense/dims_3",
+        "arrays/dense/types_numbers",
+        "arrays/dense/types_text",
+        "arrays/dense/multi_value",
+        "arrays/dense/dim_datetime_day",
+        "arrays/dense/nullable",
+        "arrays/dense/fill",
+        "arrays/dense/var",
+        "arrays/sparse/order_tile_row_cell_row",
+        "arrays/sparse/consolidated",
+        "arrays/sparse/dim_times",
+        "arrays/sparse/dim_text",
+        "arrays/sparse/empty",
+    ];
+    python_on("numpy, netCDF4, h5py", "hdf5_files.py", &arrays);
+}
+
+#[test]
 fn zarr_xarray_and_dask_open_the_zarr_group() {
     let numbers = ["types_numbers", "types_times", "types_text", "multi_value", "fill", "dims_1", "dims_3", "dims_4"];
     let others = ["nullable", "var", "enumerations", "odd_names", "anonymous_dimension", "partial", "no_fragment"];

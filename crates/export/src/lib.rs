@@ -19,6 +19,7 @@ pub mod envi;
 pub mod extension;
 pub mod geoparquet;
 pub mod georeference;
+pub mod hdf5;
 pub mod masked;
 pub mod microseconds;
 mod names;

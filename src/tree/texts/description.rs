@@ -175,6 +175,8 @@ pub enum Format {
     Tsv,
     Csv,
     NetCdf,
+    NetCdf4,
+    Hdf5,
     MatrixMarket,
     Arrow,
     Parquet,
@@ -214,6 +216,8 @@ impl Format {
             Format::Tsv => "tsv",
             Format::Csv => "csv",
             Format::NetCdf => "netCDF",
+            Format::NetCdf4 => "netCDF-4",
+            Format::Hdf5 => "HDF5",
             Format::MatrixMarket => "Matrix Market",
             Format::Arrow => "Arrow IPC",
             Format::Parquet => "Parquet",
@@ -234,8 +238,8 @@ impl Format {
     pub fn holds_values(self) -> bool {
         use Format::*;
         match self {
-            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | MatrixMarket | Arrow | Parquet
-            | ParquetMicroseconds | Zarr | ZarrSecond | Tiff | Original => true,
+            Raw | RawColumnMajor | Lines | Npy | Grid | Tsv | Csv | NetCdf | NetCdf4 | Hdf5 | MatrixMarket | Arrow
+            | Parquet | ParquetMicroseconds | Zarr | ZarrSecond | Tiff | Original => true,
             Coordinates | Offsets | Validity | EnviHeader | VirtualRaster | Sidecar | Labels | Metadata
             | Explanation => false,
         }

@@ -180,6 +180,8 @@ fn which_file(description: &Description<'_>) -> String {
         (Format::MatrixMarket, "Sparse matrices: SciPy, scanpy, R, Julia"),
         (Format::Npy, "Arrays in memory: NumPy"),
         (Format::NetCdf, "Everything in one file: xarray, NCO, ncview"),
+        (Format::NetCdf4, "The same with text: xarray, Panoply, R, Julia"),
+        (Format::Hdf5, "The same for HDF5: MATLAB, IDL, R, Julia, h5py"),
         (Format::Zarr, "Chunks on many cores: dask, xarray, Zarr"),
         (Format::ZarrSecond, "The same for Zarr 2: older anndata, xarray, GDAL"),
         (Format::VirtualRaster, "Rasters: GDAL, QGIS"),

@@ -1,4 +1,5 @@
-//! A netCDF classic file of a whole array: a header, then one big-endian variable after the other.
+//! A netCDF classic file of a whole array: a header, then one big-endian variable after the other. What variables there
+//! are, and what is said of them, is also what [`hdf5`](super::hdf5) has.
 //!
 //! The 64-bit offset form (CDF-2) is what every reader of netCDF knows; the 64-bit data form (CDF-5) holds
 //! all types and sizes, but GDAL and SciPy may not open it. So CDF-2 is tried first:
@@ -32,10 +33,10 @@
 //! The library of netCDF itself takes one value of every type of more than a byte, -32767 of 16 bits and -2147483647 of
 //! 32, for one that was never written, unless there is a `_FillValue`. `netCDF4` masks it, xarray does not.
 
-mod header;
+pub(super) mod header;
 mod metadata;
-mod types;
-mod variables;
+pub(super) mod types;
+pub(super) mod variables;
 
 use std::sync::Arc;
 
@@ -46,13 +47,22 @@ use super::dataset::Dataset;
 use header::{Header, Placed};
 use variables::Plan;
 
-/// The two forms of the classic format that this writes.
+/// The forms of netCDF that an array can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// 64-bit offsets: six types, at most 4 GiB a variable except the last.
     Cdf2,
     /// 64-bit data: unsigned and 64-bit integers, any size.
     Cdf5,
+    /// HDF5: all of that, strings, and little-endian values.
+    NetCdf4,
+}
+
+impl Version {
+    /// Whether it is one of the two classic formats.
+    pub fn is_classic(self) -> bool {
+        self != Version::NetCdf4
+    }
 }
 
 /// A netCDF file and its form.

@@ -1,4 +1,4 @@
-//! How TileDB's datatypes are stored in the two classic forms.
+//! How TileDB's datatypes are stored in the forms of netCDF.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::cf::days_of;
 use crate::content::Content;
 use crate::element::{Converted, Swapped};
 
-/// The external types of netCDF, by their numbers; those from `UByte` on are CDF-5's alone.
+/// The external types of netCDF, by their numbers; those from `UByte` on are not in CDF-2, and `String` is in netCDF-4
+/// alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NcType {
     Byte = 1,
@@ -23,12 +24,14 @@ pub enum NcType {
     UInt = 9,
     Int64 = 10,
     UInt64 = 11,
+    String = 12,
 }
 
 impl NcType {
-    /// Bytes of one value.
+    /// Bytes of one value; of a string, those of its ID in the global heap.
     pub fn size(self) -> usize {
         match self {
+            NcType::String => 16,
             NcType::Byte | NcType::Char | NcType::UByte => 1,
             NcType::Short | NcType::UShort => 2,
             NcType::Int | NcType::Float | NcType::UInt => 4,
@@ -98,7 +101,15 @@ impl Encoding {
         }
     }
 
-    /// One value; `None` where it does not fit.
+    /// Little-endian values of the datatype as little-endian values of the type, where that has the same size.
+    pub fn apply_little_endian(self, values: Arc<dyn Content>) -> Arc<dyn Content> {
+        if days_of(self.datatype).is_none() {
+            return values;
+        }
+        Arc::new(Converted::integers(values, "days", move |value| self.count(value).map(i64::to_le_bytes)))
+    }
+
+    /// One value, big-endian; `None` where it does not fit.
     pub fn apply_to(self, value: &[u8]) -> Option<Vec<u8>> {
         let encoded = self.apply(Arc::new(value.to_vec()));
         let mut bytes = vec![0; self.nc_type.size()];

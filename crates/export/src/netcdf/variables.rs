@@ -21,7 +21,7 @@ use crate::number;
 use crate::padded::Padded;
 use crate::utf8::Utf8Values;
 
-/// A variable; its content is the big-endian data.
+/// A variable; its content is the data, big-endian in the classic forms and little-endian in netCDF-4.
 pub struct PlannedVariable {
     pub name: String,
     /// Positions in the list of dimensions, the slowest first.
@@ -29,6 +29,20 @@ pub struct PlannedVariable {
     pub attributes: Vec<Attribute>,
     pub nc_type: NcType,
     pub content: Arc<dyn Content>,
+    pub meaning: Meaning,
+}
+
+/// What the values of a variable are, where netCDF has no type for it.
+#[derive(Clone)]
+pub enum Meaning {
+    /// Nothing but what the type says.
+    Values,
+    /// Bytes that are 0 or 1.
+    Booleans,
+    /// The last dimension is that of the characters of a text.
+    Characters,
+    /// Strings: where those of each begin in the content, and one more, in bytes, `u64` little-endian.
+    Strings { offsets: Arc<dyn Content> },
 }
 
 impl PlannedVariable {
@@ -52,6 +66,9 @@ const MOST_LABEL_BYTES: u64 = 64 << 20;
 /// Text of variable length may take this many bytes when it is padded to the longest, or so many times its own.
 const MOST_PADDED: u64 = 64 << 20;
 const MOST_TIMES_PADDED: u64 = 16;
+
+/// So many texts can be strings of netCDF-4, which takes a look at the length of each. Of more all values are one variable.
+const MOST_STRINGS: u64 = 1 << 26;
 
 /// Everything that the header lists.
 pub struct Plan {
@@ -132,7 +149,7 @@ impl Builder {
         let mut axes = Vec::new();
         for axis in &columns.dimensions {
             axis.check()?;
-            if axis.cells() == 0 {
+            if axis.cells() == 0 && self.version.is_classic() {
                 return Err(Unrepresentable::new("netCDF classic has no axis of length 0"));
             }
             let name = self.names.give(&axis.field.name);
@@ -163,18 +180,22 @@ impl Builder {
             let (nc_type, content, mut attributes) = match (transform, earthly) {
                 (Some(transform), Some((_, direction))) => {
                     let content = cf::coordinates(transform, direction, axis.cells());
-                    (NcType::Double, Arc::new(Swapped::new(content, 8)) as Arc<dyn Content>, Vec::new())
+                    let content = match self.version.is_classic() {
+                        true => Arc::new(Swapped::new(content, 8)) as Arc<dyn Content>,
+                        false => content,
+                    };
+                    (NcType::Double, content, Vec::new())
                 }
                 _ => {
                     let encoding = self.encoding(axis)?;
                     let attributes = self.attributes_of(axis, &name, encoding);
                     on_earth.retain(|said| attributes.iter().all(|own| own.name != said.name));
-                    (encoding.nc_type, encoding.apply(axis.values.clone()), attributes)
+                    (encoding.nc_type, self.stored(encoding, axis.values.clone()), attributes)
                 }
             };
             attributes.append(&mut on_earth);
             self.add_notes(&mut attributes, axis, None);
-            self.add(name, vec![dimension], nc_type, content, attributes);
+            self.add(name, vec![dimension], nc_type, content, attributes, Meaning::Values);
         }
         let lengths: Vec<u64> = columns.dimensions.iter().map(Column::cells).collect();
         let before = self.plan.variables.len();
@@ -260,15 +281,24 @@ impl Builder {
         let field = &column.field;
         let encoding = self.encoding(column)?;
         let size = field.datatype.size() as u64;
-        let padded = padded_width(column).filter(|_| encoding.nc_type == NcType::Char);
+        let is_text = encoding.nc_type == NcType::Char;
+        let padded = padded_width(column).filter(|_| is_text && self.version.is_classic());
+        // Characters of no encoding are no strings to all readers.
+        let is_encoded = matches!(field.datatype, Datatype::StringAscii | Datatype::StringUtf8 | Datatype::GeomWkt);
+        let strings = column.offsets.as_ref().filter(|_| is_encoded && self.has_strings(column.cells()));
         let mut dimensions = cell_dimensions.to_vec();
+        let mut meaning = if field.datatype == Datatype::Bool { Meaning::Booleans } else { Meaning::Values };
         match field.values_per_cell {
+            None if strings.is_some() => {}
             Some(1) => {}
             Some(values) => {
                 let name = self.names.give(&format!("{}_values", field.name));
                 dimensions.push(self.dimension(name, u64::from(values))?);
+                if is_text {
+                    meaning = Meaning::Characters;
+                }
             }
-            None if padded.is_none() && column.values.len() < size => {
+            None if padded.is_none() && column.values.len() < size && self.version.is_classic() => {
                 let reason = Unrepresentable::new("it has no values at all, and netCDF classic has no empty dimension");
                 self.plan.left_out.push((field.name.clone(), reason));
                 return Ok(());
@@ -292,6 +322,7 @@ impl Builder {
             attributes.push(Attribute::text("_Encoding", "utf-8"));
         }
         let missing = field.no_data.as_ref().or(field.null.as_ref().filter(|_| column.validity.is_some()));
+        let missing = missing.filter(|_| strings.is_none());
         let missing = missing.and_then(|value| Some((value, encoding.apply_to(value)?)));
         if let Some((_, values)) = &missing {
             let values = values.clone();
@@ -310,7 +341,8 @@ impl Builder {
             flags.push(Attribute::text("flag_meanings", "null valid"));
             flags.push(Attribute::text("standard_name", "status_flag"));
             flags.push(Attribute::text("long_name", format!("whether {name} has a value")));
-            self.add(valid_name, cell_dimensions.to_vec(), NcType::Byte, validity.clone(), flags);
+            let dimensions = cell_dimensions.to_vec();
+            self.add(valid_name, dimensions, NcType::Byte, validity.clone(), flags, Meaning::Booleans);
             if let (Some((value, _)), Some(per_cell)) = (missing, field.values_per_cell) {
                 values = Arc::new(Masked::new(values, validity.clone(), value.repeat(per_cell as usize)));
             }
@@ -325,16 +357,22 @@ impl Builder {
                 (None, size) => Arc::new(Utf8Values::of_size(values, size.unwrap_or(1), &field.name)),
             };
         }
+        let mut nc_type = encoding.nc_type;
         let content = match (&column.offsets, padded) {
+            (Some(offsets), _) if strings.is_some() => {
+                nc_type = NcType::String;
+                meaning = Meaning::Strings { offsets: offsets.clone() };
+                values
+            }
             (Some(offsets), Some(width)) => Arc::new(Padded::new(values, offsets.clone(), width)),
             (Some(offsets), None) => {
                 self.offsets(&name, column, offsets)?;
-                encoding.apply(values)
+                self.stored(encoding, values)
             }
-            (None, _) => encoding.apply(values),
+            (None, _) => self.stored(encoding, values),
         };
         self.add_notes(&mut attributes, column, Some(encoding));
-        self.add(name, dimensions, encoding.nc_type, content, attributes);
+        self.add(name, dimensions, nc_type, content, attributes, meaning);
         Ok(())
     }
 
@@ -385,7 +423,8 @@ impl Builder {
         let encoding = Encoding::of(Datatype::Int64, bounds, self.version).ok_or_else(|| unrepresentable(column))?;
         let text = format!("byte offsets into {name}: those of cell i begin at the i-th and end at the next");
         let attributes = vec![Attribute::text("long_name", text)];
-        self.add(offsets_name, vec![dimension], encoding.nc_type, encoding.apply(offsets.clone()), attributes);
+        let content = self.stored(encoding, offsets.clone());
+        self.add(offsets_name, vec![dimension], encoding.nc_type, content, attributes, Meaning::Values);
         Ok(())
     }
 
@@ -397,6 +436,17 @@ impl Builder {
             return Ok(());
         }
         let variable_name = self.names.give(&format!("{name}_labels"));
+        let long_name = Attribute::text("long_name", format!("labels of the codes of {name}, from 0 on"));
+        let column = labels.column(name);
+        // Strings end at a NUL, and have no bytes that are no text.
+        let are_strings = labels.are_text() && labels.texts().iter().all(|label| !label.contains('\0'));
+        if let Some(offsets) = column.offsets.filter(|_| are_strings && self.has_strings(labels.values.len() as u64)) {
+            let dimension = self.names.give(&format!("{name}_label"));
+            let dimensions = vec![self.dimension(dimension, labels.values.len() as u64)?];
+            let meaning = Meaning::Strings { offsets };
+            self.add(variable_name, dimensions, NcType::String, column.values, vec![long_name], meaning);
+            return Ok(());
+        }
         if (longest as u64).saturating_mul(labels.values.len() as u64) > MOST_LABEL_BYTES {
             let reason = format!("the labels, padded to the longest, are over {} MiB", MOST_LABEL_BYTES >> 20);
             self.plan.left_out.push((variable_name, Unrepresentable::new(reason)));
@@ -417,12 +467,13 @@ impl Builder {
             let dimension = self.names.give(&format!("{name}_label_length"));
             dimensions.push(self.dimension(dimension, (longest / size) as u64)?);
         }
-        let mut attributes = vec![Attribute::text("long_name", format!("labels of the codes of {name}, from 0 on"))];
+        let mut attributes = vec![long_name];
         if encoding.nc_type == NcType::Char && labels.values.iter().all(|label| std::str::from_utf8(label).is_ok()) {
             // Readers make texts of the characters by themselves.
             attributes.push(Attribute::text("_Encoding", "utf-8"));
         }
-        self.add(variable_name, dimensions, encoding.nc_type, encoding.apply(Arc::new(padded)), attributes);
+        let content = self.stored(encoding, Arc::new(padded));
+        self.add(variable_name, dimensions, encoding.nc_type, content, attributes, Meaning::Values);
         Ok(())
     }
 
@@ -431,7 +482,7 @@ impl Builder {
         let name = self.names.give("crs");
         self.shared.push(Attribute::text("grid_mapping", name.clone()));
         let attributes = cf::grid_mapping(place).into_iter().map(Attribute::from).collect();
-        self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), attributes);
+        self.add(name, Vec::new(), NcType::Int, Arc::new(Repeat::zeros(4)), attributes, Meaning::Values);
     }
 
     fn global_attributes(&mut self, metadata: &[Metadatum]) {
@@ -477,7 +528,7 @@ impl Builder {
     fn dimension(&mut self, name: String, length: u64) -> FormatResult<usize> {
         let longest = match self.version {
             Version::Cdf2 => LONGEST_DIMENSION_OF_CDF2,
-            Version::Cdf5 => i64::MAX as u64 - 3,
+            Version::Cdf5 | Version::NetCdf4 => i64::MAX as u64 - 3,
         };
         if length > longest {
             return Err(Unrepresentable::new(format!("a dimension of length {length} is too long for netCDF")));
@@ -493,8 +544,22 @@ impl Builder {
         nc_type: NcType,
         content: Arc<dyn Content>,
         attributes: Vec<Attribute>,
+        meaning: Meaning,
     ) {
-        self.plan.variables.push(PlannedVariable { name, dimensions, attributes, nc_type, content });
+        self.plan.variables.push(PlannedVariable { name, dimensions, attributes, nc_type, content, meaning });
+    }
+
+    /// Values as a variable of this form has them.
+    fn stored(&self, encoding: Encoding, values: Arc<dyn Content>) -> Arc<dyn Content> {
+        match self.version.is_classic() {
+            true => encoding.apply(values),
+            false => encoding.apply_little_endian(values),
+        }
+    }
+
+    /// Whether so many texts of any length are strings.
+    fn has_strings(&self, texts: u64) -> bool {
+        !self.version.is_classic() && texts <= MOST_STRINGS
     }
 }
 

@@ -1,0 +1,177 @@
+//! The bytes of a file: what the layout makes, and values where it has them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use hdf5_layout::{HeapCollection, HeapIds, Layout, ObjectId, Segment};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::read::Output;
+use tilefs_reader::threads::cancellation;
+
+use crate::content::{Content, check_range, unknown_band};
+use crate::var::read_offset;
+
+/// Bytes of the texts of a collection, at most.
+const LARGEST_COLLECTION: u64 = 1 << 16;
+
+/// The values of a dataset.
+#[derive(Clone)]
+pub struct Values {
+    /// The elements; texts end to end.
+    pub values: Arc<dyn Content>,
+    /// Where each text begins, and one more, `u64` little-endian.
+    pub offsets: Option<Arc<dyn Content>>,
+}
+
+/// A file. Memory of a read: the offsets of the texts that it meets, and 64 KiB of texts.
+pub struct Hdf5 {
+    layout: Layout,
+    /// Of each object of the layout.
+    values: Vec<Option<Values>>,
+}
+
+impl Hdf5 {
+    /// The file of a layout, whose objects have these values.
+    pub fn new(layout: Layout, values: Vec<Option<Values>>) -> Self {
+        Hdf5 { layout, values }
+    }
+
+    fn values(&self, dataset: ObjectId) -> Result<&Values> {
+        let values = self.values.get(dataset.index()).and_then(Option::as_ref);
+        values.ok_or_else(|| Error::internal("a dataset without values"))
+    }
+
+    fn texts(&self, dataset: ObjectId) -> Result<(&dyn Content, &dyn Content)> {
+        let values = self.values(dataset)?;
+        let offsets = values.offsets.as_ref().ok_or_else(|| Error::internal("texts without offsets"))?;
+        Ok((&*values.values, &**offsets))
+    }
+
+    fn heap_ids(&self, ids: &HeapIds<'_>, mut out: Output<'_>) -> Result<()> {
+        let (_, offsets) = self.texts(ids.dataset())?;
+        let Range { start, end } = ids.elements();
+        let mut bytes = Vec::new();
+        offsets.read(start * 8, out.aside((end - start + 1) * 8, &mut bytes))?;
+        let Some(out) = out.wanted() else { return Ok(()) };
+        let offsets: Vec<u64> = numbers(&bytes).collect();
+        let lengths = offsets.windows(2).map(|ends| ends[1].checked_sub(ends[0]).ok_or_else(changed));
+        let made = ids.encode(&lengths.collect::<Result<Vec<u64>>>()?).map_err(|_| changed())?;
+        copy(&made, out)
+    }
+
+    fn collection(&self, collection: &HeapCollection<'_>, mut out: Output<'_>) -> Result<()> {
+        let (values, offsets) = self.texts(collection.dataset())?;
+        let Range { start, end } = collection.elements();
+        let (mut texts, mut bytes) = (Vec::new(), Vec::new());
+        offsets.read(start * 8, out.aside((end - start + 1) * 8, &mut bytes))?;
+        // Reading ahead, too, has to know where the texts are.
+        let (first, last) = (read_offset(offsets, start)?, read_offset(offsets, end)?);
+        // A collection has 64 KiB, unless the offsets are others than before.
+        let length = last.checked_sub(first).filter(|length| *length <= LARGEST_COLLECTION).ok_or_else(changed)?;
+        values.read(first, out.aside(length, &mut texts))?;
+        let Some(out) = out.wanted() else { return Ok(()) };
+        let offsets: Vec<u64> = numbers(&bytes).collect();
+        let text = |ends: &[u64]| -> Result<&[u8]> {
+            let (from, to) = (ends[0].wrapping_sub(first) as usize, ends[1].wrapping_sub(first) as usize);
+            let text = texts.get(from..to).ok_or_else(changed)?;
+            if has_inner_nul(text) { Err(inner_nul()) } else { Ok(text) }
+        };
+        let elements = offsets.windows(2).map(text).collect::<Result<Vec<&[u8]>>>()?;
+        copy(&collection.encode(elements).map_err(|_| changed())?, out)
+    }
+
+    fn element(&self, dataset: ObjectId, element: u64, within: Range<u64>, mut out: Output<'_>) -> Result<()> {
+        let (values, offsets) = self.texts(dataset)?;
+        let start = read_offset(offsets, element)?.checked_add(within.start).ok_or_else(changed)?;
+        let end = read_offset(offsets, element + 1)?;
+        if start.checked_add(out.len()).is_none_or(|read| read > end || end > values.len()) {
+            return Err(changed());
+        }
+        values.read(start, out.part(0..u64::MAX))?;
+        let Some(out) = out.wanted() else { return Ok(()) };
+        if !out.contains(&0) {
+            return Ok(());
+        }
+        // All that is behind a NUL is one.
+        let mut is_cut = has_inner_nul(out);
+        let mut at = start + out.len() as u64;
+        let mut bytes = Vec::new();
+        while !is_cut && at < end {
+            cancellation::check()?;
+            let now = resized(&mut bytes, (end - at).min(LARGEST_COLLECTION));
+            values.read_at(at, now)?;
+            is_cut = now.iter().any(|byte| *byte != 0);
+            at += now.len() as u64;
+        }
+        if is_cut { Err(inner_nul()) } else { Ok(()) }
+    }
+}
+
+impl Content for Hdf5 {
+    fn len(&self) -> u64 {
+        self.layout.len()
+    }
+
+    fn read(&self, offset: u64, out: Output<'_>) -> Result<()> {
+        check_range(self.len(), offset, out.len())?;
+        let mut rest = out;
+        for segment in self.layout.segments(offset..offset + rest.len()) {
+            let (mut now, later) = rest.split_at(segment.len());
+            match segment {
+                Segment::Metadata(bytes) => now.wanted().map_or(Ok(()), |out| copy(&bytes, out))?,
+                Segment::Values { dataset, range } => self.values(dataset)?.values.read(range.start, now)?,
+                Segment::HeapIds(ids) => self.heap_ids(&ids, now)?,
+                Segment::HeapCollection(collection) => self.collection(&collection, now)?,
+                Segment::Element { dataset, element, range } => self.element(dataset, element, range, now)?,
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn band(&self, offset: u64) -> Range<u64> {
+        let unknown = unknown_band(self.len(), offset);
+        let segment = self.layout.segments(offset..offset.saturating_add(1)).next();
+        let Some(Segment::Values { dataset, range: Range { start, .. } }) = segment else { return unknown };
+        match self.values(dataset) {
+            Ok(values) => {
+                let band = values.values.band(start);
+                // Where the values begin in the file.
+                let begin = offset - start;
+                begin + band.start..begin + band.end
+            }
+            Err(_) => unknown,
+        }
+    }
+}
+
+fn changed() -> Error {
+    Error::damaged("offsets of values that go backwards, or are others than before")
+}
+
+fn inner_nul() -> Error {
+    Error::unsupported("a text that goes on behind a NUL, at which texts of HDF5 end")
+}
+
+/// Whether readers would cut a text: something else than a NUL is behind one.
+fn has_inner_nul(text: &[u8]) -> bool {
+    let behind = text.iter().position(|byte| *byte == 0).and_then(|nul| text.get(nul..));
+    behind.is_some_and(|behind| behind.iter().any(|byte| *byte != 0))
+}
+
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks().0.iter().map(|number| u64::from_le_bytes(*number))
+}
+
+fn resized(bytes: &mut Vec<u8>, length: u64) -> &mut [u8] {
+    bytes.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
+    bytes
+}
+
+fn copy(from: &[u8], to: &mut [u8]) -> Result<()> {
+    if from.len() != to.len() {
+        return Err(Error::internal("a segment that is not as long as it says"));
+    }
+    to.copy_from_slice(from);
+    Ok(())
+}

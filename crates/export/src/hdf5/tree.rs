@@ -1,0 +1,242 @@
+//! The datasets and attributes of a file, from the plan of a netCDF file.
+
+use hdf5_layout::{
+    Attribute, CharacterSet, Dataset, Dataspace, Datatype, HeapPlan, Layout, ObjectId, StringPadding, Tree,
+};
+use tilefs_format::error::{Error, Result};
+use tilefs_reader::threads::cancellation;
+
+use super::Form;
+use super::file::{Hdf5, Values};
+use crate::content::Content;
+use crate::netcdf::header::{self, Dimension};
+use crate::netcdf::types::NcType;
+use crate::netcdf::variables::{Meaning, Plan, PlannedVariable};
+
+/// Attributes that libraries keep for themselves.
+const RESERVED: [&str; 9] = [
+    "CLASS",
+    "NAME",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+    "_NCProperties",
+    "_Netcdf4Dimid",
+    "_Netcdf4Coordinates",
+    "_nc3_strict",
+    "DIMENSION_LABELS",
+];
+
+/// Bytes of offsets that are read at a time.
+const OFFSETS: u64 = 1 << 20;
+
+/// The file of a plan.
+///
+/// # Errors
+/// When offsets of texts cannot be read, and where HDF5 cannot hold something.
+pub fn file(plan: &Plan, form: Form) -> Result<Hdf5> {
+    let mut builder = Builder { form, tree: Tree::new(), values: vec![None] };
+    builder.attributes(ObjectId::ROOT, &plan.attributes)?;
+    let mut scales = Vec::new();
+    for (number, dimension) in plan.dimensions.iter().enumerate() {
+        scales.push(builder.scale(plan, number, dimension)?);
+    }
+    for variable in plan.variables.iter().filter(|variable| !is_scale(plan, variable)) {
+        let dataset = builder.variable(plan, variable)?;
+        let axes = builder.dimensions(variable).iter().map(|number| scales.get(*number).copied().flatten());
+        // Readers of netCDF refuse a dataset of which only some axes have scales.
+        for (axis, scale) in axes.collect::<Option<Vec<_>>>().unwrap_or_default().into_iter().enumerate() {
+            builder.tree.attach_scale(dataset, axis, scale).map_err(unsupported)?;
+        }
+    }
+    let layout = Layout::build(builder.tree).map_err(unsupported)?;
+    Ok(Hdf5::new(layout, builder.values))
+}
+
+struct Builder {
+    form: Form,
+    tree: Tree,
+    /// Of each object of the tree.
+    values: Vec<Option<Values>>,
+}
+
+impl Builder {
+    /// The dimension scale of a dimension: its coordinates, or in netCDF-4 a dataset that only has its length.
+    fn scale(&mut self, plan: &Plan, number: usize, dimension: &Dimension) -> Result<Option<ObjectId>> {
+        let coordinates = plan.variables.iter().find(|variable| is_scale_of(variable, number, dimension));
+        let (scale, name) = match coordinates {
+            Some(variable) => (self.variable(plan, variable)?, dimension.name.clone()),
+            None if self.form == Form::Plain => return Ok(None),
+            None => {
+                let space = Dataspace::vector(dimension.length);
+                let dataset = Dataset::new(Datatype::Float { size: 4 }, space).unwritten();
+                let length = dimension.length;
+                let name = format!("This is a netCDF dimension but not a netCDF variable.{length:>10}");
+                (self.add(&dimension.name, dataset, None)?, name)
+            }
+        };
+        self.tree.make_scale(scale, &name).map_err(unsupported)?;
+        if self.form == Form::NetCdf4 {
+            let identifier = u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes().to_vec();
+            let identifier = Attribute::new(Datatype::signed(4), Dataspace::Scalar, identifier);
+            self.tree.attribute(scale, "_Netcdf4Dimid", identifier).map_err(unsupported)?;
+        }
+        Ok(Some(scale))
+    }
+
+    /// The dataset of a variable, with its attributes.
+    fn variable(&mut self, plan: &Plan, variable: &PlannedVariable) -> Result<ObjectId> {
+        let lengths: Vec<u64> = self.dimensions(variable).iter().map(|number| length_of(plan, *number)).collect();
+        let space = if lengths.is_empty() { Dataspace::Scalar } else { Dataspace::Simple(lengths) };
+        let mut dataset = Dataset::new(self.datatype(plan, variable), space);
+        let fill_value = variable.attributes.iter().find(|attribute| attribute.name == "_FillValue");
+        if let Some(fill_value) = fill_value.filter(|fill_value| is_number(fill_value.nc_type)) {
+            dataset = dataset.fill_value(little_endian(fill_value.nc_type, &fill_value.values));
+        }
+        let mut values = Values { values: variable.content.clone(), offsets: None };
+        if let Meaning::Strings { offsets } = &variable.meaning {
+            dataset = dataset.heap(heap_plan(&**offsets)?);
+            values.offsets = Some(offsets.clone());
+        }
+        let dataset = self.add(&variable.name, dataset, Some(values))?;
+        self.attributes(dataset, &variable.attributes)?;
+        Ok(dataset)
+    }
+
+    fn add(&mut self, name: &str, dataset: Dataset, values: Option<Values>) -> Result<ObjectId> {
+        let added = self.tree.dataset(ObjectId::ROOT, name, dataset).map_err(unsupported)?;
+        self.values.push(values);
+        Ok(added)
+    }
+
+    /// The dimensions that a variable has as a dataset.
+    fn dimensions<'a>(&self, variable: &'a PlannedVariable) -> &'a [usize] {
+        match (self.form, &variable.meaning, variable.dimensions.split_last()) {
+            (Form::Plain, Meaning::Characters, Some((_, cells))) => cells,
+            _ => &variable.dimensions,
+        }
+    }
+
+    fn datatype(&self, plan: &Plan, variable: &PlannedVariable) -> Datatype {
+        // A third value stands for null.
+        let has_nulls = variable.attributes.iter().any(|attribute| attribute.name == "_FillValue");
+        match (variable.nc_type, &variable.meaning, self.form) {
+            (NcType::Byte, Meaning::Booleans, Form::Plain) if !has_nulls => Datatype::boolean(),
+            (NcType::Char, Meaning::Characters, Form::Plain) => {
+                let length = variable.dimensions.last().map_or(1, |number| length_of(plan, *number));
+                Datatype::FixedString {
+                    // A cell has fewer than 2^32 values.
+                    size: u32::try_from(length).unwrap_or(u32::MAX),
+                    padding: StringPadding::NullPadded,
+                    character_set: CharacterSet::Utf8,
+                }
+            }
+            (nc_type, ..) => datatype_of(nc_type),
+        }
+    }
+
+    fn attributes(&mut self, object: ObjectId, attributes: &[header::Attribute]) -> Result<()> {
+        for attribute in attributes {
+            let is_reserved = RESERVED.contains(&attribute.name.as_str());
+            let free = |name: &String| attributes.iter().all(|other| other.name != *name);
+            let mut name = if is_reserved { format!("{}_", attribute.name) } else { attribute.name.clone() };
+            while is_reserved && !free(&name) {
+                name.push('_');
+            }
+            self.tree.attribute(object, &name, self.attribute(attribute)).map_err(unsupported)?;
+        }
+        Ok(())
+    }
+
+    fn attribute(&self, header::Attribute { nc_type, values, .. }: &header::Attribute) -> Attribute {
+        let datatype = datatype_of(*nc_type);
+        if values.is_empty() && !(*nc_type == NcType::Char && self.form == Form::Plain) {
+            return Attribute::null(datatype);
+        }
+        if *nc_type != NcType::Char {
+            let count = (values.len() / nc_type.size()) as u64;
+            let is_scalar = count == 1 && self.form == Form::Plain;
+            let space = if is_scalar { Dataspace::Scalar } else { Dataspace::vector(count) };
+            return Attribute::new(datatype, space, little_endian(*nc_type, values));
+        }
+        let text = std::str::from_utf8(values).ok().filter(|text| !text.contains('\0'));
+        match text {
+            Some(text) if self.form == Form::Plain => Attribute::text(text),
+            _ => {
+                // What netCDF's library writes, which counts no NUL among the characters.
+                let padding = if text.is_some() { StringPadding::NullTerminated } else { StringPadding::NullPadded };
+                let character_set = if values.is_ascii() { CharacterSet::Ascii } else { CharacterSet::Utf8 };
+                let size = u32::try_from(values.len()).unwrap_or(u32::MAX);
+                let datatype = Datatype::FixedString { size, padding, character_set };
+                Attribute::new(datatype, Dataspace::Scalar, values.clone())
+            }
+        }
+    }
+}
+
+fn unsupported(error: hdf5_layout::Error) -> Error {
+    Error::unsupported(error.to_string())
+}
+
+fn length_of(plan: &Plan, dimension: usize) -> u64 {
+    plan.dimensions.get(dimension).map_or(1, |dimension| dimension.length)
+}
+
+fn is_scale_of(variable: &PlannedVariable, number: usize, dimension: &Dimension) -> bool {
+    variable.name == dimension.name && variable.dimensions == [number]
+}
+
+fn is_scale(plan: &Plan, variable: &PlannedVariable) -> bool {
+    plan.dimensions.iter().enumerate().any(|(number, dimension)| is_scale_of(variable, number, dimension))
+}
+
+fn is_number(nc_type: NcType) -> bool {
+    !matches!(nc_type, NcType::Char | NcType::String)
+}
+
+fn datatype_of(nc_type: NcType) -> Datatype {
+    match nc_type {
+        NcType::Byte => Datatype::signed(1),
+        NcType::Short => Datatype::signed(2),
+        NcType::Int => Datatype::signed(4),
+        NcType::Int64 => Datatype::signed(8),
+        NcType::UByte => Datatype::unsigned(1),
+        NcType::UShort => Datatype::unsigned(2),
+        NcType::UInt => Datatype::unsigned(4),
+        NcType::UInt64 => Datatype::unsigned(8),
+        NcType::Float => Datatype::Float { size: 4 },
+        NcType::Double => Datatype::Float { size: 8 },
+        NcType::String => Datatype::text(),
+        NcType::Char => Datatype::FixedString {
+            size: 1,
+            padding: StringPadding::NullTerminated,
+            character_set: CharacterSet::Ascii,
+        },
+    }
+}
+
+/// Values of a plan, which are big-endian, the other way round.
+fn little_endian(nc_type: NcType, values: &[u8]) -> Vec<u8> {
+    values.chunks_exact(nc_type.size()).flat_map(|value| value.iter().rev().copied()).collect()
+}
+
+/// Where texts lie in the global heap that begin at these offsets.
+fn heap_plan(offsets: &dyn Content) -> Result<HeapPlan> {
+    let backwards = || Error::damaged("offsets of values that go backwards");
+    let mut plan = HeapPlan::new();
+    let (mut last, mut at) = (None, 0);
+    let mut bytes = Vec::new();
+    while at < offsets.len() {
+        cancellation::check()?;
+        bytes.resize((offsets.len() - at).min(OFFSETS) as usize, 0);
+        offsets.read_at(at, &mut bytes)?;
+        for offset in bytes.as_chunks().0.iter().map(|offset| u64::from_le_bytes(*offset)) {
+            if let Some(last) = last {
+                let length = offset.checked_sub(last).ok_or_else(backwards)?;
+                plan.push(length).map_err(|problem| Error::unsupported(problem.to_string()))?;
+            }
+            last = Some(offset);
+        }
+        at += bytes.len() as u64;
+    }
+    Ok(plan)
+}
