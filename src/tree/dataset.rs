@@ -30,6 +30,7 @@ use super::formats::{padded, unrepresentable};
 use super::meta;
 use super::open::open_folder;
 use super::rasters::Rasters;
+use super::shown::ShownViews;
 use super::subarray::{DenseBoxes, FieldId, column};
 
 /// The folder of the netCDF file of a group, and its name there.
@@ -113,7 +114,11 @@ impl GroupDataset {
             let shown = Selection::new(lengths.collect())?;
             let names = Arc::new(FieldNames::of(schema));
             let subarray = Arc::new(DenseSubarray::new(dense, shown));
-            Ok(MemberArray { fields: FieldFolder { subarray, names, modified }, axes, variables })
+            Ok(MemberArray {
+                fields: FieldFolder { subarray, names, shown: ShownViews::NONE, modified },
+                axes,
+                variables,
+            })
         };
         let arrays = opened.into_iter().zip(variables).map(member).collect::<Result<_>>()?;
         let metadata = meta::for_formats(&*group.metadata()?);

@@ -46,7 +46,8 @@ pub fn add_folders(builder: &mut FolderBuilder, fields: &FieldFolder, is_slice: 
     builder.add_folder("netcdf4", fields.shown.has(View::Other), |folder| {
         add_hdf5(folder, fields, "array.nc", Form::NetCdf4);
     });
-    builder.add_folder("hdf5", fields.shown.has(View::Other), |folder| add_hdf5(folder, fields, "array.h5", Form::Plain));
+    builder
+        .add_folder("hdf5", fields.shown.has(View::Other), |folder| add_hdf5(folder, fields, "array.h5", Form::Plain));
     builder.add_folder("arrow", fields.shown.has(View::Arrow), |folder| tables::add_arrow(folder, fields));
     builder.add_folder("parquet", fields.shown.has(View::Parquet), |folder| tables::add_parquet(folder, fields));
     zarr::add_to(builder, fields, is_slice);

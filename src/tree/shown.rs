@@ -14,7 +14,7 @@ pub enum View {
     Zarr,
     Arrow,
     Csv,
-    /// All others: NRRD and MetaImage headers, Matrix Market, column-major order.
+    /// All others: NRRD and MetaImage headers, Matrix Market, column-major order, HDF5, netCDF-4, Zarr version 2.
     Other,
 }
 
@@ -28,7 +28,12 @@ impl View {
             Format::Zarr => Some(View::Zarr),
             Format::Arrow => Some(View::Arrow),
             Format::Csv => Some(View::Csv),
-            Format::Sidecar | Format::MatrixMarket | Format::RawColumnMajor => Some(View::Other),
+            Format::Sidecar
+            | Format::MatrixMarket
+            | Format::RawColumnMajor
+            | Format::NetCdf4
+            | Format::Hdf5
+            | Format::ZarrSecond => Some(View::Other),
             _ => None,
         }
     }

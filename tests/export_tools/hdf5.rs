@@ -160,7 +160,14 @@ fn readers_see_the_rows_of_a_table_and_that_there_are_none() {
         let name = Field::new("name", Datatype::StringAscii).with_values_per_cell(None);
         let offsets = bytes((0..=rows).map(|row| (row * 3).to_le_bytes()));
         let name = Column::variable(name, vec![rows], Arc::new(b"abc".repeat(rows as usize)), offsets);
-        Columns { sparse: true, dimensions: vec![id], attributes: vec![name], metadata: Vec::new(), georeference: None }
+        Columns {
+            sparse: true,
+            dimensions: vec![id],
+            auxiliary: Vec::new(),
+            attributes: vec![name],
+            metadata: Vec::new(),
+            georeference: None,
+        }
     };
     for rows in [0, 3, 5000] {
         for (form, extension) in [(Form::NetCdf4, "nc"), (Form::Plain, "h5")] {

@@ -1,9 +1,8 @@
 //! Attributes, and the Attribute message (specification, IV.A.2.m).
 
-use tilefs_format::error::Problem;
-
 use crate::dataspace::Dataspace;
 use crate::datatype::{CharacterSet, Datatype, Member, StringPadding};
+use crate::error::Problem;
 use crate::global_heap::{AttributeHeap, NIL};
 use crate::tree::ObjectId;
 

@@ -1,9 +1,8 @@
 //! Datasets: a type, a dataspace, and how the elements are stored.
 
-use tilefs_format::error::Problem;
-
 use crate::dataspace::{Dataspace, product};
 use crate::datatype::Datatype;
+use crate::error::Problem;
 use crate::global_heap::HeapPlan;
 use crate::tree::ObjectId;
 

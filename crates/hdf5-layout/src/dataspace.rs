@@ -1,8 +1,7 @@
 //! Dataspaces, and the Dataspace message (specification, IV.A.2.b).
 
-use tilefs_format::error::Problem;
-
 use crate::datatype::MAX_RANK;
+use crate::error::Problem;
 
 /// How many elements there are, along which axes.
 #[derive(Debug, Clone, PartialEq, Eq)]

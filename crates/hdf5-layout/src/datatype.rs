@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use tilefs_format::error::Problem;
+use crate::error::Problem;
 
 /// How deep datatypes may lie in each other.
 const DEPTH: usize = 16;

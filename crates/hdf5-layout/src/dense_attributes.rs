@@ -2,10 +2,9 @@
 //! its header, as "huge objects" of a fractal heap that has no other. One version 2 B-tree finds them by the hash of
 //! their names, another one tells where the objects of the heap are.
 
-use tilefs_format::error::Problem;
-
 use crate::UNDEFINED;
 use crate::checksum::{self, lookup3};
+use crate::error::Problem;
 
 /// The attributes of an object, outside of its header.
 pub(crate) struct DenseAttributes {

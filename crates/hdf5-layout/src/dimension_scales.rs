@@ -1,8 +1,7 @@
 //! Dimension scales (HDF5 Dimension Scale Specification): coordinates of axes, which netCDF-4 and h5py know.
 
-use tilefs_format::error::{Error, Problem, Result};
-
 use crate::attribute::Attribute;
+use crate::error::{Error, Problem, Result};
 use crate::tree::{Kind, ObjectId, Tree};
 
 impl Tree {

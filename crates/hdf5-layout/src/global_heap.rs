@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use tilefs_format::error::Problem;
+use crate::error::Problem;
 
 /// Bytes of a collection that holds more than one object, at most: readers fetch a collection as a whole.
 const COLLECTION: u64 = 1 << 16;

@@ -4,11 +4,10 @@
 //! heap. Behind these are the nodes of all chunk indexes, then for each dataset its values and what they have in the
 //! global heap. All begin at multiples of eight bytes.
 
-use tilefs_format::error::{Error, Problem, Result};
-
 use crate::UNDEFINED;
 use crate::chunk_index::{self, ChunkIndex};
 use crate::dataset::Dataset;
+use crate::error::{Error, Problem, Result};
 use crate::global_heap::{AttributeHeap, HeapPlan};
 use crate::object_header::{Addresses, Context, located};
 use crate::superblock::{self, SUPERBLOCK};

@@ -4,14 +4,13 @@
 //! many members is read as a whole, once; in return each reader of HDF5 knows it. Attributes that are too large for a
 //! message lie behind the header (`dense_attributes`).
 
-use tilefs_format::error::{Error, Problem};
-
 use crate::UNDEFINED;
 use crate::attribute::Attribute;
 use crate::checksum;
 use crate::dataset::Dataset;
 use crate::datatype::CharacterSet;
 use crate::dense_attributes;
+use crate::error::{Error, Problem};
 use crate::global_heap::AttributeHeap;
 use crate::tree::{Kind, Object, ObjectId};
 

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use tilefs_format::error::{Error, Problem, Result};
-
+use crate::error::{Error, Problem, Result};
 use crate::global_heap::{Collection, HeapPlan, ID};
 use crate::layout::{Content, Layout, Region, Stored};
 use crate::tree::ObjectId;

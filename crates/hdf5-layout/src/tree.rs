@@ -2,10 +2,9 @@
 
 use std::collections::HashSet;
 
-use tilefs_format::error::{Error, Problem, Result};
-
 use crate::attribute::Attribute;
 use crate::dataset::Dataset;
+use crate::error::{Error, Problem, Result};
 
 /// The objects of a file. An object stays in the order it was added in: readers that ask for the order of creation get
 /// that one.

@@ -28,6 +28,7 @@ fn table(texts: &[Vec<u8>]) -> Columns {
             vec![rows],
             little_endian((0..rows).map(u64::to_le_bytes)),
         )],
+        auxiliary: Vec::new(),
         attributes: vec![Column::variable(name, vec![rows], Arc::new(texts.concat()), offsets), flag],
         metadata: vec![Metadatum { key: "NAME".into(), datatype: Datatype::StringUtf8, value: b"a table".to_vec() }],
         georeference: None,

@@ -439,7 +439,7 @@ impl Builder {
         let long_name = Attribute::text("long_name", format!("labels of the codes of {name}, from 0 on"));
         let column = labels.column(name);
         // Strings end at a NUL, and have no bytes that are no text.
-        let are_strings = labels.are_text() && labels.texts().iter().all(|label| !label.contains('\0'));
+        let are_strings = labels.are_text() && labels.shown().iter().all(|label| !label.contains(&0));
         if let Some(offsets) = column.offsets.filter(|_| are_strings && self.has_strings(labels.values.len() as u64)) {
             let dimension = self.names.give(&format!("{name}_label"));
             let dimensions = vec![self.dimension(dimension, labels.values.len() as u64)?];

@@ -18,7 +18,7 @@ pub mod listing;
 pub mod member_places;
 pub mod metadata;
 pub mod object;
-pub(crate) mod once;
+mod once;
 mod open_files;
 mod reorder;
 mod saved;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::cache_folder::{CacheFolder, Closed};
+use super::cache_folder::{CacheFolder, OpenError};
 
 /// How long nothing is kept after the disk was full, or the folder gone.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -57,8 +57,8 @@ impl BoundedFolder {
         self.level = log::Level::Warn;
         match CacheFolder::enter(&self.path) {
             Ok(entered) => self.lock().entered = Some(Arc::new(entered)),
-            Err(Closed::Failed(error)) if is_full(&error) => self.pause(&error),
-            Err(closed) => return Err(closed.reason()),
+            Err(OpenError::Failed(error)) if is_full(&error) => self.pause(&error),
+            Err(error) => return Err(error.reason()),
         }
         Ok(self)
     }
@@ -144,9 +144,9 @@ impl BoundedFolder {
 
     fn enter(&self) -> io::Result<Arc<CacheFolder>> {
         self.lock().entered = None;
-        let entered = CacheFolder::enter(&self.path).map(Arc::new).map_err(|closed| match closed {
-            Closed::Refused(reason) => io::Error::other(reason),
-            Closed::Failed(error) => error,
+        let entered = CacheFolder::enter(&self.path).map(Arc::new).map_err(|error| match error {
+            OpenError::Refused(reason) => io::Error::other(reason),
+            OpenError::Failed(error) => error,
         })?;
         self.lock().entered = Some(entered.clone());
         Ok(entered)
@@ -175,11 +175,11 @@ impl State {
     }
 }
 
-impl Closed {
+impl OpenError {
     fn reason(self) -> String {
         match self {
-            Closed::Refused(reason) => reason,
-            Closed::Failed(error) => error.to_string(),
+            OpenError::Refused(reason) => reason,
+            OpenError::Failed(error) => error.to_string(),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::once::Once;
+use tilefs_reader::array::Once;
 use tilefs_reader::memory;
 use tilefs_reader::read::Output;
 use tilefs_reader::threads::cancellation;
