@@ -122,8 +122,8 @@ impl FieldFolder {
     /// As [`FieldFolder::listing`], for a file of the values of one field as they are stored.
     pub fn listing_of_values(&self, id: FieldId) -> Listing {
         self.listing(match self.describe(id).values_per_cell {
-            Some(_) => Sizing::ByCount,
-            None => Sizing::ByTiles { fragments: self.subarray.array().fragment_count() },
+            Some(_) => Sizing::Count,
+            None => Sizing::Tiles { fragments: self.subarray.array().fragment_count() },
         })
     }
 
@@ -140,7 +140,7 @@ impl FieldFolder {
             field.values_per_cell.is_none() || (field.nullable && field.values_per_cell != Some(1))
         };
         let has_variable = self.attributes().chain(self.dimensions()).any(is_variable);
-        if has_variable { Sizing::ByCells } else { Sizing::ByCount }
+        if has_variable { Sizing::Cells } else { Sizing::Count }
     }
 
     /// The field's own name.
@@ -179,7 +179,7 @@ impl FieldFolder {
         let this = self.clone();
         let values = LazyFile::new(self.modified, move || subarray.values(id))
             .described_by(move || xattrs::of_values(&this, id));
-        let listing = self.listing(Sizing::ByCount);
+        let listing = self.listing(Sizing::Count);
         let values = with_cells(values, cells, field.cell_size());
         builder.add_with(format!("{stem}.{extension}"), format, name, values, self.listing_of_values(id));
         if field.values_per_cell.is_none() {

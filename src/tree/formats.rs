@@ -78,7 +78,7 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
             let this = fields.clone();
             let make = move || npy::npy(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
             let file = LazyFile::new(fields.modified, make);
-            builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::ByCount));
+            builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
         }
     }
     // Whether each cell has a value, also of those whose values NumPy cannot hold.
@@ -87,7 +87,7 @@ fn add_npy(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
         let make = move || npy::validity(&column_of(&this, id)?, Order::RowMajor).map_err(unrepresentable);
         let name = format!("{}.valid.npy", fields.names.of_field(id));
         let file = LazyFile::new(fields.modified, make);
-        builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::ByCount));
+        builder.add_with(name, Format::Npy, Some(&fields.user_name(id)), file, fields.listing(Sizing::Count));
     }
 }
 
@@ -110,7 +110,7 @@ fn add_grid(builder: &mut FolderBuilder, fields: &FieldFolder, id: FieldId) {
     let name = format!("{}.txt", fields.names.of_field(id));
     let (owner, file) = (fields.user_name(id), LazyFile::new(fields.modified, make));
     let user_name = Some(&*owner);
-    let (format, sizing) = if in_lines { (Format::Lines, Sizing::ByCells) } else { (Format::Grid, Sizing::ByCount) };
+    let (format, sizing) = if in_lines { (Format::Lines, Sizing::Cells) } else { (Format::Grid, Sizing::Count) };
     builder.add_with(name, format, user_name, file, fields.listing(sizing));
 }
 

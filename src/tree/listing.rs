@@ -42,11 +42,11 @@ impl fmt::Debug for Listing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sizing {
     /// The number of rows alone, and on what the schema tells.
-    ByCount,
+    Count,
     /// The number of rows, and the sizes of tiles, which the metadata of each of so many fragments tell.
-    ByTiles { fragments: usize },
+    Tiles { fragments: usize },
     /// The value of every cell.
-    ByCells,
+    Cells,
 }
 
 impl Sizing {
@@ -54,9 +54,9 @@ impl Sizing {
     pub fn is_listed(self, most_rows: u64, is_exact: bool) -> bool {
         most_rows <= MOST_LISTED
             || match self {
-                Sizing::ByCount => is_exact,
-                Sizing::ByTiles { fragments } => is_exact && fragments <= MOST_OPENED,
-                Sizing::ByCells => false,
+                Sizing::Count => is_exact,
+                Sizing::Tiles { fragments } => is_exact && fragments <= MOST_OPENED,
+                Sizing::Cells => false,
             }
     }
 }
@@ -68,15 +68,15 @@ mod tests {
     #[test]
     fn files_that_take_a_long_pass_are_not_listed() {
         for (sizing, rows, is_exact, is_listed) in [
-            (Sizing::ByCells, MOST_LISTED, false, true),
-            (Sizing::ByCells, MOST_LISTED + 1, true, false),
-            (Sizing::ByCount, MOST_LISTED + 1, true, true),
-            (Sizing::ByCount, MOST_LISTED + 1, false, false),
-            (Sizing::ByCount, MOST_LISTED, false, true),
-            (Sizing::ByTiles { fragments: MOST_OPENED + 1 }, MOST_LISTED, true, true),
-            (Sizing::ByTiles { fragments: MOST_OPENED }, MOST_LISTED + 1, true, true),
-            (Sizing::ByTiles { fragments: MOST_OPENED }, MOST_LISTED + 1, false, false),
-            (Sizing::ByTiles { fragments: MOST_OPENED + 1 }, MOST_LISTED + 1, true, false),
+            (Sizing::Cells, MOST_LISTED, false, true),
+            (Sizing::Cells, MOST_LISTED + 1, true, false),
+            (Sizing::Count, MOST_LISTED + 1, true, true),
+            (Sizing::Count, MOST_LISTED + 1, false, false),
+            (Sizing::Count, MOST_LISTED, false, true),
+            (Sizing::Tiles { fragments: MOST_OPENED + 1 }, MOST_LISTED, true, true),
+            (Sizing::Tiles { fragments: MOST_OPENED }, MOST_LISTED + 1, true, true),
+            (Sizing::Tiles { fragments: MOST_OPENED }, MOST_LISTED + 1, false, false),
+            (Sizing::Tiles { fragments: MOST_OPENED + 1 }, MOST_LISTED + 1, true, false),
         ] {
             assert_eq!(sizing.is_listed(rows, is_exact), is_listed, "{sizing:?} {rows} {is_exact}");
         }

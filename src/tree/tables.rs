@@ -32,16 +32,16 @@ pub fn add_texts(builder: &mut FolderBuilder, fields: &FieldFolder) {
     if !fields.has_one_axis() {
         return;
     }
-    let listing = fields.listing(Sizing::ByCells);
+    let listing = fields.listing(Sizing::Cells);
     builder.add_with("cells.tsv", Format::Tsv, None, text_file(fields, Style::Tsv, Header::Shown), listing);
-    let listing = fields.listing_if_shown(View::Csv, Sizing::ByCells);
+    let listing = fields.listing_if_shown(View::Csv, Sizing::Cells);
     builder.add_with("cells.csv", Format::Csv, None, text_file(fields, Style::Csv, Header::Shown), listing);
     for (name, header) in [(PARTS, Header::Shown), (PARTS_WITHOUT_HEADER, Header::Hidden)] {
         let formats: [(&'static str, Style); 2] = [("tsv", Style::Tsv), ("csv", Style::Csv)];
         let formats = formats.map(|(ending, style)| -> (_, Box<MakeFile>) {
             (ending, Box::new(move |part| text_file(part, style, header)))
         });
-        builder.add_parts(name, PartsFolder::new(fields.clone(), Sizing::ByCells, formats.into()));
+        builder.add_parts(name, PartsFolder::new(fields.clone(), Sizing::Cells, formats.into()));
     }
     if fields.schema().is_sparse() {
         fields.attributes().for_each(|id| add_matrix_market(builder, fields, id));
@@ -214,6 +214,6 @@ fn add_matrix_market(builder: &mut FolderBuilder, fields: &FieldFolder, id: Fiel
     };
     let name = format!("{}.mtx", fields.names.of_field(id));
     let file = LazyFile::new(fields.modified, make);
-    let listing = fields.listing_if_shown(View::Other, Sizing::ByCells);
+    let listing = fields.listing_if_shown(View::Other, Sizing::Cells);
     builder.add_with(name, Format::MatrixMarket, Some(&fields.user_name(id)), file, listing);
 }

@@ -73,7 +73,7 @@ impl ZarrOfTable {
     /// As many rows as there can be, where these are more than are counted for a listing.
     fn uncounted_rows(fields: &FieldFolder) -> Result<Option<u64>> {
         let rows = fields.subarray.row_count()?;
-        Ok(Some(rows.most()).filter(|most| !Sizing::ByCount.is_listed(*most, rows.exact().is_some())))
+        Ok(Some(rows.most()).filter(|most| !Sizing::Count.is_listed(*most, rows.exact().is_some())))
     }
 
     /// The group as it would be of so many rows.
