@@ -52,7 +52,7 @@ mod tests {
         for bad in none.into_iter().chain(["http://b.127.0.0.1", "http://h/a b", "http://h/\n"]) {
             assert!(request(bad).is_none(), "{bad}");
             let error = check(bad, "the endpoint").unwrap_err().to_string();
-            assert!(error.contains("the endpoint makes no address of a server"), "{error}");
+            assert!(error.contains("the endpoint is not a valid server address"), "{error}");
         }
     }
 }

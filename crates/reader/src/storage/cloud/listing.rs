@@ -31,8 +31,8 @@ pub struct Page {
 pub struct Span {
     /// Exclusive lower bound; empty at the start of the folder.
     pub after: String,
-    /// Exclusive upper bound; `None` at the end of the folder.
-    before: Option<String>,
+    /// Inclusive upper bound; `None` at the end of the folder.
+    up_to: Option<String>,
     /// Continuation token from the previous page.
     pub token: Option<String>,
     /// Milliseconds between the first and the last timestamp of the previous page.
@@ -91,9 +91,9 @@ impl Listing {
         let before = self.names.len();
         let bytes = page.objects.iter().map(|object| &object.path).chain(&page.folders).map(String::len).sum();
         let (first, last) = (page.first(), page.last());
-        let ends_before = span.before.take();
-        let is_within = |key: &str| ends_before.as_deref().is_none_or(|end| key < end);
-        let is_at_end = last.as_deref().is_some_and(|last| !is_within(last));
+        let end = span.up_to.take();
+        let is_within = |key: &str| end.as_deref().is_none_or(|end| key <= end);
+        let is_at_end = last.as_deref().zip(end.as_deref()).is_some_and(|(last, end)| last >= end);
         for object in page.objects.into_iter().filter(|object| is_within(&object.path)) {
             self.names.entry(object.path).or_insert(ListedKind::Object { length: Some(object.length) });
         }
@@ -107,7 +107,7 @@ impl Listing {
         self.progress.add(self.names.len() - before, bytes)?;
         let times = first.as_deref().and_then(time_of).zip(last.as_deref().and_then(time_of));
         let pace = times.map(|(first, last)| last.saturating_sub(first));
-        Ok(Some(Span { after: last.unwrap_or(span.after), before: ends_before, token: Some(next), pace }))
+        Ok(Some(Span { after: last.unwrap_or(span.after), up_to: end, token: Some(next), pace }))
     }
 
     /// Returns all names in byte order.
@@ -150,10 +150,10 @@ impl Span {
     /// Splits this span into about `count` pieces at timestamps, as the module describes. The first piece keeps the
     /// continuation token.
     fn cut(mut self, count: usize, now: u64) -> Vec<Span> {
-        let last_time = self.before.as_deref().map_or(Some(now), time_of);
+        let last_time = self.up_to.as_deref().map_or(Some(now), time_of);
         let (Some(first), Some(last)) = (time_of(&self.after), last_time) else { return vec![self] };
         // A little less than an answer spans, so that a piece is in one even where the pace differs a little.
-        let pace = self.pace.map_or(1, |pace| (pace - pace / 8).max(1));
+        let pace = self.pace.map_or(1, |pace| (pace - pace / 16).max(1));
         let even = count / 2;
         let offsets = (1..count).map(|number| match number.checked_sub(even) {
             None => pace.saturating_mul(number as u64),
@@ -162,9 +162,9 @@ impl Span {
         let times = offsets.map(|offset| first.saturating_add(offset)).take_while(|time| *time < last);
         let mut pieces = Vec::new();
         for cut in times.map(|time| format!("__{time}")) {
-            if cut > self.after && self.before.as_ref().is_none_or(|before| cut < *before) {
-                let behind = Span { after: cut.clone(), before: self.before.take(), token: None, pace: None };
-                self.before = Some(cut);
+            if cut > self.after && self.up_to.as_ref().is_none_or(|end| cut < *end) {
+                let behind = Span { after: cut.clone(), up_to: self.up_to.take(), token: None, pace: None };
+                self.up_to = Some(cut);
                 pieces.push(std::mem::replace(&mut self, behind));
             }
         }
