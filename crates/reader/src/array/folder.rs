@@ -38,8 +38,11 @@ type Known = OnceLock<Outcome>;
 
 type Outcome = std::result::Result<Arc<Outline>, Box<Error>>;
 
-/// So many ends of fragments' metadata files are kept, each of some KiB.
-const ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+/// The number of ends of fragments' metadata files that are kept, each of some KiB.
+const ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+
+/// The same in a far storage, where reading one again is a round trip; each is of at most 64 KiB.
+const FAR_ENDS_KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// Numbers of files in keys that each fragment has: see [`super::fragment`].
 const FILES_PER_FRAGMENT: u64 = 1 << 24;
@@ -100,12 +103,13 @@ impl ArrayFolder {
         }
         let outlines: Box<[Known]> = directory.fragments().iter().map(|_| Known::new()).collect();
         let first_file = context.fetcher.new_files(FILES_PER_FRAGMENT * outlines.len() as u64);
+        let ends_kept = if is_far(&*context.storage, &directory.root) { FAR_ENDS_KEPT } else { ENDS_KEPT };
         Ok(ArrayFolder {
             context,
             directory,
             outlines,
             schemas: Mutex::default(),
-            ends: Mutex::new(LruCache::new(ENDS_KEPT)),
+            ends: Mutex::new(LruCache::new(ends_kept)),
             enumerations: Enumerations::default(),
             first_file,
         })
