@@ -132,7 +132,7 @@ impl Mount {
         if array::is_far(&self.array) {
             return Ok(self.array.clone());
         }
-        Ok(fs::canonicalize(tree::local_path(&self.array)?).unwrap_or_else(|_| self.array.clone()))
+        Ok(fs::canonicalize(tilefs_reader::local_path(&self.array)?).unwrap_or_else(|_| self.array.clone()))
     }
 
     /// The array was given in the place of the folder to mount on.

@@ -12,7 +12,7 @@ use super::array::array_folder;
 use super::directory::DirectoryFolder;
 use super::group::{GroupFolder, source_of};
 use super::node::{Changed, Folder, Refreshed, Tree};
-use super::open::{Stored, open_in, window};
+use super::open::{Stored, open_in};
 use super::options::OpenOptions;
 
 /// An array or a group with its tree.
@@ -94,7 +94,7 @@ impl Tree for MountedTree {
                 // What a group says of itself tells of its members, too.
                 let sources = arrays.iter().chain(&watch.groups()).map(source_of).collect();
                 let arrays: HashSet<StoreKey> = arrays.into_iter().collect();
-                let group = group.refreshed(&arrays, window(&self.options))?;
+                let group = group.refreshed(&arrays, self.options.reading().window())?;
                 (Root::Group(Arc::new(group)), Changed::Sources(sources))
             }
             _ => (self.reopen()?, Changed::All),

@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 use tilefs_format::schema::ArraySchema;
 
-use super::percent;
+use tilefs_reader::percent;
 
 /// The longest file name without its extension, in bytes: 255, which file systems allow, less 31 for extensions.
 pub const LONGEST: usize = 224;

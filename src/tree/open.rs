@@ -1,33 +1,23 @@
 //! From a path on disk to the root of its tree.
 
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::iter;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_format::filter::Key;
 use tilefs_format::folder::KEY_VALUE_SCHEMA;
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_reader::array::listing::FolderListing;
-use tilefs_reader::array::window::now;
-use tilefs_reader::array::{Array, ArrayFolder, Context, Group, ObjectKind, SavedIndexes, TimeWindow};
+use tilefs_reader::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
+use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use super::array::array_folder;
 use super::directory::{Directory, DirectoryFolder, holds_objects};
 use super::group::GroupFolder;
 use super::node::Folder;
 use super::options::OpenOptions;
-use super::percent;
 use super::suggest::nearest;
-#[cfg(feature = "cloud")]
-use tilefs_reader::storage::any::AnyStorage;
-use tilefs_reader::storage::{IndexStore, Listed, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
-
-/// A key file is 32 bytes or 64 digits; more than this is something else.
-const MOST_KEY_FILE: usize = 1024;
 
 /// Opens an array or a group: its folder as of the options' time.
 ///
@@ -82,12 +72,8 @@ impl Stored {
 /// # Errors
 /// As [`open`], but for the shape of files and the times in a group.
 pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
-    if let Some(uri) = path.to_str().filter(|typed| is_object_uri(typed)) {
-        return open_stored_in(object_storage(uri, options)?, &uri.into(), options);
-    }
-    let path = &local_path(path)?;
-    let path = &std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    open_stored_in(local_storage(options), &path.into(), options)
+    let (storage, folder) = options.reading().storage_of(path)?;
+    open_stored_in(storage, &folder, options)
 }
 
 /// As [`open_stored`], of any storage.
@@ -95,7 +81,7 @@ pub fn open_stored(path: &Path, options: &OpenOptions) -> Result<Stored> {
 /// # Errors
 /// As there.
 pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
-    let context = context(storage, options)?;
+    let context = options.reading().context(storage)?;
     if options.is_watched {
         context.watch.begin();
     }
@@ -105,7 +91,7 @@ pub fn open_stored_in(storage: Arc<dyn Storage>, folder: &StoreKey, options: &Op
 /// As [`open_stored_in`], with what is there already.
 pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOptions) -> Result<Stored> {
     context.storage.allow(folder);
-    let window = window(options);
+    let window = options.reading().window();
     // What cannot be listed is told below.
     let _ = context.watch.note(&context, folder);
     let (kind, listing) = expect_object(&*context.storage, folder)?;
@@ -114,61 +100,6 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOp
         Some(ObjectKind::Group) => Stored::Group(Group::open(context, folder, window)),
         None => Stored::Directory(Directory::new(context, folder, window)),
     })
-}
-
-/// Where a path leads, and what groups there lead to.
-#[cfg(feature = "cloud")]
-fn local_storage(options: &OpenOptions) -> Arc<dyn Storage> {
-    Arc::new(AnyStorage::new(LocalStorage::with_links(options.links), options.cloud.clone()))
-}
-
-/// Where a path leads.
-#[cfg(not(feature = "cloud"))]
-fn local_storage(options: &OpenOptions) -> Arc<dyn Storage> {
-    Arc::new(LocalStorage::with_links(options.links))
-}
-
-/// Where a URI of an object store leads.
-#[cfg(feature = "cloud")]
-fn object_storage(_: &str, options: &OpenOptions) -> Result<Arc<dyn Storage>> {
-    Ok(Arc::new(tilefs_reader::storage::cloud::ObjectStorage::new(options.cloud.clone())?))
-}
-
-/// Where a URI of an object store leads.
-#[cfg(not(feature = "cloud"))]
-fn object_storage(uri: &str, _: &OpenOptions) -> Result<Arc<dyn Storage>> {
-    Err(no_array(uri, "this tilefs was built without object stores (the feature cloud)".to_owned()))
-}
-
-/// The path on this machine of what somebody typed: a path, or a URI `file:///path`. As TileDB has it, nothing in that
-/// is an escape; only where no such folder is, escapes are what they are in other URIs.
-///
-/// # Errors
-/// [`Error::NotAnArray`] for a URI of another scheme, which is named.
-pub fn local_path(typed: &Path) -> Result<PathBuf> {
-    let Some((scheme, rest)) = typed.to_str().and_then(|typed| typed.split_once("://")) else {
-        return Ok(typed.to_owned());
-    };
-    let is_scheme = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
-    };
-    match scheme {
-        "file" if rest.starts_with('/') => {
-            let path = PathBuf::from(rest);
-            let decoded = percent::unescape(rest).ok().map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
-            Ok(match decoded.filter(|decoded| !path.exists() && decoded.exists()) {
-                Some(decoded) => decoded,
-                None => path,
-            })
-        }
-        "file" => Err(no_array(typed.display(), "a file URI has three slashes, as in file:///data/array".to_owned())),
-        scheme if is_scheme(scheme) => Err(no_array(
-            typed.display(),
-            format!("{scheme}:// is not supported; arrays are read from folders, s3://, gs:// and azure://"),
-        )),
-        _ => Ok(typed.to_owned()),
-    }
 }
 
 /// Opens the array in a folder.
@@ -200,36 +131,6 @@ pub fn open_array(path: &Path, options: &OpenOptions) -> Result<Arc<Array>> {
             Err(no_array(directory.path(), "a folder of arrays; give one of the arrays in it".to_owned()))
         }
     }
-}
-
-/// What everything that is opened together shares.
-fn context(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Arc<Context>> {
-    let key = match &options.key_file {
-        Some(file) => {
-            // What keeps the key from being read is no fault of what is stored.
-            let secret = read_secret(file, MOST_KEY_FILE).map_err(|error| match error {
-                Error::Io { reason, .. } | Error::Missing { reason, .. } => {
-                    Error::key(format!("cannot read the key: {reason}")).in_file(file.display())
-                }
-                error => error,
-            })?;
-            Some(Arc::new(Key::parse(&secret)?))
-        }
-        None => None,
-    };
-    let budget = usize::try_from(options.cache_size).unwrap_or(usize::MAX);
-    let context = Context::new(storage, budget, options.threads, key).with_links(options.links);
-    let Some(index) = &options.index else { return Ok(Arc::new(context)) };
-    let store = match index.is_required {
-        true => IndexStore::open(&index.folder, index.most)?,
-        false => IndexStore::new(&index.folder, index.most),
-    };
-    Ok(Arc::new(context.with_saved(SavedIndexes::new(store, index.least_cells))))
-}
-
-/// From the options' start to their end, which is now if they do not say.
-pub(super) fn window(options: &OpenOptions) -> TimeWindow {
-    TimeWindow { start: options.from.unwrap_or(0), end: options.at.unwrap_or_else(now) }
 }
 
 /// What a folder is and what is in it, or why it is nothing that can be opened. `None` for a plain folder with arrays or
@@ -267,14 +168,7 @@ fn expect_object(storage: &dyn Storage, path: &StoreKey) -> Result<(Option<Objec
 
 /// Whether a path leads to an array or a group, which is not opened.
 pub fn is_object(path: &Path, options: &OpenOptions) -> bool {
-    let (storage, key) = match path.to_str().filter(|typed| is_object_uri(typed)) {
-        Some(uri) => (object_storage(uri, options), StoreKey::from(uri)),
-        None => match local_path(path) {
-            Ok(path) => (Ok(local_storage(options)), StoreKey::from(path)),
-            Err(_) => return false,
-        },
-    };
-    storage.is_ok_and(|storage| {
+    options.reading().storage_of(path).is_ok_and(|(storage, key)| {
         storage.allow(&key);
         matches!(ObjectKind::of(&*storage, &key), Ok(Some(_)))
     })
@@ -361,26 +255,6 @@ mod tests {
         assert!(reason(path).contains("a fragment of an array"));
         fs::write(path.join("__kv_schema.tdb"), b"").unwrap();
         assert!(reason(path).contains("key-value store"));
-    }
-
-    #[test]
-    fn uris_of_files_are_paths_and_others_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let spaced = folder.path().join("a b");
-        fs::create_dir(&spaced).unwrap();
-        let local = |typed: &str| local_path(Path::new(typed)).map_err(|error| error.to_string());
-        assert_eq!(local("a/b").unwrap(), Path::new("a/b"));
-        let uri = |path: &Path| format!("file://{}", path.display());
-        assert_eq!(local(&uri(&spaced)).unwrap(), spaced);
-        let escaped = folder.path().join("a%20b");
-        assert_eq!(local(&uri(&escaped)).unwrap(), spaced);
-        fs::create_dir(&escaped).unwrap();
-        assert_eq!(local(&uri(&escaped)).unwrap(), escaped);
-        for (typed, part) in
-            [("http://host/a", "http:// is not"), ("tiledb://n/a", "tiledb://"), ("file://a/b", "three")]
-        {
-            assert!(local(typed).is_err_and(|error| error.contains(part) && error.contains(typed)), "{typed}");
-        }
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
+use tilefs_reader::OpenOptions as ReadingOptions;
+
 use super::shown::ShownViews;
+pub use tilefs_reader::IndexOptions;
 pub use tilefs_reader::storage::{CloudOptions, Links};
 
 /// How to open an array or a group.
@@ -36,18 +39,6 @@ pub struct OpenOptions {
     pub shown: ShownViews,
 }
 
-/// Where to save what takes a pass over cells.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexOptions {
-    pub folder: PathBuf,
-    /// About so many bytes are kept.
-    pub most: u64,
-    /// Whether somebody asked for this folder: then it is an error where it cannot be used.
-    pub is_required: bool,
-    /// What takes a pass over fewer cells is not saved.
-    pub least_cells: u64,
-}
-
 /// Which box of cells the files of a dense array hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Extent {
@@ -58,19 +49,28 @@ pub enum Extent {
     NonEmpty,
 }
 
+impl OpenOptions {
+    /// The options that the reader of arrays has as well.
+    pub fn reading(&self) -> ReadingOptions {
+        let Self { at, from, key_file, cache_size, threads, links, cloud, index, .. } = self.clone();
+        ReadingOptions { at, from, key_file, cache_size, threads, links, cloud, index }
+    }
+}
+
 impl Default for OpenOptions {
     fn default() -> Self {
+        let ReadingOptions { at, from, key_file, cache_size, threads, links, cloud, index } = ReadingOptions::default();
         OpenOptions {
-            at: None,
-            from: None,
-            key_file: None,
-            cache_size: 256 << 20,
-            threads: tilefs_reader::threads::usual(),
+            at,
+            from,
+            key_file,
+            cache_size,
+            threads,
             extent: Extent::default(),
             row_order: false,
-            links: Links::Anywhere,
-            cloud: CloudOptions::default(),
-            index: None,
+            links,
+            cloud,
+            index,
             is_watched: false,
             slices: Vec::new(),
             shown: ShownViews::NONE,

@@ -4,10 +4,10 @@ use tilefs_export::text::time;
 use tilefs_format::datatype::{Datatype, Kind};
 use tilefs_format::scalar::{Range, Scalar};
 use tilefs_format::schema::ArraySchema;
+use tilefs_reader::percent;
 
 use super::labels::DimensionLabel;
 use crate::tree::names::dimension_names;
-use crate::tree::percent;
 
 /// A dimension as selections see it.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use tilefs_format::datatype::Datatype;
 use tilefs_format::scalar::Scalar;
+use tilefs_reader::percent;
 
 use super::bounds::{DimensionBounds, integer_ends};
 use super::error::{Result, SelectionError};
 use super::moment::{self, saturating_digits};
 use super::syntax::Token;
-use crate::tree::percent;
 
 /// The first and last coordinate that a value of an integer, date or time dimension stands for: the same but for
 /// dates that are less precise than the dimension. Values far outside of every type are brought to [`moment::FAR`].

@@ -1,0 +1,52 @@
+//! The numbers of Rust that cells can be read as.
+
+use bytemuck::Pod;
+
+use tilefs_format::datatype::{Datatype, Kind};
+
+/// A number of Rust. `i64` also reads dates and times, as counts of their unit. Cells of several values are several
+/// numbers.
+pub trait Number: sealed::Sealed + Pod + Default + Send + Sync {
+    /// Whether values of a type are numbers of this one: same kind, same size. No value is converted.
+    fn reads(datatype: Datatype) -> bool;
+
+    /// The number whose little-endian bytes these are.
+    #[doc(hidden)]
+    fn of_little_endian(self) -> Self;
+}
+
+mod sealed {
+    /// Keeps other crates from adding numbers.
+    pub trait Sealed {}
+}
+
+macro_rules! numbers {
+    ($kind:ident: $($number:ty),*) => {$(
+        impl sealed::Sealed for $number {}
+
+        impl Number for $number {
+            fn reads(datatype: Datatype) -> bool {
+                datatype.kind() == Kind::$kind && datatype.size() == size_of::<$number>()
+            }
+
+            fn of_little_endian(self) -> Self {
+                <$number>::from_le_bytes(self.to_ne_bytes())
+            }
+        }
+    )*};
+}
+
+numbers!(Signed: i8, i16, i32, i64);
+numbers!(Unsigned: u8, u16, u32, u64);
+numbers!(Float: f32, f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_reads_its_own_type_alone() {
+        assert!(i64::reads(Datatype::DateTimeDay) && i64::reads(Datatype::Int64) && u8::reads(Datatype::Bool));
+        assert!(!i64::reads(Datatype::UInt64) && !f32::reads(Datatype::Float64) && !u8::reads(Datatype::StringAscii));
+    }
+}

@@ -1,0 +1,235 @@
+//! Reads the rows of sparse arrays, batch by batch.
+
+use std::sync::Arc;
+
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Locate, Result};
+
+use super::values::Values;
+use crate::array::Array;
+use crate::array::sparse::{CoordinateRange, FixedColumn, RowCount, SparseView, VarColumn};
+use crate::memory;
+
+/// The rows of a batch unless the caller chooses otherwise.
+const ROWS_OF_BATCH: u64 = 1 << 16;
+
+/// The rows of a sparse array: one for each cell, in the array's global order, without deleted cells and with the newest
+/// of each coordinate.
+///
+/// ```no_run
+/// # fn main() -> tilefs_reader::Result<()> {
+/// let array = tilefs_reader::open("s3://bucket/cells")?.into_array()?;
+/// for batch in array.rows()?.columns(&["soma_joinid", "cell_type"])?.batches()? {
+///     let batch = batch?;
+///     let ids: Vec<i64> = batch.column("soma_joinid")?.to_vec()?;
+///     println!("{} rows from {:?}", batch.len(), ids.first());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct RowReader {
+    view: Arc<SparseView>,
+    fields: Vec<RowField>,
+    rows_of_batch: u64,
+}
+
+/// A column of the rows.
+#[derive(Debug, Clone)]
+struct RowField {
+    name: String,
+    datatype: Datatype,
+    is_variable: bool,
+    is_nullable: bool,
+    kind: FieldKind,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum FieldKind {
+    Dimension(usize),
+    Attribute(usize),
+}
+
+impl Array {
+    /// Reads the footers of a sparse array, for reads of its rows: all columns, dimensions first.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a dense array; any damage in a footer.
+    pub fn rows(self: &Arc<Self>) -> Result<RowReader> {
+        let schema = self.schema();
+        if !schema.is_sparse() {
+            return Err(Error::usage(format!("{} is dense: read boxes of it", self.path())));
+        }
+        let dimensions = schema.dimensions.iter().enumerate().map(|(number, dimension)| RowField {
+            name: dimension.name.clone(),
+            datatype: dimension.datatype,
+            is_variable: dimension.is_variable(),
+            is_nullable: false,
+            kind: FieldKind::Dimension(number),
+        });
+        let attributes = schema.attributes.iter().enumerate().map(|(number, attribute)| RowField {
+            name: attribute.name.clone(),
+            datatype: attribute.datatype,
+            is_variable: attribute.is_variable(),
+            is_nullable: attribute.nullable,
+            kind: FieldKind::Attribute(number),
+        });
+        let fields = dimensions.chain(attributes).collect();
+        let view = Arc::new(SparseView::new(self.clone())?);
+        Ok(RowReader { view, fields, rows_of_batch: ROWS_OF_BATCH })
+    }
+}
+
+impl RowReader {
+    /// The same rows with these columns alone, in this order.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that is no dimension or attribute.
+    pub fn columns(self, names: &[&str]) -> Result<Self> {
+        let fields = names.iter().map(|name| {
+            let found = self.fields.iter().find(|field| field.name == *name).cloned();
+            found.ok_or_else(|| Error::usage(format!("{} has no column {name:?}", self.view.array().path())))
+        });
+        let fields = fields.collect::<Result<_>>()?;
+        Ok(RowReader { fields, ..self })
+    }
+
+    /// The rows whose coordinates lie in these ranges: a list for each dimension, or `None` for all of it. Only tiles
+    /// whose boxes meet the ranges are read.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for ranges that do not fit the dimensions; any damage in the R-trees.
+    pub fn select(self, ranges: &[Option<Vec<CoordinateRange>>]) -> Result<Self> {
+        let view = Arc::new(self.view.select(ranges)?);
+        Ok(RowReader { view, ..self })
+    }
+
+    /// The same rows in batches of at most `rows`, or of one tile where a tile has more; at least 1.
+    pub fn rows_of_batch(self, rows: u64) -> Self {
+        RowReader { rows_of_batch: rows.max(1), ..self }
+    }
+
+    /// The number of rows as far as footers tell, without reading a cell.
+    ///
+    /// # Errors
+    /// Any damage in the footers.
+    pub fn known_count(&self) -> Result<RowCount> {
+        self.view.known_row_count()
+    }
+
+    /// The number of rows. Where fragments may have written the same cells, this reads the coordinates of their tiles.
+    ///
+    /// # Errors
+    /// Any damage in what decides which cells are rows.
+    pub fn count(&self) -> Result<u64> {
+        self.view.row_count()
+    }
+
+    /// Reads all rows, one batch after the other. The first batch costs only its own tiles. Memory: one batch, beside the
+    /// cache.
+    ///
+    /// # Errors
+    /// Any damage in the metadata that tell where cells lie.
+    pub fn batches(self) -> Result<RowBatches> {
+        let parts = self.view.parts(self.rows_of_batch)?.len();
+        Ok(RowBatches { reader: self, next: 0, parts })
+    }
+
+    fn read_part(&self, number: usize) -> Result<RowBatch> {
+        let parts = self.view.parts(self.rows_of_batch)?;
+        let part = parts.get(number).ok_or_else(|| Error::internal("no such part"))?;
+        let view = Arc::new(self.view.part(part)?);
+        let rows = view.row_count()?;
+        let columns = self.fields.iter().map(|field| field.read(&view, rows)).collect::<Result<_>>()?;
+        Ok(RowBatch { rows, columns })
+    }
+}
+
+impl RowField {
+    /// The values of all rows of a view.
+    fn read(&self, view: &Arc<SparseView>, rows: u64) -> Result<Values> {
+        let validity = match self.kind {
+            FieldKind::Attribute(number) if self.is_nullable => {
+                Some(read_fixed(&FixedColumn::of_validity(view.clone(), number)?, rows)?)
+            }
+            _ => None,
+        };
+        let values = if self.is_variable {
+            let column = match self.kind {
+                FieldKind::Dimension(number) => VarColumn::of_dimension(view.clone(), number)?,
+                FieldKind::Attribute(number) => VarColumn::of_attribute(view.clone(), number)?,
+            };
+            let (mut offsets, mut bytes) = (Vec::new(), Vec::new());
+            let count = usize::try_from(rows.saturating_add(1)).unwrap_or(usize::MAX);
+            memory::resize(&mut offsets, count, "the offsets of a batch")?;
+            column.offsets(0, &mut offsets[..])?;
+            let total = usize::try_from(column.byte_count()?).unwrap_or(usize::MAX);
+            memory::resize(&mut bytes, total, "the values of a batch")?;
+            column.read(0, &mut bytes[..])?;
+            Values::variable(&self.name, self.datatype, offsets, bytes)
+        } else {
+            let column = match self.kind {
+                FieldKind::Dimension(number) => FixedColumn::of_dimension(view.clone(), number)?,
+                FieldKind::Attribute(number) => FixedColumn::of_attribute(view.clone(), number)?,
+            };
+            Values::fixed(&self.name, self.datatype, column.cell_size(), read_fixed(&column, rows)?)
+        };
+        Ok(values.with_validity(validity))
+    }
+}
+
+fn read_fixed(column: &FixedColumn, rows: u64) -> Result<Vec<u8>> {
+    let mut bytes = memory::zeros(rows, column.cell_size(), "the rows of a batch")?;
+    column.read(0, &mut bytes[..])?;
+    Ok(bytes)
+}
+
+/// Reads the rows of an array batch by batch; a batch may be empty where all its cells were deleted or overwritten.
+pub struct RowBatches {
+    reader: RowReader,
+    next: usize,
+    parts: usize,
+}
+
+impl Iterator for RowBatches {
+    type Item = Result<RowBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        (self.next < self.parts).then(|| {
+            self.next += 1;
+            self.reader.read_part(self.next - 1).in_array(self.reader.view.array().path())
+        })
+    }
+}
+
+/// Consecutive rows, column by column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowBatch {
+    rows: u64,
+    columns: Vec<Values>,
+}
+
+impl RowBatch {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        usize::try_from(self.rows).unwrap_or(usize::MAX)
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// All columns, in the order that was asked for.
+    pub fn all_columns(&self) -> &[Values] {
+        &self.columns
+    }
+
+    /// The values of a dimension or an attribute.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a column that was not asked for.
+    pub fn column(&self, name: &str) -> Result<&Values> {
+        let found = self.columns.iter().find(|column| column.field() == name);
+        found.ok_or_else(|| Error::usage(format!("the batch has no column {name:?}")))
+    }
+}

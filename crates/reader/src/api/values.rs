@@ -1,0 +1,145 @@
+//! The values of one field for some cells, in memory.
+
+use std::str;
+
+use tilefs_format::datatype::Datatype;
+use tilefs_format::error::{Error, Result};
+
+use super::number::Number;
+
+/// The values of a dimension or an attribute for consecutive cells or rows. Values are little-endian and lie end to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Values {
+    field: String,
+    datatype: Datatype,
+    bytes: Vec<u8>,
+    extent: Extent,
+    validity: Option<Vec<u8>>,
+}
+
+/// Where the value of each cell lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Extent {
+    /// All cells have this many bytes.
+    Fixed(usize),
+    /// The offset of each value, and the end of the last.
+    Variable(Vec<u64>),
+}
+
+impl Values {
+    /// Values of `size` bytes each.
+    pub(super) fn fixed(field: &str, datatype: Datatype, size: usize, bytes: Vec<u8>) -> Self {
+        Values { field: field.to_owned(), datatype, bytes, extent: Extent::Fixed(size.max(1)), validity: None }
+    }
+
+    /// Values between consecutive `offsets`, which ascend from 0 to the length of `bytes`.
+    pub(super) fn variable(field: &str, datatype: Datatype, offsets: Vec<u64>, bytes: Vec<u8>) -> Self {
+        Values { field: field.to_owned(), datatype, bytes, extent: Extent::Variable(offsets), validity: None }
+    }
+
+    /// The same values with a validity byte for each cell.
+    pub(super) fn with_validity(self, validity: Option<Vec<u8>>) -> Self {
+        Values { validity, ..self }
+    }
+
+    /// The name of the dimension or attribute.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// The type of each value.
+    pub fn datatype(&self) -> Datatype {
+        self.datatype
+    }
+
+    /// The number of cells.
+    pub fn len(&self) -> usize {
+        match &self.extent {
+            Extent::Fixed(size) => self.bytes.len() / size,
+            Extent::Variable(offsets) => offsets.len().saturating_sub(1),
+        }
+    }
+
+    /// Whether there is no cell.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of all values, end to end. Null cells hold what is stored for them.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The byte offset of each value of variable size, and the end of the last; `None` where all have one size.
+    pub fn offsets(&self) -> Option<&[u64]> {
+        match &self.extent {
+            Extent::Fixed(_) => None,
+            Extent::Variable(offsets) => Some(offsets),
+        }
+    }
+
+    /// A byte for each cell, 0 for null; `None` where the field is not nullable.
+    pub fn validity(&self) -> Option<&[u8]> {
+        self.validity.as_deref()
+    }
+
+    /// Whether a cell is null. Cells past the end are not.
+    pub fn is_null(&self, cell: usize) -> bool {
+        self.validity.as_ref().and_then(|validity| validity.get(cell)) == Some(&0)
+    }
+
+    /// The bytes of one cell; `None` for null and past the end.
+    pub fn get(&self, cell: usize) -> Option<&[u8]> {
+        if self.is_null(cell) {
+            return None;
+        }
+        match &self.extent {
+            Extent::Fixed(size) => self.bytes.chunks_exact(*size).nth(cell),
+            Extent::Variable(offsets) => {
+                let (start, end) = (*offsets.get(cell)?, *offsets.get(cell.checked_add(1)?)?);
+                self.bytes.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+            }
+        }
+    }
+
+    /// The text of one cell; `None` for null, past the end, and bytes that are not UTF-8.
+    pub fn text(&self, cell: usize) -> Option<&str> {
+        self.get(cell).and_then(|bytes| str::from_utf8(bytes).ok())
+    }
+
+    /// All values as numbers, null cells included. Cells of several values give several numbers.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the values are not of this type.
+    pub fn to_vec<T: Number>(&self) -> Result<Vec<T>> {
+        expect_type::<T>(&self.field, self.datatype)?;
+        let numbers = self.bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>);
+        Ok(numbers.map(T::of_little_endian).collect())
+    }
+}
+
+/// Checks that values of a type can be read as numbers of another.
+pub(super) fn expect_type<T: Number>(field: &str, datatype: Datatype) -> Result<()> {
+    if T::reads(datatype) {
+        return Ok(());
+    }
+    Err(Error::usage(format!("the values of {field} are {}, not {}", datatype.name(), std::any::type_name::<T>())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_cut_by_size_or_by_offsets() {
+        let fixed = Values::fixed("a", Datatype::Int16, 2, vec![1, 0, 2, 0, 3, 0]);
+        assert_eq!((fixed.len(), fixed.get(2), fixed.get(3)), (3, Some(&[3, 0][..]), None));
+        assert_eq!(fixed.to_vec::<i16>().unwrap(), [1, 2, 3]);
+        assert!(fixed.to_vec::<u16>().is_err_and(|error| error.to_string().contains("INT16, not u16")));
+
+        let text = Values::variable("b", Datatype::StringUtf8, vec![0, 2, 2, 3], b"abc".to_vec());
+        let text = text.with_validity(Some(vec![1, 1, 0]));
+        assert_eq!((text.len(), text.text(0), text.text(1), text.text(2)), (3, Some("ab"), Some(""), None));
+        assert!(text.is_null(2) && !text.is_null(3));
+    }
+}

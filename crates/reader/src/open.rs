@@ -1,0 +1,284 @@
+//! Opens arrays and groups by path or URI.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+use tilefs_format::error::{Error, Locate, Result};
+use tilefs_format::filter::Key;
+
+use crate::array::window::now;
+use crate::array::{Array, ArrayFolder, Context, Group, Member, MemberPlace, ObjectKind, SavedIndexes, TimeWindow};
+#[cfg(feature = "cloud")]
+use crate::storage::any::AnyStorage;
+use crate::storage::{CloudOptions, IndexStore, Links, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};
+use crate::{percent, threads};
+
+/// A key file is 32 bytes or 64 digits; anything larger is something else.
+const MAX_KEY_FILE: usize = 1024;
+
+/// Opens an array or a group, as it is now.
+///
+/// # Errors
+/// As [`OpenOptions::open`].
+pub fn open(location: impl AsRef<Path>) -> Result<Object> {
+    OpenOptions::default().open(location)
+}
+
+/// How to open an array or a group: its time, key, memory and threads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Reads the array as of this time (milliseconds since 1970, inclusive); `None` is now.
+    pub at: Option<u64>,
+    /// Ignores everything written before this time (milliseconds since 1970, inclusive).
+    pub from: Option<u64>,
+    /// The file or pipe that holds the encryption key.
+    pub key_file: Option<PathBuf>,
+    /// The budget in bytes of decoded tiles and parsed indexes in memory.
+    pub cache_size: u64,
+    /// The number of threads that decode.
+    pub threads: usize,
+    /// Where links in arrays and groups may lead.
+    pub links: Links,
+    /// How to reach object stores.
+    pub cloud: CloudOptions,
+    /// Where results of a pass over cells are saved for later processes; `None` for nowhere.
+    pub index: Option<IndexOptions>,
+}
+
+/// Where to save results of a pass over cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexOptions {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The approximate limit of its size in bytes.
+    pub most: u64,
+    /// Whether an unusable folder is an error.
+    pub is_required: bool,
+    /// Results of a pass over fewer cells are not saved.
+    pub least_cells: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            at: None,
+            from: None,
+            key_file: None,
+            cache_size: 256 << 20,
+            threads: threads::usual(),
+            links: Links::Anywhere,
+            cloud: CloudOptions::default(),
+            index: None,
+        }
+    }
+}
+
+impl OpenOptions {
+    /// Opens an array or a group: a path, a `file://` URI, or with the feature `cloud` an `s3://`, `gs://` or `azure://`
+    /// URI. The first call of a process starts the threads that decode.
+    ///
+    /// # Errors
+    /// [`Error::NotAnArray`] for anything else; [`Error::Key`] for an encrypted array without its key; damage of the schema.
+    pub fn open(&self, location: impl AsRef<Path>) -> Result<Object> {
+        static TEAM: Once = Once::new();
+        TEAM.call_once(|| threads::start_team(self.threads));
+        let (storage, folder) = self.storage_of(location.as_ref())?;
+        let context = self.context(storage)?;
+        context.storage.allow(&folder);
+        match ObjectKind::of(&*context.storage, &folder)? {
+            Some(ObjectKind::Array) => open_array(context, &folder, self.window()),
+            Some(ObjectKind::Group) => Ok(Object::Group(Group::open(context, &folder, self.window()))),
+            None => Err(no_array(&folder, "there is no __schema, __array_schema.tdb or __group in it".to_owned())),
+        }
+    }
+
+    /// The storage of a location, and its folder there. Makes no request.
+    ///
+    /// # Errors
+    /// [`Error::NotAnArray`] for a URI of an unknown scheme.
+    pub fn storage_of(&self, location: &Path) -> Result<(Arc<dyn Storage>, StoreKey)> {
+        if let Some(uri) = location.to_str().filter(|typed| is_object_uri(typed)) {
+            return Ok((self.object_storage(uri)?, uri.into()));
+        }
+        let path = local_path(location)?;
+        let path = std::path::absolute(&path).unwrap_or(path);
+        Ok((self.local_storage(), path.into()))
+    }
+
+    /// The state that everything opened together shares: the key, the caches and the saved indexes.
+    ///
+    /// # Errors
+    /// [`Error::Key`] for a key that cannot be read; [`Error::Usage`] for a required folder of indexes that cannot be used.
+    pub fn context(&self, storage: Arc<dyn Storage>) -> Result<Arc<Context>> {
+        let key = match &self.key_file {
+            Some(file) => {
+                // An unreadable key file is no damage of the array.
+                let secret = read_secret(file, MAX_KEY_FILE).map_err(|error| match error {
+                    Error::Io { reason, .. } | Error::Missing { reason, .. } => {
+                        Error::key(format!("cannot read the key: {reason}")).in_file(file.display())
+                    }
+                    error => error,
+                })?;
+                Some(Arc::new(Key::parse(&secret)?))
+            }
+            None => None,
+        };
+        let budget = usize::try_from(self.cache_size).unwrap_or(usize::MAX);
+        let context = Context::new(storage, budget, self.threads, key).with_links(self.links);
+        let Some(index) = &self.index else { return Ok(Arc::new(context)) };
+        let store = match index.is_required {
+            true => IndexStore::open(&index.folder, index.most)?,
+            false => IndexStore::new(&index.folder, index.most),
+        };
+        Ok(Arc::new(context.with_saved(SavedIndexes::new(store, index.least_cells))))
+    }
+
+    /// From the start to the end of the options, which is now by default.
+    pub fn window(&self) -> TimeWindow {
+        TimeWindow { start: self.from.unwrap_or(0), end: self.at.unwrap_or_else(now) }
+    }
+
+    /// Local folders, and the object stores that groups in them may lead to.
+    #[cfg(feature = "cloud")]
+    fn local_storage(&self) -> Arc<dyn Storage> {
+        Arc::new(AnyStorage::new(LocalStorage::with_links(self.links), self.cloud.clone()))
+    }
+
+    /// Local folders.
+    #[cfg(not(feature = "cloud"))]
+    fn local_storage(&self) -> Arc<dyn Storage> {
+        Arc::new(LocalStorage::with_links(self.links))
+    }
+
+    #[cfg(feature = "cloud")]
+    fn object_storage(&self, _: &str) -> Result<Arc<dyn Storage>> {
+        Ok(Arc::new(crate::storage::cloud::ObjectStorage::new(self.cloud.clone())?))
+    }
+
+    #[cfg(not(feature = "cloud"))]
+    fn object_storage(&self, uri: &str) -> Result<Arc<dyn Storage>> {
+        let reason = "this tilefs was built without object stores (the feature cloud)".to_owned();
+        Err(no_array(uri, reason))
+    }
+}
+
+/// Returns the local path of a path or a `file:///path` URI. As in TileDB, such a URI has no escapes, unless the folder only
+/// exists when they are decoded.
+///
+/// # Errors
+/// [`Error::NotAnArray`] for a URI of another scheme, which is named.
+pub fn local_path(typed: &Path) -> Result<PathBuf> {
+    let Some((scheme, rest)) = typed.to_str().and_then(|typed| typed.split_once("://")) else {
+        return Ok(typed.to_owned());
+    };
+    let is_scheme = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    };
+    match scheme {
+        "file" if rest.starts_with('/') => {
+            let path = PathBuf::from(rest);
+            let decoded = percent::unescape(rest).ok().map(|bytes| PathBuf::from(OsString::from_vec(bytes)));
+            Ok(match decoded.filter(|decoded| !path.exists() && decoded.exists()) {
+                Some(decoded) => decoded,
+                None => path,
+            })
+        }
+        "file" => Err(no_array(typed.display(), "a file URI has three slashes, as in file:///data/array".to_owned())),
+        scheme if is_scheme(scheme) => Err(no_array(
+            typed.display(),
+            format!("{scheme}:// is not supported; arrays are read from folders, s3://, gs:// and azure://"),
+        )),
+        _ => Ok(typed.to_owned()),
+    }
+}
+
+fn no_array(path: impl Display, reason: String) -> Error {
+    Error::NotAnArray { path: path.to_string(), reason }
+}
+
+impl Group {
+    /// Opens a member, in the window of time of the group.
+    ///
+    /// # Errors
+    /// [`Error::NotAnArray`] for a member that is missing; [`Error::Unsupported`] for a group within itself; damage of an
+    /// array's schema.
+    pub fn open_object(&self, member: &Member) -> Result<Object> {
+        let folder = match &member.place {
+            MemberPlace::Stored(folder) | MemberPlace::Moved(folder) => folder,
+            MemberPlace::Missing(reason) => return Err(no_array(&member.uri, reason.clone())),
+        };
+        match ObjectKind::of(&*self.context().storage, folder)? {
+            Some(ObjectKind::Array) => open_array(self.context().clone(), folder, self.window()),
+            Some(ObjectKind::Group) => self.open_member(folder).map(Object::Group),
+            None => Err(no_array(folder, "there is no array or group".to_owned())),
+        }
+    }
+}
+
+fn open_array(context: Arc<Context>, folder: &StoreKey, window: TimeWindow) -> Result<Object> {
+    let stored = ArrayFolder::open(context, folder).in_array(folder)?;
+    Ok(Object::Array(Arc::new(Array::open(Arc::new(stored), window).in_array(folder)?)))
+}
+
+/// An array or a group that was opened.
+pub enum Object {
+    /// An array.
+    Array(Arc<Array>),
+    /// A group.
+    Group(Group),
+}
+
+impl Object {
+    /// The array.
+    ///
+    /// # Errors
+    /// [`Error::NotAnArray`] for a group.
+    pub fn into_array(self) -> Result<Arc<Array>> {
+        match self {
+            Object::Array(array) => Ok(array),
+            Object::Group(group) => Err(no_array(group.path(), "a group; open one of the arrays in it".to_owned())),
+        }
+    }
+
+    /// The group.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an array.
+    pub fn into_group(self) -> Result<Group> {
+        match self {
+            Object::Group(group) => Ok(group),
+            Object::Array(array) => Err(Error::usage(format!("{} is an array, not a group", array.path()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn uris_of_files_are_paths_and_others_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let spaced = folder.path().join("a b");
+        fs::create_dir(&spaced).unwrap();
+        let local = |typed: &str| local_path(Path::new(typed)).map_err(|error| error.to_string());
+        assert_eq!(local("a/b").unwrap(), Path::new("a/b"));
+        let uri = |path: &Path| format!("file://{}", path.display());
+        assert_eq!(local(&uri(&spaced)).unwrap(), spaced);
+        let escaped = folder.path().join("a%20b");
+        assert_eq!(local(&uri(&escaped)).unwrap(), spaced);
+        fs::create_dir(&escaped).unwrap();
+        assert_eq!(local(&uri(&escaped)).unwrap(), escaped);
+        for (typed, part) in
+            [("http://host/a", "http:// is not"), ("tiledb://n/a", "tiledb://"), ("file://a/b", "three")]
+        {
+            assert!(local(typed).is_err_and(|error| error.contains(part) && error.contains(typed)), "{typed}");
+        }
+    }
+}
