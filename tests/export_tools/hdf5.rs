@@ -181,7 +181,7 @@ for rows in 0, 3, 5000:
             assert f['id'][:].tolist() == list(range(rows)) and f['name'].asstr()[:].tolist() == ['abc'] * rows
     with netCDF4.Dataset(f'{rows}.nc') as d:
         assert d['id'][:].tolist() == list(range(rows)) and d['name'][:].tolist() == ['abc'] * rows
-        assert len(d.dimensions['cells']) == rows and d['name'].coordinates == 'id'
+        assert len(d.dimensions['id']) == rows and d['name'].dimensions == ('id',)
     with xarray.open_dataset(f'{rows}.nc', engine='netcdf4') as x:
         assert x.name.values.tolist() == ['abc'] * rows
 "#;
