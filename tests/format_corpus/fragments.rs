@@ -86,7 +86,7 @@ fn check_footer(corpus: &Corpus, folder: &Path, array: &Path, version: u32) {
         read.push((offset, offset + size as u64));
         payload
     };
-    let mbrs = RTree::parse(section(facts.rtree_offset.unwrap()), facts.version, &schema).unwrap();
+    let mbrs = RTree::parse(section(facts.rtree_offset().unwrap()), facts.version, &schema).unwrap();
     assert_eq!(mbrs.tiles(), facts.sparse_tiles);
     for tile in 0..mbrs.tiles() {
         assert!(mbrs.range(tile, schema.dimensions.len()).is_err());
@@ -123,7 +123,7 @@ fn check_footer(corpus: &Corpus, folder: &Path, array: &Path, version: u32) {
             assert_eq!(one.least.is_empty(), one.greatest.is_empty());
         }
     }
-    if let Some(offset) = facts.processed_conditions_offset {
+    if let Some(offset) = facts.processed_conditions_offset() {
         sections::parse_processed_conditions(&section(offset)).unwrap();
     }
     if facts.version >= 5 {

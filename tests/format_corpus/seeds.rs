@@ -137,9 +137,9 @@ impl FragmentSeeds {
         self.footers.add_with_schema(name.version, &schema, footer);
         let parsed = FragmentFooter::parse(footer, name.version, &ArraySchema::parse(&schema).unwrap()).unwrap();
         let section = |offset: u64| corpus.payload_at_start(&path, &bytes[offset as usize..]).unwrap().0;
-        self.rtrees.add_with_schema(name.version, &schema, &section(parsed.facts.rtree_offset.unwrap()));
+        self.rtrees.add_with_schema(name.version, &schema, &section(parsed.facts.rtree_offset().unwrap()));
         self.sections.add(section(parsed.records[0].tile_offsets));
-        if let Some(offset) = parsed.facts.processed_conditions_offset {
+        if let Some(offset) = parsed.facts.processed_conditions_offset() {
             self.sections.add(section(offset));
         }
     }

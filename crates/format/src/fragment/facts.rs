@@ -23,17 +23,27 @@ pub struct FragmentFacts {
     pub last_tile_cells: u64,
     pub has_timestamps: bool,
     pub has_delete_metadata: bool,
-    /// The offset of the R-tree's generic tile, from version 3.
-    pub rtree_offset: Option<u64>,
-    /// The offset of the generic tile of the processed conditions, from version 16.
-    pub processed_conditions_offset: Option<u64>,
     /// Bytes of the files of all fields together, as the writer recorded them.
     pub stored_bytes: u64,
+    /// 0 before version 3; see [`FragmentFacts::rtree_offset`].
+    pub(super) rtree_offset: u64,
+    /// 0 before version 16; see [`FragmentFacts::processed_conditions_offset`].
+    pub(super) processed_conditions_offset: u64,
     pub(super) attribute_count: u32,
     pub(super) dimension_count: u32,
 }
 
 impl FragmentFacts {
+    /// Returns the offset of the R-tree's generic tile in the metadata file, from version 3.
+    pub fn rtree_offset(&self) -> Option<u64> {
+        (self.version >= 3).then_some(self.rtree_offset)
+    }
+
+    /// Returns the offset of the generic tile of the processed conditions, from version 16.
+    pub fn processed_conditions_offset(&self) -> Option<u64> {
+        (self.version >= 16).then_some(self.processed_conditions_offset)
+    }
+
     /// Returns the number of slots in every list that has an entry per field.
     pub fn slot_count(&self) -> usize {
         let fields = self.attribute_count as usize + 1;

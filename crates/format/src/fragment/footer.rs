@@ -203,8 +203,8 @@ fn parse_after_domain(
         last_tile_cells: cursor.u64("last tile cell number")?,
         has_timestamps: version >= 14 && cursor.u8("has timestamps")? != 0,
         has_delete_metadata: version >= 15 && cursor.u8("has delete metadata")? != 0,
-        rtree_offset: None,
-        processed_conditions_offset: None,
+        rtree_offset: 0,
+        processed_conditions_offset: 0,
         stored_bytes: 0,
         attribute_count,
         dimension_count,
@@ -222,7 +222,7 @@ fn parse_after_domain(
     fill(cursor, slots, "file sizes", |record, size| record.file_size = size)?;
     fill(cursor, var_slots, "var file sizes", |record, size| record.var_file_size = size)?;
     fill(cursor, validity_slots, "validity file sizes", |record, size| record.validity_file_size = size)?;
-    facts.rtree_offset = Some(cursor.u64("R-tree offset")?);
+    facts.rtree_offset = cursor.u64("R-tree offset")?;
     fill(cursor, slots, "tile offsets", |record, offset| record.tile_offsets = offset)?;
     fill(cursor, var_slots, "var offsets", |record, offset| record.var_offsets = offset)?;
     fill(cursor, var_slots, "var sizes", |record, offset| record.var_sizes = offset)?;
@@ -237,7 +237,7 @@ fn parse_after_domain(
     facts.stored_bytes = records.iter().map(FieldRecord::stored_bytes).fold(0, u64::saturating_add);
     let statistics_offset = if version >= 12 { Some(cursor.u64("fragment statistics")?) } else { None };
     if version >= 16 {
-        facts.processed_conditions_offset = Some(cursor.u64("processed conditions")?);
+        facts.processed_conditions_offset = cursor.u64("processed conditions")?;
     }
     if version >= 23 {
         optional_sections(cursor, schema)?;

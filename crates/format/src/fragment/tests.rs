@@ -119,8 +119,8 @@ fn footers_of_every_version() {
         assert_eq!(facts.non_empty_domain.as_deref(), Some(footer.domain.as_slice()));
         assert_eq!((facts.sparse_tiles, facts.last_tile_cells), (3, 50));
         assert_eq!((facts.has_timestamps, facts.has_delete_metadata), (version >= 14, version >= 15));
-        assert_eq!(facts.rtree_offset, Some(4000));
-        assert_eq!(facts.processed_conditions_offset, (version >= 16).then_some(14000));
+        assert_eq!(facts.rtree_offset(), Some(4000));
+        assert_eq!(facts.processed_conditions_offset(), (version >= 16).then_some(14000));
         assert_eq!(parsed.records.len(), footer.slots(&schema));
         let slot = |field| facts.slot(field);
         assert_eq!((slot(Field::Attribute(1)), slot(Field::Attribute(2))), (Some(1), None));

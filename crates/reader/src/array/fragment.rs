@@ -246,7 +246,7 @@ impl ArrayFolder {
         let outline = self.outline(fragment)?;
         let key = IndexKey::Mbrs(self.first_file(fragment));
         self.context.indexes.get_or_load(key, || {
-            let mbrs = match (&*self.records(fragment)?, outline.facts.rtree_offset) {
+            let mbrs = match (&*self.records(fragment)?, outline.facts.rtree_offset()) {
                 (Records::Early(early), _) => {
                     RTree { layout: early.mbrs.layout.clone(), bytes: TreeBytes::Whole(early.mbrs.bytes.clone()) }
                 }
@@ -306,7 +306,7 @@ impl ArrayFolder {
         let outline = self.outline(fragment)?;
         let key = IndexKey::Conditions(self.first_file(fragment));
         self.context.indexes.get_or_load(key, || {
-            let names = match outline.facts.processed_conditions_offset {
+            let names = match outline.facts.processed_conditions_offset() {
                 Some(offset) => {
                     let payload = self.section(fragment, offset, 0).in_field("processed conditions")?;
                     sections::parse_processed_conditions(&payload).in_file(FRAGMENT_METADATA).at(offset)?
