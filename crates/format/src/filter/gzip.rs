@@ -1,9 +1,9 @@
 //! GZIP: each part is a zlib stream (and not a gzip file).
 
 use super::encoded_parts::{EncodedPart, check_read};
-use super::libdeflate::DecompressError;
 use super::scratch::CodecStates;
 use super::stage::{DecodePart, FilterInput, Stage};
+use super::zlib::DecompressError;
 use crate::error::{Error, Result};
 
 pub(super) fn bind(input: &FilterInput<'_>) -> Result<Stage> {
@@ -14,7 +14,7 @@ pub(super) struct Gzip;
 
 impl DecodePart for Gzip {
     fn decode(&self, part: EncodedPart<'_, '_>, states: &mut CodecStates) -> Result<()> {
-        let read = states.zlib.decompress_zlib(part.encoded, part.out).map_err(|error| match error {
+        let read = states.zlib.decompress(part.encoded, part.out).map_err(|error| match error {
             DecompressError::OutOfMemory => Error::io(std::io::ErrorKind::OutOfMemory.into()),
             DecompressError::Damaged => Error::damaged("the zlib stream is damaged or cut off"),
             DecompressError::TooShort => Error::damaged("the zlib stream decodes to less than claimed"),

@@ -23,22 +23,11 @@ use libdeflate_sys::{
     libdeflate_zlib_decompress_ex,
 };
 
+use super::zlib::DecompressError;
+
 /// The tables of the decoder, about 11 KiB, allocated on first use.
 #[derive(Default)]
 pub(super) struct Decompressor(Option<NonNull<libdeflate_decompressor>>);
-
-/// The reason why a stream was not decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DecompressError {
-    /// The tables of the decoder could not be allocated.
-    OutOfMemory,
-    /// The input is not a zlib stream, or its checksum is wrong.
-    Damaged,
-    /// The stream ends before the output is full.
-    TooShort,
-    /// The stream continues after the output is full.
-    TooLong,
-}
 
 // SAFETY: libdeflate's decompressor is plain memory that belongs to no thread.
 unsafe impl Send for Decompressor {}

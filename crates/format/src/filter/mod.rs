@@ -39,6 +39,7 @@ mod string_metadata;
 mod string_rle;
 mod webp;
 mod xor;
+mod zlib;
 mod zstd;
 
 pub use bitsort::StoredOrder;

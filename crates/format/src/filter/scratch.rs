@@ -2,8 +2,7 @@
 //! of the codecs.
 
 use super::dictionary::Index;
-use super::libdeflate;
-use super::zstd;
+use super::{zlib, zstd};
 
 /// Buffers of more bytes are freed after the chunk that needed them.
 const KEPT_BYTES: usize = 4 << 20;
@@ -25,7 +24,7 @@ pub struct Scratch {
 /// The states that codecs keep from part to part.
 #[derive(Default)]
 pub(super) struct CodecStates {
-    pub zlib: libdeflate::Decompressor,
+    pub zlib: zlib::Decompressor,
     pub zstd: zstd::Decompressor,
     pub dictionary: Index,
 }
