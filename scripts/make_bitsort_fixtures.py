@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/bitsort: arrays with the filter BITSORT, and what libtiledb reads from them.
+"""Makes tests/fixtures/bitsort.tar.zst: arrays with the filter BITSORT, and what libtiledb reads from them.
 
 usage: scripts/make_bitsort_fixtures.py [--venv FOLDER] [--out FOLDER]
 
@@ -11,13 +11,13 @@ import os
 import shutil
 import sys
 
-from make_fixtures import options_of, remove_empty_folders, report, write_manifest
+from make_fixtures import options_of, pack, remove_empty_folders, report, write_manifest
 
 PACKAGES = ["tiledb==0.20.0", "numpy==1.24.4"]  # libtiledb 2.14.0
 
 
 def main():
-    root = options_of(__doc__, "../tests/fixtures/bitsort", PACKAGES)
+    root = options_of(__doc__, "bitsort", PACKAGES)
     from fixtures import cases_bitsort
     from fixtures.capi import version
     from fixtures.expect import Recorder
@@ -31,6 +31,7 @@ def main():
     remove_empty_folders(root)
     write_manifest(root, recorder)
     report(root, recorder)
+    pack("bitsort", os.path.dirname(root), os.path.basename(root))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures: small TileDB arrays written by libtiledb, and what libtiledb reads from them.
+"""Makes small TileDB arrays written by libtiledb, records what libtiledb reads from them, and packs them for the tests.
 
 usage: scripts/make_fixtures.py [--venv FOLDER] [--out FOLDER]
+
+The arrays are made in FOLDER (default: target/made/fixtures); tests/fixtures gets arrays.tar.zst and, unpacked, demo, enormous, huge and long.
 
 Needs the `tiledb` and `numpy` packages; with --venv, makes a virtual environment there that has them and uses it. A new run gives the
 same bytes, up to the random parts that libtiledb puts into encrypted files and enumeration names.
@@ -21,29 +23,37 @@ def pinned(*names):
 
 
 PACKAGES = pinned("tiledb", "numpy")
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIXTURES = os.path.normpath(f"{HERE}/../tests/fixtures")
+MADE = os.path.normpath(f"{HERE}/../target/made")
 
 
 def main():
-    root = options_of(__doc__, "../tests/fixtures", PACKAGES)
+    root = options_of(__doc__, "fixtures", PACKAGES)
     from fixtures import cases_dense, cases_groups, cases_sparse
     from fixtures.capi import version
     from fixtures.expect import Recorder
 
-    for made in ("arrays", "demo", "enormous", "expected", "huge", "long"):
-        shutil.rmtree(os.path.join(root, made), ignore_errors=True)
+    shutil.rmtree(root, ignore_errors=True)
+    os.makedirs(root)
     recorder = Recorder(root, version())
     for module in (cases_groups, cases_dense, cases_sparse):
         module.make(root, recorder)
     remove_empty_folders(root)
     write_manifest(root, recorder)
     report(root, recorder)
+    pack("arrays", root, "arrays", "expected", "manifest.json")
+    for plain in ("demo", "enormous", "huge", "long"):
+        shutil.rmtree(f"{FIXTURES}/{plain}", ignore_errors=True)
+        shutil.copytree(f"{root}/{plain}", f"{FIXTURES}/{plain}")
 
 
 def options_of(description, default, packages):
-    """The absolute path of the folder to make, from the command line; runs again in a virtual environment if told to."""
+    """The absolute path of the folder to make, from the command line; runs again in a virtual environment if told to.
+    `default` is a folder in target/made."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--venv", help="make a virtual environment with tiledb here, and run in it")
-    parser.add_argument("--out", default=os.path.join(os.path.dirname(__file__), default))
+    parser.add_argument("--out", default=f"{MADE}/{default}")
     options = parser.parse_args()
     if options.venv:
         rerun_in(options.venv, packages, ["--out", options.out])
@@ -69,8 +79,19 @@ def rerun_in(venv, packages, arguments):
     os.execv(python, [python, os.path.abspath(sys.argv[0]), *arguments])
 
 
+def pack(name, folder, *parts):
+    """Makes the archive NAME.tar.zst of the fixtures from files and folders in `folder`."""
+    subprocess.run([f"{HERE}/pack_fixtures.sh", f"{FIXTURES}/{name}.tar.zst", folder, *parts], check=True)
+
+
+def unpack(name, folder):
+    """The opposite of `pack`."""
+    os.makedirs(folder, exist_ok=True)
+    subprocess.run(["tar", "--zstd", "-xf", f"{FIXTURES}/{name}.tar.zst", "-C", folder], check=True)
+
+
 def remove_empty_folders(root):
-    """Version control does not keep them, and TileDB reads the arrays without."""
+    """TileDB reads the arrays without, and readers must too."""
     for folder, _, _ in os.walk(root, topdown=False):
         if not os.listdir(folder):
             os.rmdir(folder)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/writers: sparse arrays that older libraries wrote in ways of their own, and what was written.
+"""Makes tests/fixtures/writers.tar.zst: sparse arrays that older libraries wrote in ways of their own, and what was written.
 
 usage: scripts/make_writer_fixtures.py [--venvs FOLDER] [--venv FOLDER] [--out FOLDER] [--only KIND]
 
 Needs the interpreters named below in the PATH, to make an environment of each writer under --venvs (default: writer-venvs in the temporary
-folder), and the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. With --only, what there is of other kinds stays. Names on disk and the
+folder), and the packages of make_fixtures.py; with --venv, makes an environment there that has them and runs in it. With --only, the arrays of other kinds stay. Names on disk and the
 times that TileDB 1.7 writes at are new in each run, everything else comes out the same.
 
 What is expected is what was written: of each coordinate the newest cell up to a time. It is recorded by way of arrays of one fragment each, as
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from make_fixtures import PACKAGES, remove_empty_folders, rerun_in, report, write_manifest
+from make_fixtures import HERE, MADE, PACKAGES, pack, remove_empty_folders, rerun_in, report, unpack, write_manifest
 
 # Name of the folder, interpreter, packages, and which arrays of which kinds.
 WRITERS = [
@@ -36,14 +36,13 @@ WRITERS = [
     ("2.15", "python3.9", ["tiledb==0.21.6", "numpy<2"], {"versions": range(1)}),
     ("2.30", "python3.11", PACKAGES, {"hilbert": range(2), "zeros": range(4), "limits": [1, 5, 9, 17, 18]}),
 ]
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--venvs", default=os.path.join(tempfile.gettempdir(), "writer-venvs"))
     parser.add_argument("--venv")
-    parser.add_argument("--out", default=os.path.join(HERE, "../tests/fixtures/writers"))
+    parser.add_argument("--out", default=f"{MADE}/writers")
     parser.add_argument("--only", metavar="KIND")
     options = parser.parse_args()
     if options.venv:
@@ -55,6 +54,8 @@ def main():
     root = os.path.abspath(options.out)
     recorder = WrittenRecorder(root, version())
     if options.only:
+        if not os.path.exists(root):
+            unpack("writers", os.path.dirname(root))
         recorder.objects += forget(root, options.only)
     else:
         shutil.rmtree(root, ignore_errors=True)
@@ -80,6 +81,7 @@ def main():
     remove_empty_folders(root)
     write_manifest(root, recorder)
     report(root, recorder)
+    pack("writers", os.path.dirname(root), os.path.basename(root))
 
 
 def forget(root, kind):

@@ -3,7 +3,8 @@
 
 usage: scripts/record_corpus_reads.py CORPUS OUT
 
-CORPUS is a folder with manifest.json and manifest_real.json; OUT (tests/fixtures/corpus_reads.json) becomes one JSON object: `row_orders` has for each "path read" the first 16
+CORPUS is a folder with manifest.json and manifest_real.json (tests/fixtures/corpus.tar.zst, unpacked); OUT
+(tests/fixtures/corpus_reads.json) becomes one JSON object: `row_orders` has for each "path read" the first 16
 digits of the SHA-256 of which sorted row (u32) each row of an unordered read is, equal rows counted as the first of them; `labels` has
 for each path and label the hexadecimal bytes of all its values as a read through the array gives them. Needs the `tiledb` and
 `numpy` packages.

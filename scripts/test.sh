@@ -7,7 +7,7 @@
 #
 #   TILEFS_TEST_TOOLS=no    installs none of those programs
 #   TILEFS_REQUIRE=all      a skipped test is a failure; or a list of what must be there (tests/support/skip.rs), as in
-#                           all,-corpus
+#                           all,-peers
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -10,7 +10,10 @@ cd "$(dirname "$0")/.."
 
 made=$PWD/target/packages
 array=$PWD/tests/fixtures/demo
-values=$PWD/tests/fixtures/expected/demo/full
+unpacked=$(mktemp -d)
+trap 'rm -rf "$unpacked"' EXIT
+tar --zstd -xf tests/fixtures/arrays.tar.zst -C "$unpacked" expected/demo/full
+values=$unpacked/expected/demo/full
 most=$((12 << 20))
 
 fail() {

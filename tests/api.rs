@@ -8,7 +8,7 @@ use tilefs_reader::array::sparse::CoordinateRange;
 use tilefs_reader::{Array, Error, Object, Values};
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+    tilefs_fixtures::fixtures().join(name)
 }
 
 /// All arrays below a folder, without those that need a key.

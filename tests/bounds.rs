@@ -18,7 +18,7 @@ use tilefs_reader::storage::LocalStorage;
 
 /// One tile of 64 MiB, 1,024 chunks; 4096 rows of 4096 float32 cells, each the number of its row.
 fn big_tile() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/dense/big_tile")
+    tilefs_fixtures::fixtures().join("arrays/dense/big_tile")
 }
 
 const ROW: usize = 4096 * 4;
@@ -61,7 +61,7 @@ fn array(folder: &Path) -> Option<Arc<Array>> {
 
 #[test]
 fn what_was_prepared_is_not_decoded_again() {
-    let arrays = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays");
+    let arrays = tilefs_fixtures::fixtures().join("arrays");
     let (mut prepared, mut made, mut with_key) = (0, 0, Vec::new());
     for folder in ["dense", "sparse"].into_iter().flat_map(|kind| fs::read_dir(arrays.join(kind)).unwrap()) {
         let folder = folder.unwrap().path();

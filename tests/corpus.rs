@@ -1,10 +1,9 @@
-//! What the tree shows is what libtiledb reads: for the fixtures, and for the larger collections of arrays where they
-//! are there.
+//! What the tree shows is what libtiledb reads: for the fixtures, the corpus, and the arrays of other projects where
+//! they are there.
 //!
 //! `TILEFS_PYTHON` is a Python with the tiledb package, to compare arrays of which nothing is recorded; else that of
-//! `.venv`, which `scripts/test.sh` makes. `TILEFS_CORPUS` says where the larger collections are (default:
-//! `../shared/corpus` or `../../shared/corpus` beside this checkout). `TILEFS_CASE=text` checks only objects with that
-//! text in their path, and shows every failure.
+//! `.venv`, which `scripts/test.sh` makes. `TILEFS_CORPUS` names another corpus and `TILEFS_PEERS` the arrays of other
+//! projects. `TILEFS_CASE=text` checks only objects with that text in their path, and shows every failure.
 
 mod support;
 
@@ -24,21 +23,19 @@ use support::skip::{Need, skipped};
 
 #[test]
 fn fixtures_read_as_libtiledb_reads_them() {
-    let mut objects = load(&home().join("tests/fixtures/manifest.json"), "");
-    objects.extend(load(&home().join("tests/fixtures/bitsort/manifest.json"), "bitsort/"));
+    let mut objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
+    objects.extend(load(&tilefs_fixtures::fixtures().join("bitsort/manifest.json"), "bitsort/"));
     prove("fixtures", objects);
 }
 
 #[test]
 fn corpus_reads_as_libtiledb_reads_it() {
-    let Some(corpus) = corpus() else { return };
-    prove("corpus", with_row_orders(load(&corpus.join("manifest.json"), "")));
+    prove("corpus", with_row_orders(load(&corpus().join("manifest.json"), "")));
 }
 
 #[test]
 fn real_data_read_as_libtiledb_reads_them() {
-    let Some(corpus) = corpus() else { return };
-    prove("real data", with_row_orders(load(&corpus.join("manifest_real.json"), "")));
+    prove("real data", with_row_orders(load(&corpus().join("manifest_real.json"), "")));
 }
 
 #[test]
@@ -60,7 +57,7 @@ fn arrays_of_other_projects_read_as_libtiledb_reads_them() {
 
 #[test]
 fn a_wrong_expectation_is_a_failure() {
-    let mut objects = load(&home().join("tests/fixtures/manifest.json"), "");
+    let mut objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
     let demo = objects.iter_mut().find(|object| object.name == "demo").expect("the demo is among the fixtures");
     assert_eq!(check(demo).failures(), 0);
     let fields = demo.reads[0].fields.as_mut().expect("the full read has fields");
@@ -78,8 +75,8 @@ fn a_wrong_expectation_is_a_failure() {
 
 #[test]
 fn what_is_not_looked_at_is_a_failure() {
-    let objects = load(&home().join("tests/fixtures/manifest.json"), "");
-    let mut looked_at: Vec<Object> = load(&home().join("tests/fixtures/manifest.json"), "");
+    let objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
+    let mut looked_at: Vec<Object> = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
     looked_at.retain(|object| ["demo", "arrays/sparse/dups", "arrays/groups/experiment"].contains(&&*object.name));
     let report = looked_at.iter().map(check).fold(Report::default(), Report::add);
     assert_eq!(report.failures(), 0);
@@ -94,7 +91,7 @@ fn what_is_not_looked_at_is_a_failure() {
 
 #[test]
 fn fragments_have_as_many_bytes_as_their_footers_say() {
-    let objects = load(&home().join("tests/fixtures/manifest.json"), "");
+    let objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "");
     let mut compared = 0;
     for object in objects.iter().filter(|object| !object.is_group && object.key.is_none()) {
         let Ok(mounted) = tilefs::tree::open(&object.place, &tilefs::tree::OpenOptions::default()) else { continue };
@@ -130,7 +127,7 @@ fn prove(title: &str, mut objects: Vec<Object>) {
 
 /// The orders in which libtiledb gives the rows are recorded here, not in the corpus.
 fn with_row_orders(mut objects: Vec<Object>) -> Vec<Object> {
-    let recorded = fs::read(home().join("tests/fixtures/corpus_reads.json")).expect("a file of the fixtures");
+    let recorded = fs::read(tilefs_fixtures::fixtures().join("corpus_reads.json")).expect("a file of the fixtures");
     let recorded: serde_json::Value = serde_json::from_slice(&recorded).expect("JSON");
     assert!(add_row_orders(&mut objects, &recorded["row_orders"]) > 0, "no row order is known");
     objects

@@ -253,13 +253,13 @@ fn objects() -> Vec<Object> {
         "arrays/sparse/dups",
         "arrays/sparse/dim_text",
     ];
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/manifest.json");
+    let manifest = tilefs_fixtures::fixtures().join("manifest.json");
     load(&manifest, "").into_iter().filter(|object| NAMES.contains(&object.name.as_str())).collect()
 }
 
 /// A fixture by its path.
 fn fixture(name: &str) -> Object {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/manifest.json");
+    let manifest = tilefs_fixtures::fixtures().join("manifest.json");
     load(&manifest, "").into_iter().find(|object| object.name == name).unwrap_or_else(|| panic!("no fixture {name}"))
 }
 

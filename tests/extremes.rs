@@ -3,7 +3,6 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use tilefs_export::Content;
 use support::shown::read_all;
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+    let path = tilefs_fixtures::fixtures().join(name);
     tree::open(&path, &OpenOptions { cache_size: 32 << 20, ..OpenOptions::default() }).unwrap()
 }
 
@@ -260,7 +259,7 @@ fn names_with_broken_escapes_are_no_files_and_are_explained() {
             }
         }
     }
-    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo");
+    let demo = tilefs_fixtures::fixtures().join("demo");
     let explained = |selection: &str| {
         let tilefs = env!("CARGO_BIN_EXE_tilefs");
         let output = Command::new(tilefs).arg("info").arg(&demo).args(["--slice", selection]).output().unwrap();

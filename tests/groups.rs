@@ -1,5 +1,5 @@
-//! Metadata, enumerations, labels and groups as the tree shows them, against what libtiledb reads: over the fixtures, and over a corpus of
-//! real arrays where there is one (`TILEFS_CORPUS`, `../shared/corpus`, `../../shared/corpus`).
+//! Metadata, enumerations, labels and groups as the tree shows them, against what libtiledb reads: over the fixtures
+//! and the corpus (see tests/support/corpora.rs).
 
 mod support;
 
@@ -50,10 +50,8 @@ impl Object {
 
 /// The objects of all manifests that there are.
 fn objects() -> Vec<Object> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let corpus = corpus();
-    let mut manifests = vec![here.join("tests/fixtures/manifest.json")];
-    manifests.extend(corpus.iter().flat_map(|one| [one.join("manifest.json"), one.join("manifest_real.json")]));
+    let (fixtures, corpus) = (tilefs_fixtures::fixtures(), corpus());
+    let manifests = [fixtures.join("manifest.json"), corpus.join("manifest.json"), corpus.join("manifest_real.json")];
     let mut objects = Vec::new();
     for manifest in &manifests {
         let all: Value = serde_json::from_slice(&std::fs::read(manifest).unwrap()).unwrap();
@@ -297,8 +295,8 @@ fn labels_lie_along_their_dimension() {
 /// What a read of libtiledb through the labelled array gives, for arrays of the corpus.
 #[test]
 fn labels_are_what_libtiledb_reads() {
-    let Some(corpus) = corpus() else { return };
-    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/corpus_reads.json");
+    let corpus = corpus();
+    let recorded = tilefs_fixtures::fixtures().join("corpus_reads.json");
     let recorded: Value = serde_json::from_slice(&std::fs::read(recorded).unwrap()).unwrap();
     let mut compared = 0;
     for (array, labels) in recorded["labels"].as_object().unwrap() {
@@ -435,7 +433,7 @@ fn history_is_what_a_window_shows() {
 
 #[test]
 fn a_filestore_shows_its_file() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let fixtures = tilefs_fixtures::fixtures();
     let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
     let root = open(&fixtures.join("arrays/filestore"), &options).unwrap();
     assert_eq!(names(&folder(&root, "contents")), ["lines.txt"]);
@@ -453,7 +451,7 @@ fn text(root: &Arc<dyn Folder>, path: &str) -> String {
 
 fn fixture(name: &str) -> Arc<dyn Folder> {
     let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
-    open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name), &options).unwrap()
+    open(&tilefs_fixtures::fixtures().join(name), &options).unwrap()
 }
 
 /// 2^20 x 2^20 cells, of which 8 x 8 in the middle were written: 0 to 63.
@@ -502,12 +500,12 @@ fn anonymous_dimensions_are_called_as_in_tiledb_py() {
 /// Everything that says a shape says how many rows a sparse array, or a slice of one, has.
 #[test]
 fn sparse_arrays_say_how_many_rows_they_have() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse");
+    let fixtures = tilefs_fixtures::fixtures().join("arrays/sparse");
     let mut slices = 0;
     for entry in std::fs::read_dir(fixtures).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse").join(&name);
+        let path = tilefs_fixtures::fixtures().join("arrays/sparse").join(&name);
         let root = match open(&path, &options) {
             Ok(root) => root,
             Err(Error::Key { .. }) => continue,
@@ -553,7 +551,7 @@ fn file_attributes(root: &Arc<dyn Folder>, path: &str) -> Vec<(String, Vec<u8>)>
 
 #[test]
 fn a_group_is_a_tree_of_lines() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/groups/experiment");
+    let path = tilefs_fixtures::fixtures().join("arrays/groups/experiment");
     let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
     let Ok(Stored::Group(group)) = open_stored(&path, &options) else { panic!("no group") };
     let lines = |depth: Option<usize>| {
@@ -581,7 +579,7 @@ fn a_group_is_a_tree_of_lines() {
 
 #[test]
 fn extended_attributes_explain_files_and_folders() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let fixtures = tilefs_fixtures::fixtures();
     let options = OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() };
     let attributes = |root: &Arc<dyn Folder>, path: &str| -> String {
         let all = match node(root, path) {
@@ -632,7 +630,7 @@ fn extended_attributes_explain_files_and_folders() {
 
 #[test]
 fn a_group_explains_itself() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/groups/experiment");
+    let path = tilefs_fixtures::fixtures().join("arrays/groups/experiment");
     let root = open(&path, &OpenOptions { at: Some(u64::MAX), ..OpenOptions::default() }).unwrap();
     let readme = String::from_utf8(bytes(&root, "README.txt")).unwrap();
     for part in ["experiment: a TileDB group", "\n2 members.\n", "    raw/\n", "    results/\n", "12:26:43.000Z"] {

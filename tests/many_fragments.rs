@@ -49,7 +49,7 @@ struct ManyFragments {
 
 impl ManyFragments {
     fn new(count: usize) -> Self {
-        let array = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/dense/dims_2");
+        let array = tilefs_fixtures::fixtures().join("arrays/dense/dims_2");
         let folder = tempfile::tempdir().unwrap();
         let copy = |from: &Path, to: &Path| {
             fs::create_dir_all(to).unwrap();

@@ -174,7 +174,7 @@ impl Storage for Eventful {
 /// Old and new ones of every layout: fragments in the array's folder, without and with marks, and in a folder of their
 /// own; with one schema of a fixed name, with several; metadata, labels, deletes; groups.
 fn pairs() -> Vec<(String, Pair)> {
-    let writers = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/writers/arrays");
+    let writers = tilefs_fixtures::fixtures().join("writers/arrays");
     let of = |name: &str| match name.starts_with(|first: char| first.is_ascii_digit()) {
         true => writers.join(name),
         false => stored(name),

@@ -2,7 +2,6 @@
 //! others, and what becomes of each that fails.
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ struct Far {
 
 impl Far {
     fn new(fixture: &str, delay: Duration) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
+        let folder = tilefs_fixtures::fixtures().join(fixture);
         let key = StoreKey::from("s3://bucket/array");
         let objects = MemoryStorage::load(&folder, &key).unwrap();
         assert!(!objects.keys().is_empty());
@@ -217,9 +216,6 @@ fn what_fails_once_is_tried_again_by_the_next_read() {
         "arrays/sparse/deletes",
         "arrays/filestore",
     ] {
-        if !Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture).exists() {
-            panic!("there is no fixture {fixture}");
-        }
         let far = Far::new(fixture, Duration::ZERO);
         let root = far.open().unwrap();
         let mut paths = Vec::new();
@@ -334,7 +330,7 @@ fn each_failure_is_of_its_kind() {
 
 #[test]
 fn what_a_listing_names_and_is_not_there_is_missing() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo");
+    let folder = tilefs_fixtures::fixtures().join("demo");
     let key = StoreKey::from("s3://bucket/array");
     let objects = Arc::new(MemoryStorage::load(&folder, &key).unwrap());
     let data = objects.keys().into_iter().find(|key| key.name() == Some(b"a0.tdb")).unwrap();

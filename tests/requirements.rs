@@ -16,27 +16,27 @@ fn root() -> &'static Path {
 
 #[test]
 #[ignore = "a part of the other tests"]
-fn this_misses_the_corpus() {
-    skipped(Need::Corpus, "it is missing for a test");
+fn this_misses_the_peers() {
+    skipped(Need::Peers, "it is missing for a test");
 }
 
 /// Runs the test above in a process of its own.
 fn run(list: Option<&str>) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "this_misses_the_corpus"]).env_remove(REQUIRE);
+    command.args(["--ignored", "--exact", "this_misses_the_peers"]).env_remove(REQUIRE);
     command.envs(list.map(|list| (REQUIRE, list))).output().unwrap()
 }
 
 #[test]
 fn what_is_required_and_missing_is_a_failure() {
-    for list in [None, Some(""), Some("all,-corpus"), Some("fuse,root"), Some("corpus,-corpus")] {
+    for list in [None, Some(""), Some("all,-peers"), Some("fuse,root"), Some("peers,-peers")] {
         let output = run(list);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{list:?}: {said}");
-        assert!(said.contains("SKIPPED: this_misses_the_corpus: it is missing for a test"), "{list:?}: {said}");
+        assert!(said.contains("SKIPPED: this_misses_the_peers: it is missing for a test"), "{list:?}: {said}");
         assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{list:?}");
     }
-    for list in ["all", "corpus", " fuse , corpus", "all,-fuse", "-corpus,all", "all,-corpsu"] {
+    for list in ["all", "peers", " fuse , peers", "all,-fuse", "-peers,all", "all,-peesr"] {
         let output = run(Some(list));
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(!output.status.success() && said.contains("1 failed") && said.contains(REQUIRE), "{list}: {said}");
@@ -61,7 +61,7 @@ fn the_tests_before_a_change_is_taken_require_all_but_a_few() {
     assert_eq!(list.len(), 1, "{list:?}");
     let missing: Vec<&str> =
         Need::ALL.into_iter().filter(|(need, _)| !need.is_required(list[0])).map(|(_, name)| name).collect();
-    assert_eq!(missing, ["fuse-for-all", "fuse-control", "spark", "corpus", "packages"]);
+    assert_eq!(missing, ["fuse-for-all", "fuse-control", "spark", "peers", "packages"]);
 }
 
 /// The files of the tests, below a folder.

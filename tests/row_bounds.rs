@@ -1,5 +1,5 @@
 //! No value lies outside of the bounds that are told of its row, whoever wrote the array: the fixtures, and the larger
-//! collections where they are there (`TILEFS_CORPUS`, see tests/corpus.rs). Parquet footers have these bounds, joined over
+//! collections (see tests/support/corpora.rs). Parquet footers have these bounds, joined over
 //! the rows of a row group, and queries skip row groups by them.
 //!
 //! `TILEFS_ARRAYS` names a folder: all arrays below it are looked at, too. `TILEFS_CASE=text` looks only at arrays with that
@@ -32,11 +32,8 @@ const MOST_ROWS: u64 = 2000;
 
 #[test]
 fn no_value_lies_outside_of_the_bounds_of_its_row() {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut arrays = arrays_below(&home.join("tests/fixtures"));
-    if let Some(corpus) = corpus() {
-        arrays.extend(arrays_below(&corpus));
-    }
+    let mut arrays = arrays_below(tilefs_fixtures::fixtures());
+    arrays.extend(arrays_below(&corpus()));
     if let Some(peers) = peers() {
         arrays.extend(arrays_below(&peers));
     }

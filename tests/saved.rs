@@ -153,7 +153,7 @@ fn compare(one: &Seen, other: &Seen, about: &str) {
 }
 
 fn fixtures() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays");
+    let root = tilefs_fixtures::fixtures().join("arrays");
     let mut all: Vec<PathBuf> = ["dense", "sparse"]
         .iter()
         .flat_map(|kind| fs::read_dir(root.join(kind)).unwrap())
@@ -254,7 +254,7 @@ fn an_array_in_the_place_of_another_has_other_entries() {
         }
     }
     // A fragment less, as after a vacuum.
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse/overlap");
+    let path = tilefs_fixtures::fixtures().join("arrays/sparse/overlap");
     copied(&path, &place);
     let whole = mount(&place, &index.options());
     let last = fs::read_dir(place.join("__commits")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
@@ -266,7 +266,7 @@ fn an_array_in_the_place_of_another_has_other_entries() {
 
 #[test]
 fn damaged_entries_change_nothing() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays");
+    let root = tilefs_fixtures::fixtures().join("arrays");
     for name in ["sparse/overlap_text", "sparse/deletes", "sparse/overlap_hilbert", "sparse/types", "dense/var"] {
         let path = root.join(name);
         let index = Index::new();
@@ -303,7 +303,7 @@ fn nothing_is_saved_of_what_is_read_with_a_key() {
     let options = OpenOptions { key_file: Some(key_file.clone()), ..index.options() };
     for (kind, key) in KEYS {
         fs::write(&key_file, key).unwrap();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays").join(kind).join("encrypted");
+        let path = tilefs_fixtures::fixtures().join("arrays").join(kind).join("encrypted");
         mount(&path, &options);
     }
     assert_eq!(index.entries(), [] as [PathBuf; 0]);
@@ -373,7 +373,7 @@ fn a_folder_that_was_given_must_be_usable_and_another_need_not() {
 /// While one mount reads, the folder is emptied, taken away, and made something else.
 #[test]
 fn a_folder_that_goes_away_changes_nothing() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse/overlap");
+    let path = tilefs_fixtures::fixtures().join("arrays/sparse/overlap");
     let index = Index::new();
     let right = mount(&path, &index.options());
     let options = index.options();

@@ -1,6 +1,5 @@
-//! The rows of sparse arrays are those that libtiledb reads, at the level of the library: fixtures, and larger
-//! collections of arrays where they are there (`TILEFS_CORPUS`, see tests/corpus.rs). `TILEFS_CASE=text` checks
-//! only arrays with that text in their path.
+//! The rows of sparse arrays are those that libtiledb reads, at the level of the library: fixtures and
+//! corpus (see tests/support/corpora.rs). `TILEFS_CASE=text` checks only arrays with that text in their path.
 
 mod support;
 
@@ -28,16 +27,13 @@ use tilefs_reader::threads;
 
 #[test]
 fn rows_are_those_of_libtiledb() {
-    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut objects = load(&home.join("tests/fixtures/manifest.json"), "fixtures/");
-    objects.extend(load(&home.join("tests/fixtures/bitsort/manifest.json"), "bitsort/"));
-    objects.extend(load(&home.join("tests/fixtures/writers/manifest.json"), "writers/"));
-    if let Some(corpus) = corpus() {
-        for (manifest, prefix) in [("manifest.json", "corpus/"), ("manifest_real.json", "real/")] {
-            let known = objects.len();
-            objects.extend(load(&corpus.join(manifest), prefix));
-            assert!(objects.len() > known, "{manifest} of the corpus has no objects");
-        }
+    let mut objects = load(&tilefs_fixtures::fixtures().join("manifest.json"), "fixtures/");
+    objects.extend(load(&tilefs_fixtures::fixtures().join("bitsort/manifest.json"), "bitsort/"));
+    objects.extend(load(&tilefs_fixtures::fixtures().join("writers/manifest.json"), "writers/"));
+    for (manifest, prefix) in [("manifest.json", "corpus/"), ("manifest_real.json", "real/")] {
+        let known = objects.len();
+        objects.extend(load(&corpus().join(manifest), prefix));
+        assert!(objects.len() > known, "{manifest} of the corpus has no objects");
     }
     let case = env::var("TILEFS_CASE").unwrap_or_default();
     objects.retain(|object| {
@@ -86,7 +82,7 @@ fn values_that_bitsort_lost_are_refused() {
 /// Fragments of `bands_row` have rows of their own, whose cells come by turns in the order of the array.
 #[test]
 fn rows_are_counted_without_their_coordinates() {
-    let fixture = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse").join(name);
+    let fixture = |name: &str| tilefs_fixtures::fixtures().join("arrays/sparse").join(name);
     let open = |path: &Path| {
         let context = Arc::new(Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, None));
         let folder = Arc::new(ArrayFolder::open(context, &path.into()).unwrap());
@@ -120,7 +116,7 @@ fn rows_are_counted_without_their_coordinates() {
 }
 
 fn bitsort(name: &str) -> Arc<Array> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/bitsort/arrays").join(name);
+    let path = tilefs_fixtures::fixtures().join("bitsort/arrays").join(name);
     let key = (name == "encrypted").then(|| Arc::new(Key::parse(b"abcdefghijklmnopqrstuvwxyz012345").unwrap()));
     let context = Context::new(Arc::new(LocalStorage::new()), 4 << 20, 1, key);
     let folder = Arc::new(ArrayFolder::open(Arc::new(context), &path.into()).unwrap());

@@ -3,8 +3,6 @@
 
 mod support;
 
-use std::path::Path;
-
 use support::shown::file;
 use tilefs::tree::{self, OpenOptions};
 use tilefs_format::error::Result;
@@ -13,7 +11,7 @@ use tilefs_format::error::Result;
 const FILL: i32 = i32::MIN;
 
 fn read(array: &str) -> Result<Vec<i32>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiles/2.3").join(array);
+    let path = tilefs_fixtures::fixtures().join("tiles/2.3").join(array);
     let root = tree::open(&path, &OpenOptions { threads: 1, ..OpenOptions::default() })?;
     let bytes = file(&*root, "v", ".i32")?;
     Ok(bytes.chunks_exact(4).map(|four| i32::from_le_bytes(four.try_into().expect("four bytes"))).collect())

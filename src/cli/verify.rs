@@ -11,7 +11,8 @@ use std::time::Duration;
 use clap::Args;
 use tilefs_format::error::{Error, Result};
 use tilefs_reader::array::verify::{Finding, Findings, Progress, verify};
-use tilefs_reader::array::{Array, ArrayFolder, Group};
+use tilefs_reader::array::{Array, ArrayFolder};
+use tilefs_reader::group::Group;
 use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads;
 

@@ -5,8 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::schema::ArrayType;
+use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::Selection;
-use tilefs_reader::array::{Array, Group};
+use tilefs_reader::group::Group;
 
 use super::builder::FolderBuilder;
 use super::dense::{DenseArray, DenseSubarray};

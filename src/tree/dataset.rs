@@ -21,8 +21,9 @@ use tilefs_export::{Column, Content, Field, Metadatum, zarr};
 use tilefs_format::error::Result;
 use tilefs_format::scalar::Scalar;
 use tilefs_format::schema::{ArrayType, CellValNum};
+use tilefs_reader::array::Array;
 use tilefs_reader::array::dense::{AxisSelection, IndexBox, Selection};
-use tilefs_reader::array::{Array, Group};
+use tilefs_reader::group::Group;
 
 use super::dense::{DenseArray, DenseSubarray};
 use super::fields::{FieldFolder, FieldNames};

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use tilefs_format::error::Error;
-use tilefs_reader::array::{Group, MemberPlace, ObjectKind};
+use tilefs_reader::array::ObjectKind;
+use tilefs_reader::group::{Group, MemberPlace};
 use tilefs_reader::storage::StoreKey;
 
 use super::group_texts::{NEITHER, NamedMembers};

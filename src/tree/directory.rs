@@ -10,7 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Locate, Result};
-use tilefs_reader::array::{Context, Group, ObjectKind, TimeWindow};
+use tilefs_reader::array::{Context, ObjectKind, TimeWindow};
+use tilefs_reader::group::Group;
+use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
 use tilefs_reader::threads::cancellation;
 
@@ -175,7 +177,7 @@ impl DirectoryFolder {
             return Ok(known.clone());
         }
         // Before it is listed, so that a refresh misses nothing.
-        self.directory.context.watch.note(&self.directory.context, &self.directory.path)?;
+        note(&self.directory.context, &self.directory.path)?;
         let folders = Arc::new(self.directory.folders()?);
         cancellation::check()?;
         Ok(self.folders.get_or_init(|| folders).clone())
@@ -264,7 +266,7 @@ impl InsideFolder {
                 Arc::new(array_folder(array, self.options.clone())?)
             }
             Inside::Group(group) => {
-                context.watch.note(context, &self.path)?;
+                note(context, &self.path)?;
                 Arc::new(GroupFolder::new(group, self.options.clone())?)
             }
             Inside::Directory(directory) => Arc::new(DirectoryFolder::new(directory, self.options.clone())),
@@ -318,7 +320,7 @@ mod tests {
     use std::path::Path;
 
     fn fixture(name: &str) -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+        tilefs_fixtures::fixtures().join(name)
     }
 
     fn copy(from: &Path, to: &Path) {

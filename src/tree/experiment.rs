@@ -18,7 +18,8 @@ use lru::LruCache;
 use tilefs_export::zarr::{self, METADATA, anndata};
 use tilefs_export::{FormatResult, Unrepresentable};
 use tilefs_format::error::Result;
-use tilefs_reader::array::{Array, Group, Metadata, ObjectKind};
+use tilefs_reader::array::{Array, Metadata, ObjectKind};
+use tilefs_reader::group::Group;
 
 use super::experiment_slices::Cut;
 use super::experiment_uns::{Unstructured, unstructured};

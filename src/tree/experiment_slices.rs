@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::Group;
+use tilefs_reader::group::Group;
 
 use super::experiment::{MEASUREMENTS, annotated_data, measurement_names, only_measurement};
 use super::lazy::{FixedFolder, LazyFolder};

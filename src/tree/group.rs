@@ -11,7 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lru::LruCache;
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::{Group, ObjectKind, TimeWindow};
+use tilefs_reader::array::{ObjectKind, TimeWindow};
+use tilefs_reader::group::Group;
+use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::StoreKey;
 use tilefs_reader::threads::cancellation;
 
@@ -389,7 +391,7 @@ fn open_any(group: &Group, path: &StoreKey, options: &Arc<OpenOptions>) -> Resul
             Ok(OpenMember::Array(Arc::new(array_folder(array, options.clone())?)))
         }
         Some(ObjectKind::Group) => {
-            group.context().watch.note(group.context(), path)?;
+            note(group.context(), path)?;
             Ok(OpenMember::Group(Arc::new(GroupFolder::new(group.open_member(path)?, options.clone())?)))
         }
         None => Err(Error::NotAnArray { path: path.to_string(), reason: NEITHER.to_owned() }),

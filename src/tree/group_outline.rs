@@ -13,7 +13,8 @@ use std::sync::Arc;
 use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
 use tilefs_format::text;
-use tilefs_reader::array::{Context, Group, MemberPlace, Metadata, ObjectKind, TimeWindow};
+use tilefs_reader::array::{Context, Metadata, ObjectKind, TimeWindow};
+use tilefs_reader::group::{Group, MemberPlace};
 use tilefs_reader::storage::StoreKey;
 
 use super::array::size_text;

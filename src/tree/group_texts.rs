@@ -8,7 +8,8 @@ use std::time::UNIX_EPOCH;
 use serde_json::{Map, Value, json};
 use tilefs_format::error::Result;
 use tilefs_format::group::MemberType;
-use tilefs_reader::array::{Group, Member, MemberPlace, ObjectKind};
+use tilefs_reader::array::ObjectKind;
+use tilefs_reader::group::{Group, Member, MemberPlace};
 
 use super::dataset::{FILE, GroupDataset, NETCDF};
 use super::experiment::{EXPERIMENT, MEASUREMENT};

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tilefs_format::error::Result;
-use tilefs_reader::array::{Changes, Context};
+use tilefs_reader::array::Context;
+use tilefs_reader::group::changes::{Changes, changes};
 use tilefs_reader::statistics::Statistic;
 use tilefs_reader::storage::StoreKey;
 
@@ -82,7 +83,7 @@ impl Tree for MountedTree {
     /// Costs a few listings of each array and group that was opened. Arrays of a group that have not changed stay open.
     fn refresh(&self) -> Result<Option<Refreshed>> {
         let mut state = self.state();
-        let changes = self.context.watch.changes(&self.context)?;
+        let changes = changes(&self.context)?;
         if !state.is_behind && changes == Changes::OfArrays(Vec::new()) {
             return Ok(None);
         }

@@ -9,7 +9,9 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::folder::KEY_VALUE_SCHEMA;
 use tilefs_format::fragment::FRAGMENT_METADATA;
 use tilefs_reader::array::listing::FolderListing;
-use tilefs_reader::array::{Array, ArrayFolder, Context, Group, ObjectKind, TimeWindow};
+use tilefs_reader::array::{Array, ArrayFolder, Context, ObjectKind, TimeWindow};
+use tilefs_reader::group::Group;
+use tilefs_reader::group::changes::note;
 use tilefs_reader::storage::{Listed, Storage, StoreKey, is_object_uri};
 
 use super::array::array_folder;
@@ -93,7 +95,7 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOp
     context.storage.allow(folder);
     let window = options.reading().window();
     // What cannot be listed is told below.
-    let _ = context.watch.note(&context, folder);
+    let _ = note(&context, folder);
     let (kind, listing) = expect_object(&*context.storage, folder)?;
     Ok(match kind {
         Some(ObjectKind::Array) => Stored::Array(open_listed(context, listing, window)?),
@@ -107,7 +109,7 @@ pub(super) fn open_in(context: Arc<Context>, folder: &StoreKey, options: &OpenOp
 /// # Errors
 /// As [`ArrayFolder::open`] and [`Array::open`]; what is wrong with a key names the array that wants it.
 pub(super) fn open_folder(context: Arc<Context>, path: &StoreKey, window: TimeWindow) -> Result<Arc<Array>> {
-    context.watch.note(&context, path).in_array(path)?;
+    note(&context, path).in_array(path)?;
     let listing = FolderListing::read(&*context.storage, path).in_array(path)?;
     open_listed(context, listing, window)
 }
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_missing_key_names_the_array() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/dense/encrypted");
+        let path = tilefs_fixtures::fixtures().join("arrays/dense/encrypted");
         let error = open(&path, &OpenOptions::default()).err().map(|error| error.to_string()).unwrap();
         assert!(error.contains("dense/encrypted") && error.contains("no key"), "{error}");
     }

@@ -7,7 +7,7 @@ use tilefs_export::pyramid::{ATTRIBUTE, Pyramid};
 use tilefs_export::tiff::{check_levels, ome_tiff};
 use tilefs_export::{Content, FormatResult, Unrepresentable};
 use tilefs_format::error::{Error, Result};
-use tilefs_reader::array::Group;
+use tilefs_reader::group::Group;
 
 use super::dense::{DenseArray, DenseSubarray};
 use super::meta;

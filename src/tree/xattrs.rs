@@ -20,8 +20,9 @@ use std::borrow::Cow;
 use tilefs_export::{Field, npy, number};
 use tilefs_format::datatype::Datatype;
 use tilefs_format::schema::{ArraySchema, Layout};
+use tilefs_reader::array::Array;
 use tilefs_reader::array::sparse::RowCount;
-use tilefs_reader::array::{Array, Group};
+use tilefs_reader::group::Group;
 use tilefs_reader::storage::StoreKey;
 
 use super::array::last_commit;

@@ -18,7 +18,7 @@ mod servers;
 mod support;
 mod ways;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,12 +26,9 @@ use std::time::Duration;
 use support::skip;
 use tilefs::tree::{self, Folder, Node, OpenOptions};
 use tilefs_export::Content;
+use tilefs_fixtures::fixtures;
 use tilefs_format::error::Result;
 use tilefs_reader::storage::{CloudOptions, Settings};
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
-}
 
 /// Options for an endpoint that knows nobody.
 fn options(endpoint: &str) -> OpenOptions {

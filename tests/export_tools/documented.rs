@@ -49,12 +49,10 @@ fn the_commands_of_the_readme_work_on_the_sample_array() {
     let tasks = readme.split("## Five tasks").nth(1).unwrap().split("### Single-cell").next().unwrap();
     let blocks = tasks.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap());
     let mnt = demo.path("mnt").display().to_string();
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let fixtures = tilefs_fixtures::fixtures().display().to_string();
     let mut printed = String::new();
     for line in blocks.flat_map(str::lines) {
-        let line = line
-            .replace("/mnt/demo", &mnt)
-            .replace("tests/fixtures", &repository.join("tests/fixtures").display().to_string());
+        let line = line.replace("/mnt/demo", &mnt).replace("tests/fixtures", &fixtures);
         printed += &shell(&demo.path(""), &line).unwrap_or_default();
     }
     // The value of row 42 and column 17, by od and as text; NumPy's mean of rows 10 to 19; awk's mean of column 4.
@@ -130,7 +128,7 @@ fn the_commands_of_the_readme_in_a_mount_work_there() {
 /// The commands that need no interpreter of their own, which would take seconds for each array.
 #[test]
 fn the_commands_of_every_readme_print_what_the_array_holds() {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/manifest.json");
+    let manifest = tilefs_fixtures::fixtures().join("manifest.json");
     let names: Vec<String> = load(&manifest, "").into_iter().map(|object| object.name).collect();
     // The years at the ends of their type are errors in netCDF, which counts days.
     let is_error = |array: &str, line: &str| array == "arrays/dense/types_times" && line.starts_with("ncdump ");
@@ -247,7 +245,7 @@ fn served_paths(root: &Arc<dyn Folder>) -> BTreeSet<String> {
 
 #[test]
 fn the_tree_of_the_manual_is_the_tree_that_is_served() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let fixtures = tilefs_fixtures::fixtures();
     let within = |name: &str| fs::read_dir(fixtures.join(name)).unwrap().map(|entry| entry.unwrap().path());
     let mut arrays: Vec<PathBuf> = within("arrays/dense").chain(within("arrays/sparse")).collect();
     arrays.extend([fixtures.join("demo"), fixtures.join("arrays/filestore")]);
@@ -292,10 +290,10 @@ fn the_manual_pages_are_well_formed() {
 /// On an experiment of the corpus, as libtiledb's wheel and TileDB-SOMA wrote it.
 #[test]
 fn the_commands_for_single_cell_data_work_on_an_experiment() {
-    let Some(corpus) = crate::corpora::corpus() else { return };
     if !crate::skip::can_mount() {
         return;
     }
+    let corpus = crate::corpora::corpus();
     let experiment = corpus.join("real/pbmc_soma").display().to_string();
     let (expected, folder) = (Experiment::of(&corpus), tempfile::tempdir().unwrap());
     let mountpoint = folder.path().join("cells");

@@ -13,15 +13,12 @@ use crate::manifest::{Expected, Object, load};
 use crate::skip::can_mount;
 use crate::skip::python_with;
 use crate::tools::{has, imagemagick, python_file, run};
+use tilefs_fixtures::fixtures;
 
 /// An array of the fixtures, mounted; unmounted when dropped.
 pub struct Mounted {
     folder: TempDir,
     object: Object,
-}
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
 fn tilefs(arguments: &[&Path]) -> bool {
@@ -248,7 +245,11 @@ fn zarr_opens_the_parts_of_an_array() {
 
 #[test]
 fn zarr_and_anndata_open_an_experiment_of_soma() {
-    let ways = [("numpy, tiledb, zarr", "check"), ("tiledb, zarr, anndata, pandas, scipy.sparse", "annotated")];
+    let ways = [
+        ("numpy, tiledb, zarr", "check"),
+        ("tiledb, zarr, anndata, pandas, scipy.sparse", "annotated"),
+        ("tiledb, zarr, anndata, pandas, scipy.sparse, h5py", "h5ad"),
+    ];
     made_and_looked_at("soma_files.py", "numpy, tiledb", &ways);
 }
 

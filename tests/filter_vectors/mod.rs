@@ -2,7 +2,6 @@
 //! scripts/make_filter_vectors.py makes them and describes the files.
 
 use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 
 use tilefs_format::cursor::Cursor;
@@ -50,7 +49,7 @@ pub fn decode_into(
 }
 
 fn unzip(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/filters").join(name);
+    let path = tilefs_fixtures::fixtures().join("filters").join(name);
     let file = std::fs::File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(file).read_to_end(&mut bytes).unwrap();

@@ -22,9 +22,8 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// The corpus; says aloud where there is none.
-    pub fn find() -> Option<Self> {
-        let folder = corpora::corpus()?;
+    pub fn open() -> Self {
+        let folder = corpora::corpus();
         let mut objects = Vec::new();
         for manifest in ["manifest.json", "manifest_real.json"] {
             let text = std::fs::read(folder.join(manifest)).unwrap();
@@ -32,22 +31,18 @@ impl Corpus {
             objects.append(manifest["objects"].as_array_mut().unwrap());
         }
         assert!(!objects.is_empty(), "{} has no objects", folder.display());
-        Some(Corpus { folder, objects })
+        Corpus { folder, objects }
     }
 
     pub fn path(&self, object: &Value) -> PathBuf {
         self.folder.join(object["path"].as_str().unwrap())
     }
 
-    /// All files, of the arrays of other projects beside the corpus too.
+    /// All files, and those of other projects' arrays where they are.
     pub fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        for folder in ["arrays", "real", "../peers"] {
-            let folder = self.folder.join(folder);
-            if folder.is_dir() {
-                collect(&folder, &mut found);
-            }
-        }
+        let own = ["arrays", "real"].map(|folder| self.folder.join(folder));
+        own.into_iter().chain(corpora::peers()).for_each(|folder| collect(&folder, &mut found));
         found
     }
 

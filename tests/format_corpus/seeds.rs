@@ -53,7 +53,7 @@ fn schema_payload(corpus: &Corpus, array: &Path, name: &str) -> Vec<u8> {
 #[test]
 #[ignore = "writes fuzz/corpus, for the fuzzers"]
 fn write_fuzz_seeds() {
-    let Some(corpus) = Corpus::find() else { return };
+    let corpus = Corpus::open();
     let [mut schemas, mut metadata, mut groups, mut enumerations, mut conditions, mut commits, mut names, mut headers] =
         [(); 8].map(|()| Seeds::default());
     let mut fragments = FragmentSeeds::default();

@@ -13,7 +13,6 @@ mod mutator;
 mod untouched;
 
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -75,7 +74,7 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn damaged_arrays_give_bytes_or_errors() {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let fixtures = tilefs_fixtures::fixtures();
     let root = StoreKey::from("/array");
     let whole: Vec<MemoryStorage> =
         ARRAYS.iter().map(|name| MemoryStorage::load(&fixtures.join(name), &root).unwrap()).collect();
@@ -119,7 +118,7 @@ fn damaged_arrays_give_bytes_or_errors() {
 
 #[test]
 fn a_claimed_number_of_tiles_is_compared_with_their_offsets() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays/sparse/overlap");
+    let folder = tilefs_fixtures::fixtures().join("arrays/sparse/overlap");
     let root = StoreKey::from("/array");
     let whole = MemoryStorage::load(&folder, &root).unwrap();
     let metadata = whole.keys().into_iter().filter(|key| key.name() == Some(b"__fragment_metadata.tdb"));

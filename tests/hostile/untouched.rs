@@ -107,7 +107,7 @@ impl Values {
 #[test]
 fn another_value_of_an_untouched_field_is_found() {
     let root = StoreKey::from("/array");
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo");
+    let folder = tilefs_fixtures::fixtures().join("demo");
     let whole = MemoryStorage::load(&folder, &root).unwrap();
     let mut values = Values::of(&whole, &root);
     assert_eq!(values.compare(&whole, &whole, &root), 2);

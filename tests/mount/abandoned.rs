@@ -14,7 +14,7 @@ const ENDLESS: &str = "text/cells.csv";
 const SOON: Duration = Duration::from_secs(10);
 
 fn daemon(options: &[&str]) -> Daemon {
-    let long = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/long");
+    let long = tilefs_fixtures::fixtures().join("long");
     Daemon::start(Place::new(), &long, options)
 }
 

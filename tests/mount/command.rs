@@ -10,7 +10,7 @@ use crate::harness::{
 };
 
 fn demo() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo")
+    tilefs_fixtures::fixtures().join("demo")
 }
 
 fn tilefs() -> Command {
@@ -191,7 +191,7 @@ fn files_larger_than_any_disk_have_their_size_and_can_be_read_anywhere() {
     }
     // 2^20 x 2^20 cells of 4 bytes; 8 x 8 of them in the middle are 0 to 63, all others -1.
     let place = Place::new();
-    let huge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/huge");
+    let huge = tilefs_fixtures::fixtures().join("huge");
     assert!(run(&["mount".as_ref(), &huge, place.path()]).status.success());
     let file = fs::File::open(place.path().join("v.i32")).unwrap();
     assert_eq!(file.metadata().unwrap().len(), 4 << 40);

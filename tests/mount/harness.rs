@@ -113,7 +113,7 @@ impl Drop for Server {
 
 /// The sample array.
 pub fn demo() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo")
+    tilefs_fixtures::fixtures().join("demo")
 }
 
 /// A copy of the sample array beside a mount point.

@@ -326,7 +326,7 @@ fn what_could_not_be_read_once_is_read_again() {
     if !can_mount() {
         return;
     }
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays");
+    let fixtures = tilefs_fixtures::fixtures().join("arrays");
     for (name, file) in [("demo", "temp.f32"), ("sparse/overlap", "README.txt"), ("sparse/overlap", "dims")] {
         let place = Place::new();
         let array = match name {
@@ -434,7 +434,7 @@ fn nothing_stored_steers_a_terminal() {
     let name = "a\x1b[2J\u{9b}31m\x07";
     let array = hostile.path().join(name);
     assert!(Command::new("cp").arg("-r").arg(demo()).arg(&array).status().unwrap().success());
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays");
+    let fixtures = tilefs_fixtures::fixtures().join("arrays");
     let arrays = [array, fixtures.join("dense/odd_names"), fixtures.join("sparse/odd_names")];
     for array in &arrays {
         let missing = array.join(name);

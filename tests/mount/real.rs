@@ -349,7 +349,7 @@ fn verify_draws_a_bar_on_a_terminal_and_nowhere_else() {
 
 #[test]
 fn info_is_json_where_that_is_asked_for() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let root = tilefs_fixtures::fixtures();
     let json = |array: &str| -> serde_json::Value {
         let output =
             tilefs(&["info".as_ref(), "--json".as_ref(), "--at=2030-01-01".as_ref(), root.join(array).as_os_str()]);

@@ -1,14 +1,13 @@
 //! Arrays of the fixtures, and what libtiledb read of them.
 
 use std::fs;
-use std::path::Path;
 
 use crate::harness::tilefs;
 use crate::manifest::{Expected, Object, load};
 
 /// The array or group whose path ends like this.
 pub fn object(name: &str) -> Object {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/manifest.json");
+    let manifest = tilefs_fixtures::fixtures().join("manifest.json");
     load(&manifest, "").into_iter().find(|object| object.place.ends_with(name)).unwrap()
 }
 

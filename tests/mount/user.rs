@@ -37,7 +37,7 @@ impl Nobody {
             let program = beside.join("tilefs");
             fs::copy(env!("CARGO_BIN_EXE_tilefs"), &program).unwrap();
             let array = beside.join("a,b.tdb");
-            let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo");
+            let demo = tilefs_fixtures::fixtures().join("demo");
             assert!(Command::new("cp").arg("-r").args([&demo, &array]).status().unwrap().success());
             return Some(Nobody { place, program });
         };

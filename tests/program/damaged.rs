@@ -94,18 +94,13 @@ fn largest_file(array: &Path, ending: &str) -> (String, PathBuf) {
 /// The arrays: place, the file of the tree whose stored file is damaged, the ending of that, and a file that does not
 /// need it, if there is one.
 fn arrays() -> Vec<(PathBuf, &'static str, &'static str, Option<&'static str>)> {
-    let mut arrays = vec![
+    let real = corpus().join("real");
+    vec![
         (fixtures().join("demo"), "cell.i32", "a1.tdb", Some("temp.f32")),
         (fixtures().join("arrays/sparse/overlap"), "v.i32", "a0.tdb", Some("dims/y.i32")),
-    ];
-    if let Some(corpus) = corpus() {
-        let real = corpus.join("real");
-        arrays.extend([
-            (real.join("dem_jacksboro"), "elevation.i16", "a0.tdb", None),
-            (real.join("pbmc_soma/ms/RNA/X/data"), "soma_data.f32", "a0.tdb", Some("dims/soma_dim_0.i64")),
-        ]);
-    }
-    arrays
+        (real.join("dem_jacksboro"), "elevation.i16", "a0.tdb", None),
+        (real.join("pbmc_soma/ms/RNA/X/data"), "soma_data.f32", "a0.tdb", Some("dims/soma_dim_0.i64")),
+    ]
 }
 
 #[test]

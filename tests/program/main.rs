@@ -8,10 +8,10 @@ mod damaged;
 mod streams;
 mod values;
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::manifest::{Object, load};
+use tilefs_fixtures::fixtures;
 
 /// Runs the program to its end.
 fn tilefs(arguments: &[impl AsRef<std::ffi::OsStr>]) -> Output {
@@ -25,10 +25,6 @@ fn printed(arguments: &[impl AsRef<std::ffi::OsStr> + std::fmt::Debug]) -> Vec<u
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && complaint.is_empty(), "{arguments:?}: {} {complaint}", output.status);
     output.stdout
-}
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
 }
 
 /// A fixture by its path.

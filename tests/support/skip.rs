@@ -30,8 +30,8 @@ pub enum Need {
     Servers,
     /// A system without SELinux, a log or a tilefs of its own.
     BareSystem,
-    /// The collections of arrays that are no part of this project.
-    Corpus,
+    /// Arrays that other projects committed, which are no part of this one.
+    Peers,
     /// What `scripts/package.sh` makes.
     Packages,
 }
@@ -48,12 +48,12 @@ impl Need {
         (Need::Spark, "spark"),
         (Need::Servers, "servers"),
         (Need::BareSystem, "bare-system"),
-        (Need::Corpus, "corpus"),
+        (Need::Peers, "peers"),
         (Need::Packages, "packages"),
     ];
 
     /// Whether a value of [`REQUIRE`] requires this: `all` or names, separated by commas. `-` in front of a name takes
-    /// it away again, as in `all,-corpus`.
+    /// it away again, as in `all,-peers`.
     ///
     /// # Panics
     /// If the list has a name that no need has.

@@ -37,7 +37,7 @@ impl Copy {
 
 /// Where an array or group of the fixtures is.
 pub fn stored(fixture: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/arrays").join(fixture)
+    tilefs_fixtures::fixtures().join("arrays").join(fixture)
 }
 
 /// Copies a folder and all in it.

@@ -24,6 +24,7 @@
 //! //! The modules; each uses only those below it:
 //!
 //! * [`open`]: arrays and groups by path or URI; `api`, the typed reads above
+//! * [`group`]: the members of a group, and changes in opened folders
 //! * [`array`]: one array as of one time
 //! * [`read`]: executes the plan of a read
 //! * [`cache`]: decoded units and parsed indexes, under one byte budget
@@ -41,6 +42,7 @@ pub mod address_space;
 mod api;
 pub mod array;
 pub mod cache;
+pub mod group;
 pub mod memory;
 mod open;
 pub mod percent;
@@ -51,6 +53,7 @@ pub mod threads;
 pub mod vectors;
 
 pub use api::{DenseReader, Number, RowBatch, RowBatches, RowReader, Values};
-pub use array::{Array, Group, Member, Metadata, ObjectKind, TimeWindow};
+pub use array::{Array, Metadata, ObjectKind, TimeWindow};
+pub use group::{Group, Member};
 pub use open::{IndexOptions, Object, OpenOptions, local_path, open};
 pub use tilefs_format::error::{Error, Result};

@@ -10,7 +10,8 @@ use tilefs_format::error::{Error, Locate, Result};
 use tilefs_format::filter::Key;
 
 use crate::array::window::now;
-use crate::array::{Array, ArrayFolder, Context, Group, Member, MemberPlace, ObjectKind, SavedIndexes, TimeWindow};
+use crate::array::{Array, ArrayFolder, Context, ObjectKind, SavedIndexes, TimeWindow};
+use crate::group::{Group, Member, MemberPlace};
 #[cfg(feature = "cloud")]
 use crate::storage::any::AnyStorage;
 use crate::storage::{CloudOptions, IndexStore, Links, LocalStorage, Storage, StoreKey, is_object_uri, read_secret};

@@ -12,10 +12,8 @@ pub mod folder;
 mod footer_copies;
 pub mod fragment;
 pub mod generic;
-pub mod group;
 pub mod labels;
 pub mod listing;
-pub mod member_places;
 pub mod metadata;
 pub mod object;
 mod once;
@@ -49,8 +47,6 @@ use crate::storage::{EntryKey, StoreKey};
 pub use context::Context;
 pub use folder::{ArrayFolder, Outline};
 pub use fragment::FieldFile;
-pub use group::{Group, Member};
-pub use member_places::MemberPlace;
 pub use metadata::Metadata;
 pub use object::ObjectKind;
 pub use once::Once;
@@ -59,7 +55,7 @@ pub use tile_boxes::TileBoxes;
 pub use tile_numbers::TileNumbers;
 use tiles::Tiles;
 pub use undecodable::undecodable_fields;
-pub use watch::{Changes, Watch};
+pub use watch::{Fingerprint, Watch};
 pub use window::TimeWindow;
 
 /// The statistics of so many fragments are looked at, each being a read of its own.

@@ -25,7 +25,7 @@ pub struct TimedFile {
 ///
 /// # Errors
 /// As [`Storage::list_in`].
-pub(super) fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) -> Result<Vec<Listed>> {
+pub fn names_in(storage: &dyn Storage, root: &KnownFolder, path: &str) -> Result<Vec<Listed>> {
     Ok(storage.list_in(root, path)?.unwrap_or_default())
 }
 

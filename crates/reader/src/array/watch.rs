@@ -1,97 +1,48 @@
-//! What is in the folders of arrays and groups that were opened, remembered in a few bytes, to tell later whether
-//! something was committed to them, consolidated or vacuumed.
+//! Fingerprints of the folders of opened arrays and groups, to tell later whether something in them has changed.
 //!
-//! Objects of TileDB never change, so that names say all. What is remembered of a folder is taken before the folder is
-//! opened: what is committed between is then seen once more, and never missed.
+//! [`group::changes`](crate::group::changes) takes the fingerprints and compares them.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tilefs_format::error::{Error, Result};
-use tilefs_format::folder::{COMMITS, GROUP_DETAILS, LABELS, METADATA, SCHEMAS};
-use tilefs_format::name::TimestampedName;
-use tilefs_format::schema::FIRST_SCHEMA;
-
-use super::context::Context;
-use super::group::Group;
-use super::listing::FolderListing;
 use super::object::ObjectKind;
-use super::window::{TimeWindow, now};
-use crate::storage::{ListedKind, StoreKey};
+use crate::storage::StoreKey;
 
-/// The folders of an array whose names say what it holds.
-const OF_ARRAYS: [&str; 3] = [SCHEMAS, COMMITS, METADATA];
-
-/// Those of a group.
-const OF_GROUPS: [&str; 2] = [GROUP_DETAILS, METADATA];
-
-/// Labels of dimensions are arrays in the array, and have no labels themselves.
-const MOST_DEPTH: usize = 2;
-
-/// Arrays and groups by their folders. Memory: about 100 bytes and its path for each that was opened.
+/// Fingerprints by folder, from [`Watch::begin`] on. Memory: about 100 bytes and the path for each opened folder.
 #[derive(Default)]
 pub struct Watch {
-    /// `None` until it begins.
+    /// `None` until [`Watch::begin`].
     seen: Mutex<Option<HashMap<StoreKey, Fingerprint>>>,
 }
 
-/// What was in a folder.
+/// What was in a folder: the kind of object, and a hash of the names in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fingerprint {
-    kind: Option<ObjectKind>,
-    names: u64,
-}
-
-/// In which folders something else is than when they were opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Changes {
-    /// It is not known, as nothing was remembered.
-    Unknown,
-    /// In those of arrays, and in no group.
-    OfArrays(Vec<StoreKey>),
-    /// In those of groups, too: what is a member may have changed.
-    OfGroups,
+pub struct Fingerprint {
+    pub kind: Option<ObjectKind>,
+    pub names: u64,
 }
 
 impl Watch {
-    /// From now on remembers what is opened.
+    /// Remembers folders that are opened from now on.
     pub fn begin(&self) {
         self.lock().get_or_insert_default();
     }
 
-    /// Remembers what is in a folder, unless that is known. To be called before it is opened.
-    ///
-    /// # Errors
-    /// Where a folder cannot be listed.
-    pub fn note(&self, context: &Arc<Context>, folder: &StoreKey) -> Result<()> {
-        if self.lock().as_ref().is_none_or(|seen| seen.contains_key(folder)) {
-            return Ok(());
-        }
-        let fingerprint = Fingerprint::read(context, folder)?;
+    /// Whether the fingerprint of a folder is to be taken: watching has begun, and there is none yet.
+    pub fn wants(&self, folder: &StoreKey) -> bool {
+        self.lock().as_ref().is_some_and(|seen| !seen.contains_key(folder))
+    }
+
+    /// Keeps a fingerprint, unless there is one of the folder already.
+    pub fn add(&self, folder: &StoreKey, fingerprint: Fingerprint) {
         if let Some(seen) = self.lock().as_mut() {
             seen.entry(folder.clone()).or_insert(fingerprint);
         }
-        Ok(())
     }
 
-    /// Looks at all folders again. What is remembered stays.
-    ///
-    /// # Errors
-    /// Where one of them cannot be listed.
-    pub fn changes(&self, context: &Arc<Context>) -> Result<Changes> {
-        let Some(seen) = self.lock().clone() else { return Ok(Changes::Unknown) };
-        let mut changed = Vec::new();
-        for (folder, before) in seen {
-            let now = Fingerprint::read(context, &folder)?;
-            if now != before {
-                if [before.kind, now.kind] != [Some(ObjectKind::Array); 2] {
-                    return Ok(Changes::OfGroups);
-                }
-                changed.push(folder);
-            }
-        }
-        Ok(Changes::OfArrays(changed))
+    /// All fingerprints; `None` before [`Watch::begin`].
+    pub fn seen(&self) -> Option<HashMap<StoreKey, Fingerprint>> {
+        self.lock().clone()
     }
 
     /// Forgets folders that will be opened again, or all.
@@ -113,146 +64,5 @@ impl Watch {
 
     fn lock(&self) -> MutexGuard<'_, Option<HashMap<StoreKey, Fingerprint>>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Fingerprint {
-    fn read(context: &Arc<Context>, folder: &StoreKey) -> Result<Self> {
-        let now = now();
-        let mut names = Names { hasher: DefaultHasher::new(), now };
-        let kind = names.add_object(context, folder, 1)?;
-        if kind == Some(ObjectKind::Group) {
-            // Which of the members are there.
-            let group = Group::open(context.clone(), folder, TimeWindow::until(now));
-            match group.members() {
-                Ok(members) => format!("{members:?}").hash(&mut names.hasher),
-                Err(error) => error.to_string().hash(&mut names.hasher),
-            }
-        }
-        Ok(Fingerprint { kind, names: names.hasher.finish() })
-    }
-}
-
-/// Names on their way to a number.
-struct Names {
-    hasher: DefaultHasher,
-    /// What is committed for later shows when it is time.
-    now: u64,
-}
-
-impl Names {
-    fn add_object(&mut self, context: &Arc<Context>, folder: &StoreKey, depth: usize) -> Result<Option<ObjectKind>> {
-        let storage = &*context.storage;
-        let listing = match FolderListing::read(storage, folder) {
-            // An array or group that is gone is a change like others.
-            Err(Error::Missing { .. }) => return Ok(None),
-            listing => listing?,
-        };
-        let kind = ObjectKind::of_entries(listing.top());
-        if listing.top().iter().any(|one| one.name == FIRST_SCHEMA) {
-            // All arrays have that name, and their schemas differ.
-            listing.folder().identity.hash(&mut self.hasher);
-        }
-        let folders: &[&str] = match kind {
-            Some(ObjectKind::Array) => &OF_ARRAYS,
-            Some(ObjectKind::Group) => &OF_GROUPS,
-            None => &[],
-        };
-        for (path, entries) in [("", Ok(listing.top().to_vec()))]
-            .into_iter()
-            .chain(folders.iter().map(|path| (*path, listing.names(storage, path))))
-        {
-            path.hash(&mut self.hasher);
-            for entry in entries? {
-                let is_later =
-                    TimestampedName::parse(&entry.name).is_ok_and(|name| name.is_some_and(|name| name.t2 > self.now));
-                (&entry.name, entry.kind == ListedKind::Folder, is_later).hash(&mut self.hasher);
-            }
-        }
-        if kind == Some(ObjectKind::Array) && depth < MOST_DEPTH {
-            for label in listing.names(storage, LABELS)?.into_iter().filter(|one| one.is_folder()) {
-                label.name.hash(&mut self.hasher);
-                self.add_object(context, &folder.join(LABELS).join(&label.name), depth + 1)?;
-            }
-        }
-        Ok(kind)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::storage::MemoryStorage;
-    use std::path::Path;
-
-    /// A fixture in memory that is watched, and its folder.
-    fn watched(fixture: &str) -> (Arc<MemoryStorage>, Arc<Context>, StoreKey) {
-        let folder = StoreKey::from("/array");
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures").join(fixture);
-        let storage = Arc::new(MemoryStorage::load(&path, &folder).unwrap());
-        let context = Arc::new(Context::new(storage.clone(), 1 << 20, 1, None));
-        context.watch.begin();
-        context.watch.note(&context, &folder).unwrap();
-        (storage, context, folder)
-    }
-
-    fn changes(context: &Arc<Context>) -> Changes {
-        context.watch.changes(context).unwrap()
-    }
-
-    #[test]
-    fn what_was_not_watched_is_not_known() {
-        let (storage, _, folder) = watched("arrays/dense/overlap");
-        let context = Arc::new(Context::new(storage, 1 << 20, 1, None));
-        context.watch.note(&context, &folder).unwrap();
-        assert_eq!(changes(&context), Changes::Unknown);
-    }
-
-    #[test]
-    fn commits_metadata_and_labels_are_changes_until_they_are_forgotten() {
-        let (storage, context, folder) = watched("arrays/dense/labels");
-        let none = Changes::OfArrays(Vec::new());
-        assert_eq!(changes(&context), none);
-        // Written, and not committed.
-        let fragment = "__1700000000000_1700000000000_0123456789abcdef0123456789abcdef_22";
-        storage.put(folder.join("__fragments").join(fragment).join("a0.tdb"), vec![0]);
-        assert_eq!(changes(&context), none);
-        let label = storage.keys().into_iter().find_map(|key| {
-            let path = str::from_utf8(key.below(&folder)?).ok()?.to_owned();
-            Some(path.strip_prefix("__labels/")?.split('/').next()?.to_owned())
-        });
-        let label = folder.join("__labels").join(label.unwrap());
-        for place in [
-            folder.join("__commits").join(format!("{fragment}.wrt")),
-            folder.join("__meta").join("__1700000000000_1700000000000_0123456789abcdef0123456789abcdef"),
-            folder.join("__schema").join("__1700000000000_1700000000000_0123456789abcdef0123456789abcdef"),
-            label.join("__commits").join(format!("{fragment}.wrt")),
-        ] {
-            storage.put(place.clone(), vec![]);
-            assert_eq!(changes(&context), Changes::OfArrays(vec![folder.clone()]), "{place}");
-            assert_eq!(changes(&context), Changes::OfArrays(vec![folder.clone()]), "looking remembers nothing");
-            context.watch.forget(Some(std::slice::from_ref(&folder)));
-            context.watch.note(&context, &folder).unwrap();
-            assert_eq!(changes(&context), none);
-        }
-    }
-
-    #[test]
-    fn an_array_that_is_gone_or_another_thing_may_change_what_is_a_member() {
-        let (storage, context, folder) = watched("arrays/dense/overlap");
-        let all = storage.keys();
-        all.iter().for_each(|key| assert!(storage.remove(key)));
-        assert_eq!(changes(&context), Changes::OfGroups);
-        storage.put(folder.join("__group").join("__tiledb_group.tdb"), vec![]);
-        assert_eq!(changes(&context), Changes::OfGroups);
-    }
-
-    #[test]
-    fn what_a_group_says_of_itself_may_change_what_is_a_member() {
-        let (storage, context, folder) = watched("arrays/groups/experiment");
-        assert_eq!((changes(&context), context.watch.groups()), (Changes::OfArrays(Vec::new()), vec![folder.clone()]));
-        let details = folder.join("__group").join("__1700000000000_1700000000000_0123456789abcdef0123456789abcdef_2");
-        storage.put(details, vec![0]);
-        assert_eq!(changes(&context), Changes::OfGroups);
     }
 }
