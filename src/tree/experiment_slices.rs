@@ -1,7 +1,7 @@
 //! `slice/` of an experiment of TileDB-SOMA: observations and variables by their `soma_joinid`, as annotated data.
 //!
 //! `slice/obs=0..999,var=0..99/zarr` has the first 1000 observations and 100 variables of the only measurement, and
-//! `slice/obs=0..999/zarr/ms/NAME` those of each: data frames, matrices, layers and what is said of rows and columns are cut
+//! `slice/obs=0..999/zarr/ms/NAME` or `slice/obs=0..999/h5ad/NAME.h5ad` those of each: data frames, matrices, layers and what is said of rows and columns are cut
 //! alike. Both ends are included.
 
 use std::ops::Range;
@@ -12,6 +12,7 @@ use tilefs_format::error::{Error, Result};
 use tilefs_reader::group::Group;
 
 use super::experiment::{MEASUREMENTS, annotated_data, measurement_names, only_measurement};
+use super::experiment_h5ad::{ExperimentH5ad, H5AD};
 use super::lazy::{FixedFolder, LazyFolder};
 use super::node::{Entry, EntryKind, Folder, Node};
 use super::zarr::{ZARR, group_folder};
@@ -77,7 +78,8 @@ impl Folder for ExperimentSlices {
     fn lookup(&self, name: &str) -> Result<Option<Node>> {
         let Ok(cut) = Cut::parse(name) else { return Ok(None) };
         let mut folder = FixedFolder::new(self.modified);
-        folder.add_folder(ZARR, SliceZarr::new(self.experiment.clone(), cut, self.modified));
+        folder.add_folder(ZARR, SliceZarr::new(self.experiment.clone(), cut.clone(), self.modified));
+        folder.add_folder(H5AD, ExperimentH5ad::new(self.experiment.clone(), cut, self.modified));
         Ok(Some(Node::Folder(Arc::new(folder))))
     }
 

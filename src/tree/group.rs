@@ -20,7 +20,8 @@ use tilefs_reader::threads::cancellation;
 use super::array::array_folder;
 use super::dataset::{self, GroupDataset, NETCDF};
 use super::experiment::{EXPERIMENT, ExperimentZarr};
-use super::experiment_slices::{ExperimentSlices, SLICE};
+use super::experiment_h5ad::{ExperimentH5ad, H5AD};
+use super::experiment_slices::{Cut, ExperimentSlices, SLICE};
 use super::explain::{OWN, VIEWS};
 use super::group_texts::{NEITHER, NamedMembers, group_json, members_tsv, readme, views};
 use super::history::{HISTORY, History};
@@ -243,6 +244,10 @@ impl Folder for GroupFolder {
                     let slices = ExperimentSlices::new(self.group.clone(), self.modified);
                     Ok(Some(Node::Folder(Arc::new(slices))))
                 }
+                None if name == H5AD && self.is_experiment()? => {
+                    let files = ExperimentH5ad::new(self.group.clone(), Cut::default(), self.modified);
+                    Ok(Some(Node::Folder(Arc::new(files))))
+                }
                 member => Ok(member),
             },
         }
@@ -258,7 +263,10 @@ impl Folder for GroupFolder {
             true => self.tiff()?.map(|_| TIFF),
             false => None,
         };
-        let shown = zarr.into_iter().chain(tiff);
+        // A member of that name hides the view.
+        let is_free = self.options.shown.has(View::Other) && names.clone().all(|member| member != H5AD);
+        let h5ad = (is_free && self.is_experiment()?).then_some(H5AD);
+        let shown = zarr.into_iter().chain(tiff).chain(h5ad);
         Ok([readme].into_iter().chain([ABOUT].into_iter().chain(shown).chain(names).map(entry)).collect())
     }
 

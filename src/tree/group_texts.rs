@@ -175,7 +175,9 @@ pub fn views(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
     let more = match is_experiment {
         true => {
             view_line("zarr/ms/NAME", "one measurement of several: anndata")
+                + &view_line("h5ad/NAME.h5ad", "a measurement as a file: anndata, scanpy, R, cellxgene; cp copies it")
                 + &view_line("slice/obs=0..99,var=0..99/zarr", "some observations and variables: anndata")
+                + &view_line("slice/obs=0..99,var=0..99/h5ad/NAME.h5ad", "the same as a file")
         }
         false => String::new(),
     };
@@ -215,6 +217,8 @@ pub fn readme(group: &Group, options: &OpenOptions) -> Result<(String, bool)> {
         Some(EXPERIMENT) => {
             "All of it as annotated data, for anndata and scanpy (of several measurements zarr/ms/NAME is one):\n\
              \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"zarr\"))'\n\
+             Each measurement as an .h5ad file:\n\
+             \x20   ls h5ad\n\
              Some observations and variables of it, by soma_joinid:\n\
              \x20   python3 -c 'import anndata; print(anndata.read_zarr(\"slice/obs=0..9/zarr\"))'\n"
         }

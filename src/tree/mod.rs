@@ -10,6 +10,7 @@ pub mod descendants;
 pub mod directory;
 pub mod enums;
 mod experiment;
+mod experiment_h5ad;
 mod experiment_slices;
 mod experiment_uns;
 pub mod explain;

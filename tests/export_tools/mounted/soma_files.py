@@ -308,4 +308,74 @@ def annotated():
     print(len(expected))
 
 
-{"make": make, "check": check, "annotated": annotated}[sys.argv[1]]()
+def same_annotated(one, other, name):
+    """Two of them hold the same, but for dates, which no .h5ad file has."""
+    import pandas
+    from scipy import sparse
+
+    def same(a, b):
+        if isinstance(a, pandas.DataFrame):
+            b = b.drop(columns=[column for column in b if b[column].dtype.kind == "M"])
+            # anndata makes texts of HDF5 strings of pandas, and of Zarr objects of Python.
+            texts = {column: a[column].dtype for column in a if isinstance(a[column].dtype, pandas.StringDtype)}
+            assert all(b[column].dtype in ("O", dtype) for column, dtype in texts.items()), name
+            pandas.testing.assert_frame_equal(a, b.astype(texts).set_axis(b.index.astype(a.index.dtype)))
+        elif hasattr(a, "keys"):
+            assert set(a) == set(b), name
+            for key in a:
+                same(a[key], b[key])
+        elif sparse.issparse(a):
+            assert a.format == b.format and a.dtype == b.dtype and a.shape == b.shape and (a != b).nnz == 0, name
+        else:
+            assert np.array_equal(a, b), (name, a, b)
+
+    assert one.shape == other.shape
+    for part in "obs", "var", "X", "layers", "obsm", "varm", "obsp", "varp", "uns":
+        same(getattr(one, part), getattr(other, part))
+    assert (one.raw is None) == (other.raw is None)
+    if one.raw is not None:
+        same(one.raw.X, other.raw.X)
+        same(one.raw.var, other.raw.var)
+
+
+def h5ad():
+    """Files for anndata hold what zarr/ does: all of it, slices, and what is read without loading it."""
+    import os
+
+    import anndata
+    import h5py
+
+    files = {"mnt_cells/h5ad/RNA.h5ad": "mnt_cells/zarr/ms/RNA", "mnt_cells/h5ad/ATAC.h5ad": "mnt_cells/zarr/ms/ATAC",
+             "mnt_cells/h5ad/raw.h5ad": "mnt_cells/zarr/ms/raw", "mnt_plain/h5ad/RNA.h5ad": "mnt_plain/zarr",
+             "mnt_cells/slice/obs=17..40,var=3..30/h5ad/RNA.h5ad": "mnt_cells/slice/obs=17..40,var=3..30/zarr/ms/RNA",
+             "mnt_plain/slice/obs=2..4,var=1/h5ad/RNA.h5ad": "mnt_plain/slice/obs=2..4,var=1/zarr"}
+    assert sorted(os.listdir("mnt_cells/h5ad")) == ["ATAC.h5ad", "RNA.h5ad", "raw.h5ad"] and "h5ad" not in os.listdir("mnt_cells")
+    for file, folder in files.items():
+        whole = anndata.read_zarr(folder)
+        same_annotated(anndata.read_h5ad(file), whole, file)
+        backed = anndata.read_h5ad(file, backed="r")
+        # Slices of it need an older scipy than the newest.
+        assert backed.isbacked and backed.obs_names.tolist() == whole.obs_names.tolist(), file
+        assert np.array_equal(backed.X.to_memory().toarray(), whole.X.toarray()), file
+        backed.file.close()
+        with open(file, "rb") as opened:
+            content = opened.read()
+            assert len(content) == os.stat(file).st_size
+            for start in random.integers(0, len(content), 200):
+                length = int(random.integers(1, 5000))
+                opened.seek(start)
+                assert opened.read(length) == content[start : start + length], (file, start, length)
+    with h5py.File("mnt_cells/h5ad/RNA.h5ad") as file:
+        assert "when" in json.loads(file["obs"].attrs["left_out"]) and "X/small" in json.loads(file.attrs["left_out"])
+        assert "when" not in file["obs"] and "when" not in file["obs"].attrs["column-order"]
+    for wrong in "mnt_gaps/h5ad/RNA.h5ad", "mnt_damaged/h5ad/RNA.h5ad":
+        try:
+            anndata.read_h5ad(wrong)
+        except OSError:
+            continue
+        raise AssertionError(f"{wrong} opens")
+    assert not os.path.exists("mnt_cells/h5ad/RNA") and not os.path.exists("mnt_cells/h5ad/none.h5ad") and not os.path.exists("mnt_cells/obs/h5ad")
+    print(len(files))
+
+
+{"make": make, "check": check, "annotated": annotated, "h5ad": h5ad}[sys.argv[1]]()

@@ -11,6 +11,7 @@
 //! Strings of HDF5 end at a NUL, so readers do not see those at the end of a text. A text that goes on behind one makes the
 //! read fail that meets it.
 
+mod annotated;
 mod file;
 mod tree;
 
@@ -22,6 +23,8 @@ use super::column::{Columns, Unrepresentable};
 use super::content::Content;
 use super::netcdf::Version;
 use super::netcdf::variables::Plan;
+
+pub use annotated::annotated_data;
 
 /// Whose conventions a file follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -173,7 +173,7 @@ impl Builder {
     }
 }
 
-fn unsupported(error: hdf5_layout::Error) -> Error {
+pub fn unsupported(error: hdf5_layout::Error) -> Error {
     Error::unsupported(error.to_string())
 }
 
@@ -220,7 +220,7 @@ fn little_endian(nc_type: NcType, values: &[u8]) -> Vec<u8> {
 }
 
 /// Where texts lie in the global heap that begin at these offsets.
-fn heap_plan(offsets: &dyn Content) -> Result<HeapPlan> {
+pub fn heap_plan(offsets: &dyn Content) -> Result<HeapPlan> {
     let backwards = || Error::damaged("offsets of values that go backwards");
     let mut plan = HeapPlan::new();
     let (mut last, mut at) = (None, 0);

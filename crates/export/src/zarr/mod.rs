@@ -39,6 +39,7 @@ use super::pyramid::Pyramid;
 use array::Attributes;
 
 pub use array::Array;
+pub use types::Elements;
 
 /// The name of the file that says what an array or group is.
 pub const METADATA: &str = "zarr.json";

@@ -31,6 +31,14 @@ pub struct ZarrType {
     is_text: bool,
 }
 
+/// Elements one behind the other.
+pub struct Elements {
+    /// Little-endian; those of variable length end to end.
+    pub values: Arc<dyn Content>,
+    /// Of elements of variable length, as a [`Column`] has them.
+    pub offsets: Option<Arc<dyn Content>>,
+}
+
 /// The bytes of the cells of a chunk.
 #[derive(Debug, Clone)]
 enum Layout {
@@ -111,22 +119,41 @@ impl ZarrType {
         }
     }
 
+    /// The type of what says which cells have a value.
+    pub fn booleans() -> Self {
+        ZarrType {
+            data_type: "bool".into(),
+            codecs: json!([{"name": "bytes"}]),
+            fill_value: false.into(),
+            values: None,
+            datatype: Datatype::Bool,
+            layout: Layout::Fixed { fill: vec![0] },
+            is_text: false,
+        }
+    }
+
+    /// The elements of the cells of a column.
+    pub fn elements(&self, column: Column) -> Elements {
+        let values: Arc<dyn Content> = match &column.offsets {
+            Some(offsets) if self.is_text => {
+                Arc::new(Utf8Values::new(column.values, offsets.clone(), None, &column.field.name))
+            }
+            Some(_) => column.values,
+            None => self.encoded(column.values),
+        };
+        Elements { values, offsets: column.offsets }
+    }
+
     /// The chunk with these lengths that holds the cells of a column.
     ///
     /// # Errors
     /// When offsets cannot be read.
     pub fn chunk(&self, column: Column, chunk: &[u64]) -> Result<Arc<dyn Content>> {
-        match (&self.layout, column.offsets) {
-            (Layout::Fixed { fill }, _) => {
-                Ok(Framed::within(self.encoded(column.values), &column.shape, chunk, fill.clone()))
-            }
-            (Layout::Variable, Some(offsets)) => {
-                let values: Arc<dyn Content> = match self.is_text {
-                    true => Arc::new(Utf8Values::new(column.values, offsets.clone(), None, &column.field.name)),
-                    false => column.values,
-                };
-                Ok(Arc::new(Interleaved::new(values, offsets, &column.shape, chunk)?))
-            }
+        let shape = column.shape.clone();
+        let Elements { values, offsets } = self.elements(column);
+        match (&self.layout, offsets) {
+            (Layout::Fixed { fill }, _) => Ok(Framed::within(values, &shape, chunk, fill.clone())),
+            (Layout::Variable, Some(offsets)) => Ok(Arc::new(Interleaved::new(values, offsets, &shape, chunk)?)),
             (Layout::Variable, None) => {
                 Err(tilefs_format::error::Error::internal("cells of variable length without offsets"))
             }

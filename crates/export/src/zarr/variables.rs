@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tilefs_format::datatype::{Datatype, Kind};
+use tilefs_reader::array::dense::IndexBox;
 
 use super::array::{Attributes, Layout, Marks, chunk_of};
 use super::types::ZarrType;
@@ -219,17 +220,12 @@ impl Builder {
         let name = self.names.give("crs");
         self.shared.insert("grid_mapping".to_owned(), name.clone().into());
         let attributes = cf::grid_mapping(place).iter().map(|remark| (remark.name.to_owned(), said(remark))).collect();
-        let array = Array {
-            shape: Vec::new(),
-            chunk: Vec::new(),
-            data_type: "int32".into(),
-            codecs: json!([{"name": "bytes", "configuration": {"endian": "little"}}]),
-            fill_value: 0.into(),
-            attributes,
-            dimensions: Vec::new(),
-            chunk_bytes: Some(4),
-            make: Box::new(|_| Ok(Arc::new(vec![0; 4]))),
-        };
+        let field = Field::new(&name, Datatype::Int32);
+        // There always is a type for a number.
+        let Ok(kind) = ZarrType::of(&field) else { return };
+        let layout = Layout { chunk: Vec::new(), dimensions: Vec::new(), attributes };
+        let zero = move |_: &IndexBox| Ok(Column::fixed(field.clone(), Vec::new(), Arc::new(vec![0; 4])));
+        let array = Array::new(Vec::new(), kind, layout, zero);
         self.group.members.push((name, Node::Array(Arc::new(array))));
     }
 

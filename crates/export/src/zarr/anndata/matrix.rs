@@ -10,12 +10,12 @@ use tilefs_reader::array::dense::IndexBox;
 use tilefs_reader::read::Output;
 
 use super::{CELLS_OF_A_CHUNK, encoding, encoding_of_array};
-use crate::boxes::{Boxes, Framed, Rows};
+use crate::boxes::{Boxes, Rows};
 use crate::column::{Column, Field, FormatResult};
 use crate::compose::Slice;
 use crate::content::{Content, check_range};
 use crate::element::by_elements;
-use crate::zarr::array::{Array, Layout, bytes_of, chunk_of};
+use crate::zarr::array::{Array, Layout, chunk_of};
 use crate::zarr::types::ZarrType;
 use crate::zarr::{Group, Node};
 
@@ -86,26 +86,17 @@ pub fn full(values: &Column, shape: [u64; 2]) -> FormatResult<Node> {
     let [rows, columns] = shape;
     let chunk = vec![(CELLS_OF_A_CHUNK / columns.max(1)).clamp(1, rows.max(1)), columns.max(1)];
     let line = columns.saturating_mul(size);
-    let (cells, lengths) = (values.values.clone(), chunk.clone());
-    let fill = vec![0; usize::try_from(size).unwrap_or(1)];
-    let make = move |cells_of_chunk: &IndexBox| -> Result<Arc<dyn Content>> {
-        let (&[first, _], &[count, _]) = (cells_of_chunk.first.as_slice(), cells_of_chunk.count.as_slice()) else {
+    let (cells, field) = (values.values.clone(), values.field.clone());
+    let cells = move |own: &IndexBox| {
+        let (&[first, _], &[count, _]) = (own.first.as_slice(), own.count.as_slice()) else {
             return Err(Error::internal("a chunk of a matrix has two axes"));
         };
-        let own = Arc::new(Slice::new(cells.clone(), first.saturating_mul(line), count.saturating_mul(line)));
-        Ok(Framed::within(own, &cells_of_chunk.count, &lengths, fill.clone()))
+        let values = Slice::new(cells.clone(), first.saturating_mul(line), count.saturating_mul(line));
+        Ok(Column::fixed(field.clone(), own.count.clone(), Arc::new(values)))
     };
-    Ok(Node::Array(Arc::new(Array {
-        shape: shape.to_vec(),
-        chunk_bytes: bytes_of(&chunk, size),
-        chunk,
-        data_type: kind.data_type,
-        codecs: kind.codecs,
-        fill_value: kind.fill_value,
-        attributes: encoding_of_array(),
-        dimensions: vec!["rows".to_owned(), "columns".to_owned()],
-        make: Box::new(make),
-    })))
+    let dimensions = vec!["rows".to_owned(), "columns".to_owned()];
+    let layout = Layout { chunk, dimensions, attributes: encoding_of_array() };
+    Ok(Node::Array(Arc::new(Array::new(shape.to_vec(), kind, layout, cells))))
 }
 
 /// The values of a dense array, whose chunks are its tiles.

@@ -1,0 +1,156 @@
+//! Annotated data (`.h5ad`): the groups and arrays that [`zarr::anndata`](crate::zarr::anndata) makes, as HDF5.
+//!
+//! AnnData stores the same elements with the same attributes in both, so this only respells types: booleans are the
+//! enumeration that h5py writes, and texts are variable-length strings, also in attributes. Two things have no HDF5
+//! type in an `.h5ad` file, and the group that would hold them says why in its attribute `left_out`: dates, which anndata
+//! does not read from HDF5, and bytes of variable length.
+//!
+//! Source: AnnData's description of its on-disk format.
+
+use std::sync::Arc;
+
+use hdf5_layout::{Attribute, Dataset, Dataspace, Datatype, Layout, ObjectId, Tree};
+use serde_json::Value;
+use tilefs_format::error::{Error, Result};
+
+use super::file::{Hdf5, Values};
+use super::tree::{heap_plan, unsupported};
+use crate::column::{FormatResult, Unrepresentable};
+use crate::content::Content;
+use crate::zarr::{Array, Elements, Group, LEFT_OUT, Node};
+
+/// The `.h5ad` file of annotated data. To lay it out, the offsets of all texts are read, and nothing else.
+///
+/// # Errors
+/// When offsets of texts cannot be read, and where HDF5 cannot hold the data.
+pub fn annotated_data(group: &Group) -> Result<Arc<dyn Content>> {
+    let mut builder = Builder { tree: Tree::new(), values: vec![None] };
+    builder.group(ObjectId::ROOT, group)?;
+    let layout = Layout::build(builder.tree).map_err(unsupported)?;
+    Ok(Arc::new(Hdf5::new(layout, builder.values)))
+}
+
+struct Builder {
+    tree: Tree,
+    /// The values of each object of the tree.
+    values: Vec<Option<Values>>,
+}
+
+impl Builder {
+    /// Gives a group its attributes and members.
+    fn group(&mut self, object: ObjectId, group: &Group) -> Result<()> {
+        let mut attributes = group.attributes.clone();
+        let mut left_out =
+            attributes.remove(LEFT_OUT).and_then(|reasons| reasons.as_object().cloned()).unwrap_or_default();
+        let mut members = Vec::new();
+        for (name, member) in &group.members {
+            match types_of(member) {
+                Ok(()) => members.push((name, member)),
+                Err(reason) => drop(left_out.insert(name.clone(), reason.to_string().into())),
+            }
+        }
+        // A data frame lists its columns.
+        if let Some(order) = attributes.get_mut("column-order").and_then(Value::as_array_mut) {
+            order.retain(|column| members.iter().any(|(name, _)| column == name.as_str()));
+        }
+        if !left_out.is_empty() {
+            attributes.insert(LEFT_OUT.to_owned(), Value::Object(left_out));
+        }
+        for (name, value) in &attributes {
+            self.tree.attribute(object, name, attribute(value)).map_err(unsupported)?;
+        }
+        for (name, member) in members {
+            match member {
+                Node::Group(inner) => {
+                    let added = self.tree.group(object, name).map_err(unsupported)?;
+                    self.values.push(None);
+                    self.group(added, inner)?;
+                }
+                Node::Array(array) => self.dataset(object, name, array)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn dataset(&mut self, parent: ObjectId, name: &str, array: &Array) -> Result<()> {
+        let datatype = datatype(array.data_type()).map_err(|reason| Error::unsupported(reason.to_string()))?;
+        let space = match array.shape() {
+            [] => Dataspace::Scalar,
+            shape => Dataspace::Simple(shape.to_vec()),
+        };
+        let Elements { values, offsets } = array.elements()?;
+        let mut dataset = Dataset::new(datatype, space);
+        if let Some(offsets) = &offsets {
+            dataset = dataset.heap(heap_plan(&**offsets)?);
+        }
+        let added = self.tree.dataset(parent, name, dataset).map_err(unsupported)?;
+        self.values.push(Some(Values { values, offsets }));
+        for (name, value) in array.attributes() {
+            self.tree.attribute(added, name, attribute(value)).map_err(unsupported)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether HDF5 has types for everything in an element. Part of a mapping or a data frame may be missing; an element of
+/// another kind is one value in several arrays, and needs all of them.
+fn types_of(node: &Node) -> FormatResult<()> {
+    match node {
+        Node::Array(array) => datatype(array.data_type()).map(drop),
+        Node::Group(group) => match group.attributes.get("encoding-type").and_then(Value::as_str) {
+            Some("dataframe" | "dict" | "raw") => Ok(()),
+            _ => group.members.iter().try_for_each(|(_, member)| types_of(member)),
+        },
+    }
+}
+
+/// The HDF5 datatype of a Zarr data type.
+fn datatype(of: &Value) -> FormatResult<Datatype> {
+    let name = of.as_str().or(of["name"].as_str()).unwrap_or_default();
+    let size = |digits: &str| digits.parse::<u32>().map(|bits| bits / 8).ok();
+    let number = [("int", Datatype::signed as fn(u32) -> Datatype), ("uint", Datatype::unsigned), ("float", float)];
+    let number = number.iter().find_map(|(prefix, make)| Some(make(size(name.strip_prefix(prefix)?)?)));
+    match (name, number) {
+        (_, Some(number)) => Ok(number),
+        ("bool", _) => Ok(Datatype::boolean()),
+        ("string", _) => Ok(Datatype::text()),
+        ("numpy.datetime64", _) => Err(Unrepresentable::new("anndata reads no dates from HDF5")),
+        _ => Err(Unrepresentable::new(format!("AnnData has no {name} in HDF5"))),
+    }
+}
+
+fn float(size: u32) -> Datatype {
+    Datatype::Float { size }
+}
+
+/// An attribute as h5py writes such a value of Python. Values that HDF5 has no type for are JSON.
+fn attribute(value: &Value) -> Attribute {
+    let text = |value: &Value| value.as_str().filter(|text| !text.contains('\0')).map(str::to_owned);
+    if let Some(text) = text(value) {
+        return Attribute::text(&text);
+    }
+    match value {
+        Value::Bool(value) => Attribute::new(Datatype::boolean(), Dataspace::Scalar, vec![u8::from(*value)]),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(signed), _) => Attribute::signed(signed),
+            (_, Some(float)) => Attribute::float(float),
+            _ => Attribute::text(&value.to_string()),
+        },
+        Value::Array(values) => {
+            let space = Dataspace::vector(values.len() as u64);
+            if let Some(texts) = values.iter().map(text).collect::<Option<Vec<String>>>() {
+                return Attribute::texts(space, texts);
+            }
+            if let Some(numbers) = values.iter().map(Value::as_i64).collect::<Option<Vec<i64>>>() {
+                let bytes = numbers.into_iter().flat_map(i64::to_le_bytes).collect();
+                return Attribute::new(Datatype::signed(8), space, bytes);
+            }
+            if let Some(numbers) = values.iter().map(Value::as_f64).collect::<Option<Vec<f64>>>() {
+                let bytes = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
+                return Attribute::new(Datatype::Float { size: 8 }, space, bytes);
+            }
+            Attribute::text(&value.to_string())
+        }
+        other => Attribute::text(&other.to_string()),
+    }
+}
