@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tilefs_export::boxes::{Boxes, Rows};
 use tilefs_export::element::Converted;
 use tilefs_export::zarr::anndata::{
-    self, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, Room, RowBands, RowStarts,
+    self, BandLimits, Compressed, DataFrame, FrameColumn, InRowOrder, Matrix, RowBands, RowStarts,
 };
 use tilefs_export::zarr::{Group, Node};
 use tilefs_export::{Column, Content, Field, FormatResult, Unrepresentable};
@@ -266,10 +266,10 @@ pub fn sparse_matrix(array: &Arc<Array>, axes: MatrixAxes<'_>) -> Result<FormatR
     let budget = array.context().budget();
     let rows = coordinates(&stored, 0)?.values;
     let Some(bands) = RowBands::new(rows, shape[0], extent, budget / STARTS_SHARE) else { return Ok(Ok(sorted)) };
-    let room = Room { band: budget / BAND_SHARE, all: budget / BANDS_SHARE };
+    let limits = BandLimits { band: budget / BAND_SHARE, all: budget / BANDS_SHARE };
     let in_rows = |of: Column, sorted: Column, are_columns: bool| {
         let size = of.field.datatype.size();
-        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values, room);
+        let values = InRowOrder::new(bands.clone(), of.values, size, are_columns, sorted.values, limits);
         Column { values: Arc::new(values), field: sorted.field, ..of }
     };
     let minor = in_rows(coordinates(&stored, 1)?, sorted.minor, true);

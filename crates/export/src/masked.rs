@@ -1,4 +1,4 @@
-//! The values of a nullable column with one value in the place of every null.
+//! The values of a nullable column with one value in place of every null.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ pub struct Masked {
 }
 
 impl Masked {
-    /// `validity` has one byte a cell, 0 for null; `values` as many cells, each as long as `null`, which is not empty.
+    /// Creates the content. `validity` has one byte per cell, 0 for null; `values` has the same number of cells, each
+    /// as long as `null`, which is not empty.
     pub fn new(values: Arc<dyn Content>, validity: Arc<dyn Content>, null: Vec<u8>) -> Self {
         Masked { values, validity, null }
     }

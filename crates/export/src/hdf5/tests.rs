@@ -1,4 +1,4 @@
-//! What is in a file is read by readers of HDF5 (`tests/export_tools/hdf5.rs`). Here are the bytes as a content.
+//! Tests the bytes as a content. `tests/export_tools/hdf5.rs` reads the files with HDF5 libraries.
 
 use tilefs_format::datatype::Datatype;
 
@@ -78,7 +78,7 @@ fn texts_that_go_on_behind_a_nul_are_refused() {
         let error = read(wrong).unwrap_err().to_string();
         assert!(error.contains("behind a NUL"), "{error}");
     }
-    // The last byte alone, which is the text's: the read that meets the NUL looks that far.
+    // Reading the last byte of the text fails as well, because the read looks ahead as far as the NUL.
     let content = hdf5(&table(&[long(b'a')]), Form::Plain).unwrap();
     let whole = content.len();
     let nul = whole - 8 - 100_000;

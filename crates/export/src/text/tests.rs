@@ -1,4 +1,4 @@
-//! Text against a plain second writer, which formats cell after cell.
+//! Compares text with a simple second writer, which formats cell by cell.
 
 use tilefs_format::datatype::Datatype;
 use tilefs_reader::read::Output;
@@ -78,7 +78,7 @@ fn measured(columns: &[Column], style: Style) -> Measured {
     table(columns, style).unwrap().table.measure().unwrap()
 }
 
-/// All that [`Table::forward`] gives.
+/// Returns everything that [`Table::forward`] produces.
 fn forward(table: Arc<Table>) -> Vec<u8> {
     let (mut forward, mut all, mut part) = (table.forward(), Vec::new(), vec![b'#']);
     while forward.next(&mut part).unwrap() {
@@ -142,7 +142,7 @@ fn the_nul_that_ends_a_char_is_no_text() {
     let texts: [&[u8]; 5] = [b"A,<NON_REF>\0", b"\0", b"a\0b", b"", &long];
     let text = text_of(&measured(&[strings("c", Datatype::Char, &texts)], Style::Tsv));
     assert_eq!(text, format!("c\nA,<NON_REF>\n\"\"\na\0b\n\"\"\n\"{}\"\n", "x".repeat(style::LONG)));
-    // Of other texts it is part.
+    // In other texts it is part of the text.
     let text = text_of(&measured(&[strings("c", Datatype::StringAscii, &texts[..2])], Style::Tsv));
     assert_eq!(text, "c\nA,<NON_REF>\0\n\0\n");
 }
@@ -153,7 +153,7 @@ fn labels_stand_for_their_codes() {
     assert_eq!(text_of(&label_lines(&column).unwrap().measure().unwrap()), "B\nT cell\n\nit's \"ß\" \\\n\n\n");
     let lines = label_lines(&column.clone().with_validity(Arc::new(vec![0, 1, 1, 1, 1, 1]))).unwrap();
     assert!(text_of(&lines.measure().unwrap()).starts_with("\nT cell\n"));
-    // In a grid, which is read by blanks.
+    // In a grid, which readers split at blanks.
     let grid = grid(&Column { shape: vec![3, 2], ..column }).unwrap();
     let width = r#""it's \"ß\" \\""#.len();
     let rows: Vec<&str> = vec!["B \"T cell\"", r#""" "it's \"ß\" \\""#, "NA NA"];
@@ -167,7 +167,7 @@ fn labels_stand_for_their_codes() {
     let field = Field::new("a", Datatype::Int8).with_labels(Arc::new(numbers));
     let column = Column::fixed(field.clone(), vec![1], Arc::new(vec![0]));
     assert_eq!(text_of(&measured(&[column], Style::Csv)), "a\n257\n");
-    // Several codes a cell are no label.
+    // Several codes per cell have no label.
     let several = Column::fixed(field.with_values_per_cell(Some(2)), vec![1], Arc::new(vec![0, 0]));
     assert_eq!(text_of(&measured(std::slice::from_ref(&several), Style::Csv)), "a\n0 0\n");
     assert!(label_lines(&several).is_err());
@@ -238,7 +238,7 @@ fn huge_texts_and_cells_cost_what_is_read_of_them() {
     assert!(middle.iter().all(|byte| b" 0.".contains(byte)));
 }
 
-/// The text of one cell, written the plain way.
+/// Returns the text of one cell, formatted the simple way.
 fn plain_cell(column: &Column, row: usize, values: &[u8], offsets: &[u64], valid: bool, style: Style) -> Vec<u8> {
     let datatype = column.field.datatype;
     let (from, to) = match column.field.values_per_cell {
@@ -354,7 +354,7 @@ fn many_batches_join_without_a_seam() {
     let expected = format!("s\tn\n{expected}");
     assert!(text_of(&content) == expected);
     assert!(forward(table(&columns, Style::Tsv).unwrap().table) == expected.as_bytes());
-    // In sequence, as a reader does; backwards; and here and there.
+    // In sequence, as a reader does; backwards; and at random.
     let mut parts = vec![0; content.len() as usize];
     for (number, part) in parts.chunks_mut(99_991).enumerate() {
         content.read_at(number as u64 * 99_991, part).unwrap();
@@ -445,7 +445,7 @@ fn rows_of_fixed_width_are_read_ahead() {
         let columns = columns.map(|column| TextColumn::new(&column, None).unwrap());
         Arc::new(Rows::new(b"a header\n".to_vec(), columns.into(), 900, b' ', 1).unwrap())
     });
-    // Of more rows than are laid out at a time offsets are read that are not needed, of more of them than read ahead.
+    // For more rows than are written together, unneeded offsets are read; prefetching reads more of them.
     let [texts, numbers] = texts_and_numbers(40_000);
     assert_reads_ahead(|sources| grid(&sources.column(numbers.clone())).unwrap());
     assert_reads_ahead_within(1 << 20, |sources| lines(&sources.column(texts.clone())).unwrap());
@@ -459,7 +459,7 @@ fn rows_between_marks_are_read_ahead() {
         Arc::new(measured(&columns, Style::Csv))
     };
     assert_reads_ahead_within(64 << 10, |sources| table_of(sources, &columns));
-    // Of cells that are longer than what is read at a time only the parts.
+    // For cells longer than what is read at a time, only parts are read.
     let long = style::LONG;
     let texts: [&[u8]; 4] = [b"one", &b"x".repeat(9 * long), b"", b"three"];
     let blobs: [&[u8]; 4] = [b"", &[0xab; 7], &vec![0xab; 5 * long], b"\x01"];
@@ -496,7 +496,7 @@ proptest! {
             altered[at.index(bytes.len())] = byte;
             let Some(altered) = table.clone().measured_before(&altered) else { continue };
             let mut out = vec![0; altered.len().min(1 << 20) as usize];
-            // Read from the front, every place is met again.
+            // Reading from the front passes every checkpoint.
             if altered.read_at(0, &mut out).is_ok() {
                 prop_assert!(text.starts_with(&out));
             }

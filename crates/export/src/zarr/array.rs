@@ -1,4 +1,4 @@
-//! An array of a hierarchy: what its `zarr.json` says, and how its chunks are made of the cells of columns.
+//! An array of a hierarchy: the contents of its `zarr.json`, and the chunks made of the cells of columns.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub type Attributes = Map<String, Value>;
 /// Makes the content of a chunk from the box of the array's cells in it.
 type MakeChunk = Box<dyn Fn(&IndexBox) -> Result<Arc<dyn Content>> + Send + Sync>;
 
-/// An array: what its `zarr.json` says, and its chunks.
+/// An array: the contents of its `zarr.json`, and its chunks.
 pub struct Array {
     pub(super) shape: Vec<u64>,
     /// The lengths of a chunk, as many as `shape` has.
@@ -27,21 +27,21 @@ pub struct Array {
     pub(super) fill_value: Value,
     pub(super) attributes: Attributes,
     pub(super) dimensions: Vec<String>,
-    /// Bytes of a chunk, where that is the same for all.
+    /// Size of a chunk in bytes, if it is the same for all.
     pub(super) chunk_bytes: Option<u64>,
     pub(super) make: MakeChunk,
 }
 
-/// How an array lies over the cells of a column: the lengths of its chunks, its dimensions, and what is said of it.
+/// The presentation of a column's cells as an array: the lengths of its chunks, its dimensions, and its attributes.
 pub(super) struct Layout {
     /// As many as the column has axes.
     pub chunk: Vec<u64>,
-    /// The same, and one more where a cell is several values.
+    /// The same number, plus one if a cell has several values.
     pub dimensions: Vec<String>,
     pub attributes: Attributes,
 }
 
-/// Which cells of a nullable column an array of booleans marks.
+/// The cells of a nullable column that an array of booleans marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Marks {
     Valid,
@@ -49,7 +49,7 @@ pub(super) enum Marks {
 }
 
 impl Array {
-    /// The values of a column; `null` is what takes the place of null cells.
+    /// Creates the array of the values of a column; `null` replaces null cells.
     pub(super) fn of_values(column: &Arc<dyn Boxes>, kind: ZarrType, null: Option<Vec<u8>>, layout: Layout) -> Self {
         let Layout { chunk, dimensions, attributes } = layout;
         let (mut shape, mut lengths) = (column.shape().to_vec(), chunk.clone());
@@ -62,7 +62,7 @@ impl Array {
         let chunk_bytes = kind.cell_size().and_then(|size| bytes_of(&chunk, size));
         let cells = column.clone();
         let make = move |cells_of_chunk: &IndexBox| {
-            // Without the axis of the values of a cell, which all are in every chunk.
+            // Drop the axis of the values of a cell: every chunk has all of them.
             let (first, count) = (cells_of_chunk.first.get(..rank), cells_of_chunk.count.get(..rank));
             let (Some(first), Some(count)) = (first, count) else {
                 return Err(Error::internal("a chunk without axes"));
@@ -77,14 +77,14 @@ impl Array {
         Array { shape, chunk: lengths, data_type, codecs, fill_value, attributes, dimensions, chunk_bytes, make }
     }
 
-    /// Which cells of a nullable column are valid, or null, as booleans.
+    /// Creates an array of booleans that marks which cells of a nullable column are valid, or null.
     pub(super) fn of_validity(column: &Arc<dyn Boxes>, marks: Marks, layout: Layout) -> Self {
         let Layout { chunk, dimensions, attributes } = layout;
         let (cells, lengths) = (column.clone(), chunk.clone());
         let make = move |cells_of_chunk: &IndexBox| -> Result<Arc<dyn Content>> {
             let column = cells.column(cells_of_chunk)?;
             let validity = column.validity.ok_or_else(|| Error::internal("a nullable column without validity"))?;
-            // Booleans are 0 and 1, and valid is whatever is not 0.
+            // Booleans are 0 and 1; any byte that is not 0 means valid.
             let booleans = Converted::new(validity, 1, 1, move |from, to| {
                 to.iter_mut().zip(from).for_each(|(to, from)| *to = u8::from((*from != 0) == (marks == Marks::Valid)));
                 Ok(())
@@ -104,26 +104,26 @@ impl Array {
         }
     }
 
-    /// How many chunks there are along each axis.
+    /// Returns the number of chunks along each axis.
     pub fn grid(&self) -> Vec<u64> {
         self.shape.iter().zip(&self.chunk).map(|(length, chunk)| length.div_ceil(*chunk)).collect()
     }
 
-    /// Bytes of every chunk, where they are all as long.
+    /// Returns the size of a chunk in bytes, if all have the same.
     pub fn chunk_bytes(&self) -> Option<u64> {
         self.chunk_bytes
     }
 
-    /// The chunk of these numbers, one along each axis; `None` where there is none.
+    /// Returns the chunk with these numbers, one along each axis; `None` if there is none.
     ///
     /// # Errors
-    /// When metadata that is needed cannot be read or, of cells of variable length, their offsets.
+    /// Fails if required metadata or, for cells of variable length, their offsets cannot be read.
     pub fn chunk(&self, numbers: &[u64]) -> Result<Option<Arc<dyn Content>>> {
         box_of_tile(&self.shape, &self.chunk, numbers).map(|cells| (self.make)(&cells)).transpose()
     }
 }
 
-/// The lengths of the chunks of a column: those of its tiles, none longer than the axis.
+/// Returns the lengths of the chunks of a column: those of its tiles, cut to the axis.
 pub(super) fn chunk_of(column: &Arc<dyn Boxes>) -> Vec<u64> {
     column.extents().iter().zip(column.shape()).map(|(&extent, &length)| extent.min(length).max(1)).collect()
 }

@@ -1,11 +1,11 @@
-//! What OME-NGFF 0.5 says of a pyramid of pictures.
+//! The OME-NGFF 0.5 metadata of an image pyramid.
 
 use serde_json::{Map, Value, json};
 
 use crate::column::{FormatResult, Unrepresentable};
 use crate::pyramid::{ATTRIBUTE, Channel, Level, Pyramid};
 
-/// The `ome` attribute of a pyramid, or why NGFF has no place for it.
+/// Returns the `ome` attribute of a pyramid, or the reason why NGFF cannot describe it.
 pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
     let [first, others @ ..] = &pyramid.levels[..] else {
         return Err(Unrepresentable::new("it has no levels"));
@@ -41,7 +41,8 @@ pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
     Ok(ome)
 }
 
-/// Whether NGFF allows these axes in their order: time, then channels, then two or three of space, in any order.
+/// Checks whether NGFF allows these axes in this order: time, then channels, then two or three spatial axes, in any
+/// order.
 fn check_axes(axes: &str) -> FormatResult<()> {
     let rank = |axis: char| match axis {
         'T' => Some(0),
@@ -69,14 +70,14 @@ fn axis_of(axis: char, pyramid: &Pyramid) -> Value {
         'C' => "channel",
         _ => "space",
     };
-    let mut said = json!({"name": axis.to_string(), "type": kind});
+    let mut object = json!({"name": axis.to_string(), "type": kind});
     if let Some(step) = pyramid.steps.along(axis) {
-        said["unit"] = step.unit.name.into();
+        object["unit"] = step.unit.name.into();
     }
-    said
+    object
 }
 
-/// The name, colour and limits of a channel; `None` for one without a name.
+/// Returns the name, colour and limits of a channel; `None` for one without a name.
 fn channel(channel: &Channel) -> Option<Value> {
     let mut out = Map::new();
     out.insert("label".to_owned(), channel.name.as_deref()?.into());

@@ -69,7 +69,7 @@ fn array<'g>(within: &'g Group, name: &str) -> &'g Array {
     }
 }
 
-/// The bytes of all chunks of an array with one axis.
+/// Returns the bytes of all chunks of an array with one axis.
 fn chunks(array: &Array) -> Vec<Vec<u8>> {
     (0..array.grid()[0]).map(|number| read_all(&*array.chunk(&[number]).unwrap().unwrap())).collect()
 }
@@ -165,7 +165,7 @@ fn what_a_frame_cannot_hold_is_left_out() {
     assert_eq!((group.members.len(), &group.attributes["column-order"]), (1, &json!([])));
 }
 
-/// The matrix of cells with these coordinates along the compressed axis.
+/// Returns the matrix of cells with these coordinates along the compressed axis.
 fn matrix_of(major: &[i64], shape: [u64; 2], compressed: Compressed) -> Group {
     let count = major.len() as u64;
     let column =
