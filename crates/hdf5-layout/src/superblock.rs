@@ -3,10 +3,10 @@
 use crate::UNDEFINED;
 use crate::checksum;
 
-/// Bytes of the superblock, with which the file begins.
+/// Size in bytes of the superblock, with which the file begins.
 pub(crate) const SUPERBLOCK: u64 = 48;
 
-/// The superblock of a file of this length with this root group.
+/// Returns the superblock of a file of this length with this root group.
 pub(crate) fn encode(length: u64, root: u64) -> Vec<u8> {
     let mut out = b"\x89HDF\r\n\x1a\n".to_vec();
     // Version 2, offsets and lengths of 8 bytes, no flags.
