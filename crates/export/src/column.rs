@@ -54,7 +54,10 @@ pub(super) fn held_columns<T>(
     for column in columns {
         column.check()?;
         if column.cells() != rows {
-            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
+            return Err(Unrepresentable::new(format!(
+                "{}: not the same number of rows as the others",
+                column.field.name
+            )));
         }
         match make(column) {
             Ok(made) => held.push(made),
@@ -62,7 +65,7 @@ pub(super) fn held_columns<T>(
         }
     }
     if held.is_empty() {
-        return Err(Unrepresentable::new(format!("{format} can hold no column of this array")));
+        return Err(Unrepresentable::new(format!("{format} cannot hold any column of this array")));
     }
     Ok((held, left_out))
 }

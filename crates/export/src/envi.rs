@@ -35,7 +35,7 @@ pub fn header(column: &Column, scene: &Scene) -> FormatResult<Vec<u8>> {
     };
     let mut description = plain(&field.name);
     if let Some(own) = scene.samples.filter(|&own| own < samples) {
-        description += &format!("; the raster is the first {own} columns, as the .vrt beside this has it");
+        description += &format!("; the raster is the first {own} columns, as in the .vrt file");
     }
     let can_end_early = bands == 1 || interleave != Interleave::Bands;
     let lines = scene.lines.filter(|&own| can_end_early && own < lines).unwrap_or(lines);
@@ -195,7 +195,7 @@ mod tests {
         let column = column(Field::new("a", Datatype::UInt8), &[4, 5, 3]);
         let header = String::from_utf8(header(&column, &scene).unwrap()).unwrap();
         for line in [
-            "description = {a; the raster is the first 3 columns, as the .vrt beside this has it}\n",
+            "description = {a; the raster is the first 3 columns, as in the .vrt file}\n",
             "samples = 5\nlines = 2\nbands = 3\n",
             "band names = {a; b, c, d}\n",
             "data gain values = {1, 0.1, 1}\ndata offset values = {0, 0, -5}\n",

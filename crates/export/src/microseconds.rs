@@ -55,7 +55,7 @@ impl Microseconds {
             }
             if value % NANOSECONDS != 0 && self.is_valid(row)? {
                 let reason = format!(
-                    "the date of row {row}, which microseconds do not hold: {value} ns since 1970; the table without \
+                    "the date of row {row}, which microseconds cannot represent: {value} ns since 1970; the table without \
                      \".us\" in its name has it"
                 );
                 return Err(Error::unsupported(reason)).in_field(&self.name);

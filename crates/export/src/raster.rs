@@ -100,7 +100,7 @@ impl Raster {
         if rank < 2 || axes > 3 {
             return Err(Unrepresentable::new(match values {
                 1 => format!("a raster has 2 or 3 axes, and this array has {rank}"),
-                _ => format!("a raster has 2 or 3 axes, and this array has {rank} and several values a cell"),
+                _ => format!("a raster has 2 or 3 axes, and this array has {rank} and several values per cell"),
             }));
         }
         Ok(())

@@ -90,7 +90,7 @@ impl Utf8Values {
         while row < self.rows() && start < bytes.end {
             let end = self.start(row + 1)?;
             if end < start {
-                return Err(Error::damaged("offsets of values that fall"));
+                return Err(Error::damaged("offsets of values that decrease"));
             }
             let seen = start.max(bytes.start)..end.min(bytes.end);
             if !seen.is_empty() && !self.is_text(start..end, seen, bytes.start, read)? && self.is_present(row)? {

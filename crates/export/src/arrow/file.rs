@@ -85,7 +85,7 @@ impl File {
                 let place = self.head.len() as u64 + batch * self.message_length + self.batches.before(batch)?;
                 let least = places.last().copied().unwrap_or(self.head.len() as u64);
                 if place < least || batch == 0 && place != least {
-                    return Err(Error::damaged("offsets of values that do not begin at 0, or fall"));
+                    return Err(Error::damaged("offsets of values that do not begin at 0, or decrease"));
                 }
                 places.push(place);
             }
@@ -121,7 +121,7 @@ impl File {
         let batch = self.batches.batch(number as u64)?;
         let message = message::record_batch(&batch.contents, 0);
         if message.len() as u64 != self.message_length {
-            return Err(Error::unsupported("an Arrow record batch whose message has another length than the others"));
+            return Err(Error::unsupported("an Arrow record batch whose message differs in length from the others"));
         }
         let content: Arc<dyn Content> = Arc::new(Concat::new(vec![Arc::new(message), Arc::new(batch.body)]));
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);

@@ -92,7 +92,7 @@ fn data_type(field: &Field) -> FormatResult<(DataType, Layout)> {
     let datatype = field.datatype;
     let size = datatype.size() as u64;
     let list_length =
-        |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells so long"));
+        |values: u32| i32::try_from(values).map_err(|_| Unrepresentable::new("Arrow has no cells of that length"));
     let items = |data_type| ArrowField::of_items("item", data_type);
     if datatype.kind() == Kind::Bytes && size == 1 {
         return Ok(match field.values_per_cell {

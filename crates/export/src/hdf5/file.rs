@@ -150,7 +150,7 @@ fn changed() -> Error {
 }
 
 fn inner_nul() -> Error {
-    Error::unsupported("a text that goes on behind a NUL, at which texts of HDF5 end")
+    Error::unsupported("a text that continues behind a NUL, where texts of HDF5 end")
 }
 
 /// Returns whether readers would truncate a text: a NUL is followed by another byte.
@@ -170,7 +170,7 @@ fn resized(bytes: &mut Vec<u8>, length: u64) -> &mut [u8] {
 
 fn copy(from: &[u8], to: &mut [u8]) -> Result<()> {
     if from.len() != to.len() {
-        return Err(Error::internal("a segment that is not as long as it says"));
+        return Err(Error::internal("a segment whose length is not the one it declares"));
     }
     to.copy_from_slice(from);
     Ok(())

@@ -208,7 +208,9 @@ impl Builder {
                 Some(&axis) => self.column(column, &[axis])?,
                 None => {
                     let name = &column.field.name;
-                    return Err(Unrepresentable::new(format!("{name}: not as many labels as the axis has cells")));
+                    return Err(Unrepresentable::new(format!(
+                        "{name}: not the same number of labels as the axis has cells"
+                    )));
                 }
             }
         }
@@ -232,7 +234,10 @@ impl Builder {
         for column in all() {
             column.check()?;
             if column.cells() != cells {
-                return Err(Unrepresentable::new(format!("{}: not as many rows as the others", column.field.name)));
+                return Err(Unrepresentable::new(format!(
+                    "{}: not the same number of rows as the others",
+                    column.field.name
+                )));
             }
         }
         let cell_dimension = match columns.dimensions.as_slice() {

@@ -63,7 +63,7 @@ impl File {
         for rows in groups.iter() {
             for column in &columns {
                 let length = column.reserved_length(rows.end - rows.start).ok_or_else(|| {
-                    Unrepresentable::new(format!("{}: too many bytes a row for Parquet", column.field.name))
+                    Unrepresentable::new(format!("{}: too many bytes per row for Parquet", column.field.name))
                 })?;
                 reserved.push(length);
                 end = end.checked_add(length).ok_or_else(too_long)?;
@@ -161,7 +161,7 @@ impl File {
             && starts.last() == Some(&column.values.len())
             && starts.iter().all(|start| start.is_multiple_of(column.size.max(1)));
         // A table without rows has no groups.
-        if agrees { Ok(starts) } else { Err(Error::damaged("offsets of values that do not begin at 0, or fall")) }
+        if agrees { Ok(starts) } else { Err(Error::damaged("offsets of values that do not begin at 0, or decrease")) }
     }
 
     /// Returns the rows of a chunk.

@@ -95,7 +95,7 @@ impl Lists {
                     length.map(|length| Some(length / self.value_size))
                 };
                 let lengths: Option<Vec<_>> = ends.map(length).collect();
-                lengths.ok_or_else(|| Error::damaged("offsets of values that fall, or lie within a value"))?
+                lengths.ok_or_else(|| Error::damaged("offsets of values that decrease, or lie within a value"))?
             }
         };
         if let Some(present) = &self.present {

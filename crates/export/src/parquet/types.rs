@@ -187,7 +187,7 @@ impl Stored {
             (values, _) => {
                 let element = Stored::of_element(datatype);
                 let Layout::Values(size) = element.layout else {
-                    return Err(Unrepresentable::new("Parquet has no such lists"));
+                    return Err(Unrepresentable::new("Parquet cannot hold such lists"));
                 };
                 let items = ArrowField::of_items("element", element.arrow);
                 let (layout, arrow) = match values {
@@ -212,7 +212,7 @@ impl Stored {
         let (leaf, layout, arrow) = match field.values_per_cell {
             Some(values) => {
                 let length = i32::try_from(values);
-                let length = length.map_err(|_| Unrepresentable::new("Parquet has no cells so long"))?;
+                let length = length.map_err(|_| Unrepresentable::new("Parquet has no cells of that length"))?;
                 let leaf = leaf(Physical::FixedLenByteArray, None, Some(length));
                 (leaf, Layout::Values(values.into()), DataType::FixedSizeBinary(length))
             }

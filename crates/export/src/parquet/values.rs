@@ -236,7 +236,7 @@ impl LengthsAndBytes {
         let within =
             |offset: Option<&u64>| offset.is_some_and(|offset| (self.bytes.start..=self.bytes.end).contains(offset));
         if !offsets.is_sorted() || !within(offsets.first()) || !within(offsets.last()) {
-            return Err(Error::damaged("offsets of values that do not begin at 0, or fall"));
+            return Err(Error::damaged("offsets of values that do not begin at 0, or decrease"));
         }
         Ok(())
     }
@@ -249,7 +249,7 @@ impl LengthsAndBytes {
         let row = self.block(block).start;
         let offset = read_offset(&self.offsets, row)?.checked_sub(self.bytes.start);
         let start = offset.map(|offset| offset.saturating_add(self.prefix * (row - self.rows.start)));
-        start.filter(|&start| start <= self.length).ok_or_else(|| Error::damaged("offsets of values that fall"))
+        start.filter(|&start| start <= self.length).ok_or_else(|| Error::damaged("offsets of values that decrease"))
     }
 
     /// Returns the last block that begins at or before a position, and its start.

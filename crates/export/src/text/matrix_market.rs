@@ -56,12 +56,12 @@ pub fn check(rows: &Field, columns: &Field, values: &Field) -> FormatResult<()> 
         let integers = matches!(dimension.datatype.kind(), Kind::Signed | Kind::Unsigned);
         if !integers || dimension.values_per_cell != Some(1) {
             return Err(Unrepresentable::new(
-                "Matrix Market counts rows and columns, and this dimension is no integer",
+                "Matrix Market counts rows and columns, and this dimension is not an integer",
             ));
         }
     }
     if values.datatype.kind() == Kind::Bytes || values.values_per_cell != Some(1) {
-        return Err(Unrepresentable::new("Matrix Market has one number a cell"));
+        return Err(Unrepresentable::new("Matrix Market has one number per cell"));
     }
     if values.datatype.time_unit().is_some() {
         return Err(Unrepresentable::new("Matrix Market has no dates"));

@@ -52,7 +52,7 @@ pub fn check_lines(field: &Field) -> FormatResult<()> {
         return Err(Unrepresentable::new("lines are for texts of any length"));
     }
     if !field.datatype.is_string() && field.datatype != tilefs_format::datatype::Datatype::GeomWkt {
-        return Err(Unrepresentable::new("blobs are no lines of text"));
+        return Err(Unrepresentable::new("blobs are not lines of text"));
     }
     TextColumn::check(field)
 }
@@ -73,7 +73,7 @@ pub fn lines(column: &Column) -> FormatResult<Arc<dyn Content>> {
 pub fn label_lines(column: &Column) -> FormatResult<Arc<Table>> {
     column.check()?;
     let labels = shown_labels(&column.field, one_line);
-    let labels = labels.ok_or_else(|| Unrepresentable::new("its values are no codes of labels"))?;
+    let labels = labels.ok_or_else(|| Unrepresentable::new("its values are not codes of labels"))?;
     let text = TableColumn::new(column, Style::Tsv, Some(labels))?;
     Ok(Arc::new(Table::new(Vec::new(), vec![text], column.cells(), b'\n')))
 }
@@ -107,7 +107,7 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
         column.check()?;
         let field = &column.field;
         if column.cells() != rows {
-            return Err(Unrepresentable::new(format!("{}: not as many rows as the others", field.name)));
+            return Err(Unrepresentable::new(format!("{}: not the same number of rows as the others", field.name)));
         }
         let is_text = field.labels.as_ref().is_some_and(|labels| labels.datatype.kind() == Kind::Bytes);
         let labels = shown_labels(field, |label| {
@@ -130,7 +130,7 @@ fn tabulated(columns: &[Column], style: Style, has_header: bool) -> FormatResult
     }
     match header.last_mut() {
         Some(last) => *last = b'\n',
-        None => return Err(Unrepresentable::new("no column can be text")),
+        None => return Err(Unrepresentable::new("no column has a text form")),
     }
     if !has_header {
         header.clear();

@@ -41,10 +41,10 @@ use tiles::{Axes, Layout, Tiles};
 /// Checks whether a TIFF can hold a field of an array of this rank; returns the reason if not.
 pub fn check(field: &Field, rank: usize) -> FormatResult<()> {
     if rank < 2 {
-        return Err(Unrepresentable::new("a picture has two axes"));
+        return Err(Unrepresentable::new("an image has two axes"));
     }
     if field.is_bytes() {
-        return Err(Unrepresentable::new("a picture has no text or blobs"));
+        return Err(Unrepresentable::new("an image has no text or blobs"));
     }
     Raster::check(field, rank)
 }

@@ -107,13 +107,13 @@ impl Planned {
         }
         let Some(kind) = ome::kind(field.datatype).filter(|_| field.values_per_cell == Some(1)) else {
             return Err(Unrepresentable::new(
-                "OME has integers of up to 32 bits and floating-point numbers, one a pixel",
+                "OME has integers of up to 32 bits and floating-point numbers, one per pixel",
             ));
         };
         let mut cells = cells.clone();
         if level.samples > 1 {
             cells = Arc::new(AdjacentSamples::new(cells, samples, level.samples).ok_or_else(|| {
-                refused(format!("the columns of its level {} are not {} a pixel", level.number, level.samples))
+                refused(format!("the columns of its level {} are not {} per pixel", level.number, level.samples))
             })?);
             axes.push('C');
         }
@@ -146,7 +146,7 @@ impl Planned {
         lengths.extend((bands > 1).then_some(('C', bands)));
         lengths.extend(&self.planes);
         if lengths.iter().any(|&(axis, length)| axis == 'C' && length > MAX_CHANNELS) {
-            return Err(Unrepresentable::new(format!("an OME-TIFF here has up to {MAX_CHANNELS} channels")));
+            return Err(Unrepresentable::new(format!("an OME-TIFF may have up to {MAX_CHANNELS} channels")));
         }
         Ok(Image {
             name,

@@ -202,7 +202,7 @@ impl Tiles {
         if let Some(tile) = kept().get(&number) {
             return Ok(tile.clone());
         }
-        let outside = || Error::internal(format!("there is no tile {number} of a picture"));
+        let outside = || Error::internal(format!("there is no tile {number} of an image"));
         let (cells, frame) = self.layout.cells(number).ok_or_else(outside)?;
         let column = self.cells.column(&cells)?;
         let size = column.field.cell_size().unwrap_or(1) as usize;

@@ -16,7 +16,7 @@ pub fn ome(pyramid: &Pyramid) -> FormatResult<Value> {
         return Err(Unrepresentable::new(reason));
     }
     if pyramid.levels.iter().any(|level| level.samples != 1) {
-        return Err(Unrepresentable::new("the samples of its pixels lie side by side, for which NGFF has no axis"));
+        return Err(Unrepresentable::new("the samples of its pixels are adjacent, for which NGFF has no axis"));
     }
     let axes: Vec<Value> = first.axes.chars().map(|axis| axis_of(axis, pyramid)).collect();
     let dataset = |level: &Level| {

@@ -50,7 +50,9 @@ impl ZarrType {
             let (data_type, codec) = match is_bytes {
                 true if is_text => ("string", "vlen-utf8"),
                 true => ("variable_length_bytes", "vlen-bytes"),
-                false => return Err(Unrepresentable::new("the cells of a Zarr array have as many numbers each")),
+                false => {
+                    return Err(Unrepresentable::new("the cells of a Zarr array all have the same number of values"));
+                }
             };
             return Ok(ZarrType {
                 data_type: data_type.into(),

@@ -237,7 +237,7 @@ impl Builder {
     }
 
     /// Adds an array of the cells of a column; `null` replaces null cells.
-    #[expect(clippy::too_many_arguments, reason = "each says another thing of the array")]
+    #[expect(clippy::too_many_arguments, reason = "each describes another property of the array")]
     fn add(
         &mut self,
         name: String,

@@ -65,7 +65,7 @@ pub fn check(field: &Field) -> FormatResult<()> {
         (Some(1) | None, datatype) if datatype.kind() == Kind::Bytes => {
             Err(Unrepresentable::new("AnnData's data frames have no bytes but UTF-8"))
         }
-        _ => Err(Unrepresentable::new("AnnData's data frames have one value a row")),
+        _ => Err(Unrepresentable::new("AnnData's data frames have one value per row")),
     }
 }
 
