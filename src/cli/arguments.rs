@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_stay_and_the_rest_is_mounted() {
+    fn commands_are_kept_and_other_arguments_mounted() {
         assert_eq!(expanded(&["./tilefs", "man", "-o", "a"]), ["tilefs", "man", "-o", "a"]);
         let settings = ["tilefs", "ls", "s3://b/a", "-o", "vfs.s3.region=x,vfs.s3.scheme=http"];
         assert_eq!(expanded(&settings)[2..], ["s3://b/a", "--set=vfs.s3.region=x", "--set=vfs.s3.scheme=http"]);

@@ -32,7 +32,7 @@ extern "C" fn look() {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn an_open_standard_output_is_no_closed_one() {
+    fn open_standard_output_is_not_reported_closed() {
         assert!(!super::was_closed());
     }
 }

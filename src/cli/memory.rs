@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_limit_of_the_groups_around_counts() {
+    fn lowest_limit_of_surrounding_groups_applies() {
         let root = tempfile::tempdir().unwrap();
         let inner = root.path().join("user/shell");
         fs::create_dir_all(&inner).unwrap();

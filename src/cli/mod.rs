@@ -147,13 +147,13 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_sound() {
+    fn command_line_definition_is_consistent() {
         use clap::CommandFactory;
         CommandLine::command().debug_assert();
     }
 
     #[test]
-    fn the_manual_knows_every_command_and_option() {
+    fn manual_describes_every_command_and_option() {
         use clap::CommandFactory;
         let manual = include_str!("../../man/tilefs.1").replace("\\-", "-");
         for command in CommandLine::command().get_subcommands() {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn all_forms_of_mounting_are_one() {
+    fn all_forms_of_mounting_are_equivalent() {
         for line in [
             "tilefs mount a m -f",
             "tilefs a m -f",
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn help_and_version_are_no_failures() {
+    fn help_and_version_succeed() {
         for line in ["tilefs --version", "tilefs -h", "tilefs help mount", "tilefs cat --help"] {
             assert!(matches!(command(line), Ok(None)), "{line}");
         }

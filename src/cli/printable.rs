@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_steers_a_terminal_is_left() {
+    fn control_characters_are_escaped() {
         let text = "größe\t\x1b[2J\u{9b}1m\n\x07\x7f";
         assert_eq!(line(text), "größe\\t\\u{1b}[2J\\u{9b}1m\\n\\u{7}\\u{7f}");
         assert_eq!(lines(text), "größe\t\\u{1b}[2J\\u{9b}1m\n\\u{7}\\u{7f}");

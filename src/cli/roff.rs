@@ -250,7 +250,7 @@ TWO WORDS
     }
 
     #[test]
-    fn our_pages_lose_nothing_and_keep_no_request() {
+    fn manual_pages_keep_all_words_and_no_request() {
         for source in [include_str!("../../man/tilefs.1"), include_str!("../../man/tilefs-paths.7")] {
             let text = plain_text(source);
             assert!(!text.lines().any(|line| line.starts_with('.')) && !text.contains('\\'), "{text}");

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_with_a_path_and_without_are_told() {
+    fn path_and_abstract_sockets_are_notified() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let name = format!("tilefs-test-{}", std::process::id());

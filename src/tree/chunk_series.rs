@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chunk_behind_two_in_a_row_is_next() {
+    fn chunk_after_two_consecutive_ones_is_next() {
         let series = series();
         assert_eq!(series.grid(), [3, 3]);
         let open = |y, x| series.open(&[y, x]).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_nobody_opens_does_not_keep_its_array() {
+    fn unopened_chunk_does_not_keep_its_array() {
         let series = series();
         assert!(series.open(&[0, 0]).unwrap().next_file().is_none());
         let next = series.open(&[0, 1]).unwrap().next_file();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn several_readers_have_each_their_series() {
+    fn several_readers_have_their_own_series() {
         let series = series();
         let next = |y, x| series.open(&[y, x]).unwrap().next_file().map(|next| bytes(&*next));
         assert_eq!((next(0, 0), next(1, 1)), (None, None));

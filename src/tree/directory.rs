@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_holds_objects_where_there_is_one_or_too_many_to_tell() {
+    fn folder_holds_objects_if_found_or_too_large() {
         let holds = |paths: &[String]| {
             let (storage, root) = (MemoryStorage::new(), StoreKey::from("/root"));
             paths.iter().for_each(|path| storage.put(root.join(path), vec![]));

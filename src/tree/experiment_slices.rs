@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_which_rows_of_both_are_wanted() {
+    fn names_select_observations_and_variables() {
         let cut = |observations, variables| Ok(Cut { observations, variables });
         assert_eq!(Cut::parse("obs=0..999"), cut(Some(0..1000), None));
         assert_eq!(Cut::parse("obs=5,var=..9"), cut(Some(5..6), Some(0..10)));

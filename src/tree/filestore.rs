@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_their_own_name_if_they_have_one() {
+    fn files_have_their_own_name_if_stored() {
         assert_eq!(name(&[("original_file_name", "a b.txt"), ("file_extension", "txt")]), "a b.txt");
         assert_eq!(name(&[("original_file_name", "/home/me/a.txt")]), "a.txt");
         assert_eq!(name(&[("original_file_name", ".."), ("file_extension", "txt")]), "%2E.");

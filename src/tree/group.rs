@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_member_costs_only_that_member() {
+    fn broken_member_affects_only_itself() {
         let root = tempfile::tempdir().unwrap();
         make_group(&root.path().join("good"), 5, &[]);
         fs::create_dir(root.path().join("nothing")).unwrap();
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_through_all_groups() {
+    fn history_applies_to_nested_groups() {
         let root = tempfile::tempdir().unwrap();
         make_group(root.path(), 5, &[(1, "a", "a")]);
         make_group(&root.path().join("a"), 5, &[]);

@@ -30,7 +30,7 @@ const SOMA_TYPE: &str = "soma_object_type";
 /// The column at which names end, unless they are longer.
 const NAMES: usize = 32;
 
-/// Passes the lines of a group to `tell`, one by one and without line breaks, until `tell` fails. Opens each array for
+/// Passes the lines of a group to `write_line`, one by one and without line breaks, until `write_line` fails. Opens each array for
 /// its line, and closes it. The line of a member contains its error, if any; an object that was shown already at
 /// another place of the tree is not repeated.
 ///
@@ -38,14 +38,14 @@ const NAMES: usize = 32;
 /// show what the group states about them: for a group with 100,000 members, that takes no longer than listing them.
 ///
 /// # Errors
-/// Those of `tell`.
+/// Those of `write_line`.
 pub fn outline<E>(
     group: &Group,
     options: &OpenOptions,
     depth: Option<usize>,
-    tell: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
+    write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let mut outline = Outline { options, depth, told: HashSet::new(), tell };
+    let mut outline = Outline { options, depth, shown: HashSet::new(), write_line };
     outline.is_new(group, group.path());
     let name = group.path().shown_name();
     outline.group(group, &name, 0)
@@ -54,14 +54,14 @@ pub fn outline<E>(
 /// Like [`outline`], for a plain folder with arrays and groups below it.
 ///
 /// # Errors
-/// Those of `tell`.
+/// Those of `write_line`.
 pub fn outline_of_directory<E>(
     directory: &Directory,
     options: &OpenOptions,
     depth: Option<usize>,
-    tell: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
+    write_line: &mut dyn FnMut(&str) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
-    let mut outline = Outline { options, depth, told: HashSet::new(), tell };
+    let mut outline = Outline { options, depth, shown: HashSet::new(), write_line };
     outline.directory(directory, &directory.path().shown_name(), 0)
 }
 
@@ -70,13 +70,13 @@ struct Outline<'a, E> {
     /// The last level that has lines; the group itself is level 0.
     depth: Option<usize>,
     /// Folders of arrays and groups already shown, by canonical path.
-    told: HashSet<StoreKey>,
-    tell: &'a mut dyn FnMut(&str) -> std::result::Result<(), E>,
+    shown: HashSet<StoreKey>,
+    write_line: &'a mut dyn FnMut(&str) -> std::result::Result<(), E>,
 }
 
 impl<E> Outline<'_, E> {
     fn is_new(&mut self, group: &Group, folder: &StoreKey) -> bool {
-        self.told.insert(group.context().storage.canonical(folder))
+        self.shown.insert(group.context().storage.canonical(folder))
     }
 
     /// Shows a folder. [`Directory::inside`] limits the nesting depth.
@@ -95,7 +95,7 @@ impl<E> Outline<'_, E> {
                 self.line(depth + 1, name, "not looked into")?;
                 continue;
             }
-            if !self.told.insert(directory.context().storage.canonical(folder)) {
+            if !self.shown.insert(directory.context().storage.canonical(folder)) {
                 self.line(depth + 1, name, "as above")?;
                 continue;
             }
@@ -115,7 +115,7 @@ impl<E> Outline<'_, E> {
 
     fn line(&mut self, depth: usize, name: &str, what: &str) -> std::result::Result<(), E> {
         let name = format!("{}{}", "  ".repeat(depth), in_line(name));
-        (self.tell)(&format!("{name:<NAMES$}  {}", in_line(what)))
+        (self.write_line)(&format!("{name:<NAMES$}  {}", in_line(what)))
     }
 
     /// Shows a group. [`Group::open_member`] limits the nesting depth.

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_commits_and_opens_what_is_asked_for() {
+    fn lists_commits_and_opens_requested_times() {
         let opened = Arc::new(AtomicUsize::new(0));
         let history = history(opened.clone());
         let names: Vec<String> = history.list().unwrap().into_iter().map(|entry| entry.name).collect();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn before_it_began_there_is_nothing() {
+    fn nothing_exists_before_the_first_write() {
         let opened = Arc::new(AtomicUsize::new(0));
         let history = history(opened.clone());
         for name in ["2015", "ms-1479999999999", "2014..2015", "20161124T150639.999Z"] {

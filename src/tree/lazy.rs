@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_pass_are_made_again() {
+    fn texts_that_are_not_final_are_made_again() {
         static CALLS: AtomicUsize = AtomicUsize::new(0);
         let file = LazyFile::passing_text(SystemTime::UNIX_EPOCH, || {
             let call = CALLS.fetch_add(1, Ordering::SeqCst);

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_values_and_no_more() {
+    fn values_beyond_the_limit_are_left_out() {
         let keys = (0..100u8).map(|key| (vec![key], value(Datatype::Int8, &[key; 2000])));
         let metadata: Metadata = keys.collect();
         let text = json(&metadata);

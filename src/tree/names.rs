@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_name_is_escaped() {
+    fn invalid_file_names_are_escaped() {
         for (name, file) in [
             ("", "%"),
             (".", "%2E"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_meet_ours_or_each_other_are_told_apart() {
+    fn colliding_names_are_distinguished() {
         let mut names = FileNames::new(OF_ARRAYS);
         assert_eq!(names.give("schema", &[".bytes", ".offsets.u64", ".txt"]), "%73chema");
         assert_eq!(names.give("temp", &[".f32", ".f32.hdr", ".valid.u8"]), "temp");

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_array_is_told_apart() {
+    fn errors_describe_what_a_path_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         assert!(reason(&path.join("none")).contains("cannot open it"));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_no_array() {
+    fn opening_a_group_as_an_array_fails() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("__tiledb_group.tdb"), b"").unwrap();
         assert!(open(folder.path(), &OpenOptions::default()).is_ok());

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_path_is_the_one_that_was_meant() {
+    fn nearest_path_is_suggested() {
         let paths = [
             "README.txt",
             "schema.json",

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "now",
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_for_the_time_that_they_span() {
+    fn names_mean_the_time_they_span() {
         for (name, first, last) in [
             ("2024", 1_704_067_200_000, 1_735_689_599_999),
             ("2024-01", 1_704_067_200_000, 1_706_745_599_999),

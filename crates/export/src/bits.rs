@@ -69,7 +69,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_bit_is_its_byte(bytes in proptest::collection::vec(prop::sample::select(vec![0u8, 1, 2, 0x80, 0xff]), 0..20_000)) {
+        fn each_bit_equals_its_byte(bytes in proptest::collection::vec(prop::sample::select(vec![0u8, 1, 2, 0x80, 0xff]), 0..20_000)) {
             let bits = Bits::new(Arc::new(bytes.clone()));
             let packed = read_all(&bits);
             for (number, byte) in bytes.iter().enumerate() {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_whole_bits_are_read_ahead() {
+    fn whole_bytes_of_bits_are_prefetched() {
         assert_reads_ahead(|sources| Arc::new(Bits::new(sources.values(Arc::new(vec![1; 200_003])))));
     }
 }

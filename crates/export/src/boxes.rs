@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_parts_of_their_column() {
+    fn boxes_of_rows_equal_parts_of_their_column() {
         let field = Field::new("a", Datatype::Int16);
         let column = Column::fixed(field, vec![5], Arc::new((0..10).collect::<Vec<u8>>()))
             .with_validity(Arc::new(vec![1, 0, 1, 1, 0]));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_variable_length_have_offsets_of_their_own() {
+    fn boxes_of_variable_length_rows_have_their_own_offsets() {
         let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
         let offsets: Vec<u8> = [0u64, 1, 3, 3, 6].iter().flat_map(|offset| offset.to_le_bytes()).collect();
         let rows = |offsets: Vec<u8>| {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_has_the_tiles_that_begin_within_it() {
+    fn grid_contains_tiles_that_begin_within_it() {
         let of = |tile: &[u64]| box_of_tile(&[5, 4], &[2, 4], tile);
         assert_eq!(of(&[2, 0]), Some(IndexBox { first: vec![4, 0], count: vec![1, 4] }));
         assert_eq!(of(&[1, 0]), Some(IndexBox { first: vec![2, 0], count: vec![2, 4] }));
@@ -305,7 +305,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_is_filled_around_its_box(
+        fn frame_is_filled_around_its_box(
             axes in proptest::collection::vec((0u64..4, 0u64..3), 1..4),
             size in 1usize..5,
         ) {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cells_of_the_box_are_read_ahead() {
+    fn cells_of_the_box_are_prefetched() {
         assert_reads_ahead(|sources| {
             Framed::within(sources.values(Arc::new(vec![1; 3 * 50 * 70])), &[50, 70], &[64, 80], vec![0; 3])
         });

@@ -49,7 +49,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn days_are_those_of_a_walk_through_the_calendar() {
+    fn days_match_a_walk_through_the_calendar() {
         let leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
         let length = |year: i64, month: u32| match month {
             2 => 28 + u32::from(leap(year)),

@@ -54,7 +54,7 @@ pub const LIKE_THE_VALUES: [&str; 6] =
 /// Maximum number of labels listed in `flag_meanings`.
 const MAX_FLAGS: usize = 256;
 
-/// Returns the `flag_meanings` of up to [`MAX_FLAGS`] text labels, one word each; `None` for other labels.
+/// Returns the `flag_meanings` of up to 256 text labels, one word each; `None` for other labels.
 pub fn flag_meanings(labels: &Labels) -> Option<String> {
     let count = labels.values.len();
     if !labels.datatype.is_string() || labels.datatype.size() != 1 || count == 0 || count > MAX_FLAGS {
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_a_blank_does_not_spoil_a_list_of_names() {
+    fn list_of_names_omits_names_with_blanks() {
         assert_eq!(list_of_names(["y", "a b", "x\u{a0}", "ü"]).as_deref(), Some("y ü"));
         assert_eq!(list_of_names([" "]), None);
         assert_eq!(list_of_names([]), None);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_without_a_name_in_cf_is_told_by_its_text() {
+    fn system_without_cf_name_is_described_by_its_text() {
         let geographic = "GEOGCS[\"a\",DATUM[\"b\",SPHEROID[\"c\",6371000,0]],PRIMEM[\"Paris\",2.5],UNIT[\"degree\",0.0174532925199433]]";
         let names = |system: &str| -> Vec<&'static str> {
             let place = Georeference::new([0.0, 1.0, 0.0, 0.0, 0.0, -1.0], system);

@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_knows_whether_its_lengths_agree() {
+    fn check_compares_lengths_with_the_shape() {
         let field = Field::new("a", Datatype::Int16);
         let right = Column::fixed(field.clone(), vec![2, 3], Arc::new(vec![0; 12]));
         assert!(right.check().is_ok());
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fill_of_one_value_is_that_of_all() {
+    fn fill_of_one_value_requires_equal_values() {
         let field = Field::new("a", Datatype::Int16).with_values_per_cell(Some(2));
         assert_eq!(field.clone().with_fill([1, 2, 1, 2]).fill_of_one_value(), Some(&[1u8, 2][..]));
         assert_eq!(field.clone().with_fill([1, 2, 3, 4]).fill_of_one_value(), None);

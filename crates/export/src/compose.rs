@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_read_ahead() {
+    fn parts_are_prefetched() {
         assert_reads_ahead(|sources| {
             let slice = Slice::new(sources.values(Arc::new(vec![3; 100])), 30, 50);
             let middle = sources.values(Arc::new(vec![4; 70]));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_ahead_of_any_length_costs_nothing() {
+    fn prefetching_any_length_costs_nothing() {
         let huge = Concat::new(vec![Arc::new(vec![7u8; 3]), Arc::new(Repeat::new([1, 2], 1 << 62))]);
         huge.read(1, Output::Ahead(1 << 62)).unwrap();
         assert!(huge.read(1, Output::Ahead(u64::MAX)).is_err());

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_elements_are_read_ahead() {
+    fn whole_elements_are_prefetched() {
         let bytes = |length: usize| Arc::new(vec![1; length]);
         assert_reads_ahead(|sources| Arc::new(Swapped::new(sources.values(bytes(4000)), 8)));
         // More than a block.

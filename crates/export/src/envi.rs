@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_envi_lacks_is_refused_with_the_reason() {
+    fn unsupported_types_are_refused_with_the_reason() {
         let reason = check(&Field::new("a", Datatype::Int8), 2).unwrap_err();
         assert_eq!(reason.to_string(), "ENVI has no 8-bit signed integers");
         assert!(check(&Field::new("a", Datatype::StringUtf8), 2).is_err());

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_tree() {
+    fn file_names_match_the_tree() {
         let field = Field::new("temp", Datatype::Float32);
         assert_eq!(values_file(&field), "temp.f32");
         assert_eq!(offsets_file(&field), "temp.offsets.u64");

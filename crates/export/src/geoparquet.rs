@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn geometries_are_known_by_their_type_or_by_gdals_name() {
+    fn geometries_are_recognised_by_type_or_gdals_name() {
         let columns = [column("wkb_geometry", Datatype::Blob), column("other", Datatype::Blob)];
         let found = geo(&columns, &[]).unwrap();
         assert_eq!(found["primary_column"], "wkb_geometry");

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_keeps_the_pixels_where_they_are() {
+    fn window_keeps_the_position_of_pixels() {
         let place = place();
         let moved = place.window(10, 1, 5, 1);
         assert_eq!(moved.transform, Some([440720.0 + 600.0, 60.0, 0.0, 3751320.0 - 150.0, 0.0, -30.0]));

@@ -54,7 +54,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nulls_hold_the_value_for_it(validity in proptest::collection::vec(0u8..3, 0..50), width in 1usize..5) {
+        fn nulls_hold_the_null_value(validity in proptest::collection::vec(0u8..3, 0..50), width in 1usize..5) {
             let values: Vec<u8> = (0..validity.len() * width).map(|i| i as u8).collect();
             let null: Vec<u8> = (0..width).map(|i| 200 + i as u8).collect();
             let mut expected = values.clone();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_their_validity_are_read_ahead() {
+    fn values_and_validity_are_prefetched() {
         assert_reads_ahead(|sources| {
             let values = sources.values(Arc::new(vec![1; 3000]));
             Arc::new(Masked::new(values, sources.values(Arc::new(vec![0; 1000])), vec![9, 8, 7]))

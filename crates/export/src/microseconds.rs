@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn any_part_can_be_read_and_read_ahead() {
+    fn any_part_can_be_read_and_prefetched() {
         let values: Vec<i64> = (0..9000).map(|row| row * 1_000_000 - 77_000).collect();
         assert_random_access(&in_microseconds(column(&values[..300])).values);
         assert_reads_ahead(|sources| in_microseconds(sources.column(column(&values))).values);

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn zarr_keeps_few_names_for_itself() {
+    fn few_names_are_reserved_by_zarr() {
         let mut names = Names::of_zarr();
         for (wanted, given) in [
             ("temp", "temp"),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mask_is_of_booleans() {
+    fn mask_consists_of_booleans() {
         let column = Column::fixed(Field::new("a", Datatype::Int16), vec![3], Arc::new(vec![0; 6]));
         assert!(validity(&column, Order::RowMajor).is_err());
         let all = read_all(&validity(&column.with_validity(Arc::new(vec![1, 0, 255])), Order::RowMajor).unwrap());

@@ -201,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn more_values_than_anybody_waits_for_are_not_looked_at() {
+    fn too_many_values_are_not_searched() {
         assert_eq!(longest(&Zeros(8 << 10)).unwrap(), Some(0));
         assert_eq!(longest(&Zeros(8 << 60)).unwrap(), None);
     }
 
     #[test]
-    fn a_value_that_claims_to_be_longer_than_memory_takes_none() {
+    fn value_claiming_to_exceed_memory_takes_none() {
         let claimed = (1 << 59) + 5;
         let ends: Vec<u8> = [0, claimed, claimed + 1].iter().flat_map(|end: &u64| end.to_le_bytes()).collect();
         let padded = Padded::new(Arc::new(Zeros(claimed + 1)), Arc::new(ends), claimed);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_tell_which_values_are_read_ahead() {
+    fn offsets_determine_prefetched_values() {
         let values: Vec<Vec<u8>> = (0..3000usize).map(|i| vec![i as u8; i * 7 % 1000]).collect();
         assert_reads_ahead(|sources| {
             let offsets = sources.index(offsets(&values));

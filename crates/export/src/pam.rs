@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_gives_nothing() {
+    fn invalid_text_is_rejected() {
         for xml in ["", "<PAMDataset>", "<VRTDataset/>", "<!DOCTYPE a [<!ENTITY b \"c\">]><PAMDataset>&b;</PAMDataset>"]
         {
             assert_eq!(Pam::parse(xml), None, "{xml}");

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_is_that_of_the_stored_frame() {
+    fn index_matches_the_stored_frame() {
         let fields = ["b", "a", "v", ROWS].map(|name| Field::new(name, Datatype::Int64));
         let indexed = frame(&[(INDEX, r#"{"a": "int64", "b": "int64", "gone": "int64"}"#)]);
         // In the order of the dimensions.
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_types_of_pandas() {
+    fn columns_have_pandas_types() {
         let text = Field::new("t", Datatype::StringUtf8).with_values_per_cell(None);
         let labels =
             Labels { name: "l".into(), datatype: Datatype::StringUtf8, ordered: true, values: vec![vec![]; 4] };

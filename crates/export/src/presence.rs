@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_validity_are_read_ahead() {
+    fn values_and_validity_are_prefetched() {
         assert_reads_ahead(|sources| {
             let column = sources.column(codes(200));
             Arc::new(Presence::of_codes(&column, column.field.labels.as_ref().unwrap()))

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_system() {
+    fn invalid_text_is_rejected() {
         for json in
             ["", "{}", "[]", r#"{"type": "EngineeringCRS", "name": "a"}"#, r#"{"type": "ProjectedCRS", "name": "a"}"#]
         {

@@ -214,31 +214,31 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_in_order_and_know_their_samples() {
+    fn levels_are_ordered_and_have_samples() {
         let found = pyramid(&[("levels", levels()), ("pixel_depth", json!({"0": 3, "1": 1}))]).unwrap();
-        let said: Vec<_> = found.levels.iter().map(|level| (level.name.as_str(), level.samples)).collect();
-        assert_eq!(said, [("l_0.tdb", 3), ("l_1.tdb", 1)]);
+        let levels: Vec<_> = found.levels.iter().map(|level| (level.name.as_str(), level.samples)).collect();
+        assert_eq!(levels, [("l_0.tdb", 3), ("l_1.tdb", 1)]);
         assert!(found.channels.is_empty() && found.steps == Steps::default());
     }
 
     #[test]
-    fn steps_are_those_of_the_group_before_those_of_the_original() {
+    fn steps_of_the_group_take_precedence() {
         let own = json!({"physicalSizeX": 0.5, "physicalSizeXUnit": "μm", "timeIncrement": 2, "physicalSizeZ": 0});
         let xml = r#"<OME><Image><Pixels PhysicalSizeX="9" PhysicalSizeY="0.25" PhysicalSizeYUnit="mm"
             PhysicalSizeZ="1" PhysicalSizeZUnit="pixel"/></Image></OME>"#;
         let values = [("levels", levels()), ("metadata", own), ("original_metadata", json!({"ome_metadata": xml}))];
         let steps = pyramid(&values).unwrap().steps;
-        let said = |axis| steps.along(axis).map(|step| (step.size, step.unit.symbol, step.unit.name));
-        assert_eq!(said('X'), Some((0.5, "µm", "micrometer")));
-        assert_eq!(said('Y'), Some((0.25, "mm", "millimeter")));
-        assert_eq!(said('T'), Some((2.0, "s", "second")));
-        assert_eq!(said('Z'), None);
+        let step = |axis| steps.along(axis).map(|step| (step.size, step.unit.symbol, step.unit.name));
+        assert_eq!(step('X'), Some((0.5, "µm", "micrometer")));
+        assert_eq!(step('Y'), Some((0.25, "mm", "millimeter")));
+        assert_eq!(step('T'), Some((2.0, "s", "second")));
+        assert_eq!(step('Z'), None);
         let only = [("levels", levels()), ("original_metadata", json!({"ome_metadata": xml}))];
         assert_eq!(pyramid(&only).unwrap().steps.along('X').map(|step| step.size), Some(9.0));
     }
 
     #[test]
-    fn other_groups_are_none() {
+    fn other_groups_are_rejected() {
         assert!(pyramid(&[]).is_none());
         for levels in [json!("no list"), json!([]), json!([{"level": 0, "name": "a", "axes": "YX", "shape": [4]}])] {
             assert!(pyramid(&[("levels", levels)]).is_none());

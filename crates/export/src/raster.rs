@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn bands_are_told_by_name_then_by_length() {
+    fn bands_are_recognised_by_name_then_length() {
         assert_eq!(axis(&["y", "x", "c"], &[300, 400, 30]), Some(2));
         assert_eq!(axis(&["Y", "X", "BANDS"], &[300, 400, 7]), Some(2));
         assert_eq!(axis(&["BANDS", "Y", "X"], &[7, 300, 4]), Some(0));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_three_axes_are_a_row_of_rasters() {
+    fn more_than_three_axes_are_several_rasters() {
         let field = Field::new("a", tilefs_format::datatype::Datatype::UInt8);
         let of = |shape: &[u64], band_axis| {
             let raster = Raster::all_of(&field, shape, band_axis).unwrap();

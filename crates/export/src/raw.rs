@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_cells_are_read_ahead() {
+    fn whole_cells_are_prefetched() {
         let bytes = || Arc::new(vec![1; 6000]);
         assert_reads_ahead(|sources| Arc::new(RawFile(Of(sources.values(bytes())))));
         assert_reads_ahead(|sources| Arc::new(VarValues::new(Arc::new(Of(sources.values(bytes())))).unwrap()));

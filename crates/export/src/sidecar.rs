@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vrt_leaves_padding_out_and_says_what_is_known_of_a_band() {
+    fn vrt_omits_padding_and_describes_bands() {
         let band = Band {
             description: Some("<a>".into()),
             scale: Some(0.5),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn unsupported_columns_are_refused() {
         assert!(check_vrt(&Field::new("a", Datatype::Int8), 2).is_err());
         assert!(check_vrt(&Field::new("a", Datatype::Int16), 4).is_ok());
         assert!(check_vrt(&Field::new("a", Datatype::Int16).with_values_per_cell(Some(2)), 3).is_err());

@@ -174,7 +174,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_text_of_its_cells(cells in cells(), present in prop::collection::vec(0u8..2, 12)) {
+        fn values_read_are_valid_text_of_their_cells(cells in cells(), present in prop::collection::vec(0u8..2, 12)) {
             let present = present[..cells.len()].to_vec();
             let values = values_of(&cells, Some(present.clone()));
             let bad = cells.iter().zip(&present).position(|(cell, mark)| *mark != 0 && str::from_utf8(cell).is_err());
@@ -183,8 +183,8 @@ mod tests {
             match (values.read_at(0, &mut read), bad) {
                 (Ok(()), None) => prop_assert_eq!(&read, &all),
                 (Err(error), Some(row)) => {
-                    let said = error.to_string();
-                    prop_assert!(said.contains(&format!("row {row},")) && said.contains("name"), "{}", said);
+                    let found = error.to_string();
+                    prop_assert!(found.contains(&format!("row {row},")) && found.contains("name"), "{}", found);
                 }
                 (result, bad) => prop_assert!(false, "{:?} {:?}", result, bad),
             }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_a_character_in_two_cells_are_no_text() {
+    fn character_split_between_cells_is_invalid() {
         let values = values_of(&[b"a\xc3".to_vec(), b"\xa4".to_vec()], None);
         assert!(values.read_at(0, &mut [0; 3]).is_err());
         values.read_at(0, &mut [0; 1]).unwrap();

@@ -308,7 +308,7 @@ mod tests {
     const UTM: &str = r#"PROJCS["WGS 84 / UTM zone 32N", GEOGCS["WGS 84",DATUM["WGS_1984",SPHEROID["WGS 84",6378137,298.257223563]],PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]],PROJECTION["Transverse_Mercator"],PARAMETER["central_meridian",9],PARAMETER["scale_factor",0.9996],UNIT["US survey foot",0.304800609601219],AXIS["Easting",EAST]]"#;
 
     #[test]
-    fn the_first_version() {
+    fn first_version_is_parsed() {
         let system = CoordinateSystem::parse(UTM).unwrap();
         assert!(!system.is_geographic);
         assert_eq!(system.unit(), Some(("US survey foot", 0.304800609601219)));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_version() {
+    fn second_version_is_parsed() {
         let text = r#"GEOGCRS["ETRS89",DATUM["ETRS89",ELLIPSOID["GRS 1980",6378137,298.257222101,LENGTHUNIT["metre",1]]],CS[ellipsoidal,2],AXIS["latitude",north,ANGLEUNIT["degree",0.0174532925199433]],ID["EPSG",4258]]"#;
         let system = CoordinateSystem::parse(text).unwrap();
         assert!(system.is_geographic && system.projection().is_none());
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_system() {
+    fn invalid_text_is_rejected() {
         for text in
             ["", "EPSG:4326", "PROJCS", "PROJCS[", "PROJCS[\"a", "LOCAL_CS[\"a\"]", "COMPD_CS[\"a\"]", "GEOGCS[\"a\","]
         {

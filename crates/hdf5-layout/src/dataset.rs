@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_chunks_that_hdf5_has_not() {
+    fn refuses_unsupported_chunks() {
         assert!(dataset(&[5], &[0]).check().is_err());
         assert!(dataset(&[5], &[6]).check().is_err());
         assert!(dataset(&[5], &[1, 1]).check().is_err());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn wants_a_heap_for_what_has_no_fixed_length() {
+    fn requires_a_heap_for_variable_length() {
         let texts = Dataset::new(Datatype::text(), Dataspace::vector(2));
         assert!(texts.clone().check().is_err());
         let mut heap = HeapPlan::new();

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_hdf5_has_not() {
+    fn refuses_unsupported_types() {
         let member = |name: &str, offset| Member { name: name.to_owned(), offset, datatype: Datatype::signed(4) };
         let compound = |size, members| Datatype::Compound { size, members };
         let deep = (0..100)

@@ -79,7 +79,7 @@ mod tests {
     use crate::datatype::Datatype;
 
     #[test]
-    fn says_on_both_sides_what_is_attached() {
+    fn records_attachments_on_both_sides() {
         let mut tree = Tree::new();
         let mut add = |name: &str, shape: &[u64]| {
             let dataset = Dataset::new(Datatype::signed(4), Dataspace::Simple(shape.to_vec()));

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_files_that_no_file_system_takes() {
+    fn refuses_files_too_long_for_file_systems() {
         let mut tree = Tree::new();
         for name in ["a", "b"] {
             let dataset = Dataset::new(Datatype::signed(1), Dataspace::vector(1 << 62));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_types_that_fit_no_message() {
+    fn refuses_types_too_large_for_a_message() {
         let members = (0..9000).map(|number| (format!("label {number}"), vec![0, 0])).collect();
         let datatype = Datatype::Enumeration { base: Box::new(Datatype::signed(2)), members };
         let mut tree = Tree::new();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_attributes_of_the_names_that_scales_need() {
+    fn refuses_attributes_with_reserved_names() {
         let mut tree = Tree::new();
         let scale = tree.dataset(ObjectId::ROOT, "x", Dataset::new(Datatype::signed(1), Dataspace::vector(1))).unwrap();
         tree.make_scale(scale, "x").unwrap();

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_what_the_library_writes() {
+    fn matches_the_library() {
         let mut expected = b"\x89HDF\r\n\x1a\n\x02\x08\x08\0".to_vec();
         expected.extend([0; 8]);
         expected.extend([0xff; 8]);

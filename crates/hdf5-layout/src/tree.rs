@@ -184,7 +184,7 @@ mod tests {
     use crate::datatype::Datatype;
 
     #[test]
-    fn refuses_names_that_hdf5_has_not_and_names_used_twice() {
+    fn refuses_invalid_and_duplicate_names() {
         let mut tree = Tree::new();
         for name in ["", ".", "a/b", "a\0b", &"a".repeat(0xffff)] {
             assert!(tree.group(ObjectId::ROOT, name).is_err(), "{name:.20}");

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caret_is_under_the_place() {
+    fn caret_marks_the_error() {
         let text = "10..19,200..300";
         let shown = "10..19,200..300\n       ^^^^^^^^\nx has no such coordinates\nvalid: 0..99\n";
         assert_eq!(explain(text, &error(7, 8)), shown);

@@ -317,7 +317,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_text_stands_for_the_time_that_it_spans() {
+    fn text_means_the_time_it_spans() {
         for (datatype, text, low, high) in [
             (DateTimeYear, "2024", 54, 54),
             (DateTimeYear, "2024-06-15", 54, 54),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_date_nor_time_is_refused() {
+    fn invalid_dates_and_times_are_refused() {
         for text in [
             "",
             "-",
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn far_away_is_not_an_overflow() {
+    fn distant_times_saturate() {
         let digits = "9".repeat(60);
         for number in DateTimeYear as u8..=TimeAs as u8 {
             let datatype = Datatype::from_number(number).unwrap();

@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_are_where_they_say(text in "[0-9a.,+=:é%-]{0,40}") {
+        fn tokens_have_their_positions(text in "[0-9a.,+=:é%-]{0,40}") {
             if let Ok(dimensions) = parse(&text) {
                 for dimension in dimensions {
                     let ranges = dimension.ranges.iter().flat_map(|range| match range.form {

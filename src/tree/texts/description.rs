@@ -312,7 +312,7 @@ mod tests {
     use crate::tree::texts::testing;
 
     #[test]
-    fn an_axis_tells_its_ends() {
+    fn axis_summary_has_its_ends() {
         let schema = testing::dense_schema();
         let of = |ranges: &[AxisRange]| {
             let axis = AxisSelection::new(ranges.iter().copied(), 100).unwrap();

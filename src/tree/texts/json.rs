@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_labels() {
+    fn labels_beyond_the_limit_are_left_out() {
         let labels = |count: usize| Labels {
             name: "e".to_owned(),
             datatype: Datatype::Int8,

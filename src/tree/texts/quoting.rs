@@ -57,7 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_what_needs_it_is_quoted() {
+    fn quotes_only_where_necessary() {
         assert_eq!(shell_word("npy/temp.npy"), "npy/temp.npy");
         assert_eq!(shell_word("größe.f32"), "größe.f32");
         assert_eq!(shell_word("it's $1.f32"), "'it'\\''s $1.f32'");

@@ -429,7 +429,7 @@ data.i64.hdr: ENVI has no dates
     }
 
     #[test]
-    fn of_an_enormous_domain_only_what_was_written_is_offered() {
+    fn enormous_domains_offer_only_written_cells() {
         let schema = testing::dense_schema();
         let mut description = testing::dense(&schema);
         let written = Description { has_history: false, ..testing::dense(&schema) };

@@ -375,7 +375,7 @@ enumerations:
     }
 
     #[test]
-    fn slices_say_what_they_show() {
+    fn slices_state_their_coordinates() {
         let schema = testing::dense_schema();
         let mut slice = testing::dense(&schema);
         let signed = |value| Some(Scalar::Signed(value));

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_say_what_is_known() {
+    fn sizes_state_what_is_known() {
         assert_eq!(sparse_text(RowCount::Exactly(2638)), "sparse 2638 rows");
         assert_eq!(sparse_text(RowCount::Exactly(1)), "sparse 1 row");
         assert_eq!(sparse_text(RowCount::AtMost(7)), "sparse at most 7 rows");

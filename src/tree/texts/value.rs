@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_integers_are_doubled_as_text() {
+    fn large_integers_are_repeated_as_text() {
         let value = json!({
             "small": 1u64 << 53, "large": (1u64 << 53) + 1, "low": i64::MIN, "float": 1e300,
             "list": [0, u64::MAX, "nan"], "domain": [i64::MIN, 0], "domain_text": ["a", "b"],

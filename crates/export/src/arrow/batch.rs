@@ -19,11 +19,10 @@ use crate::var::read_offset;
 /// Target size of a batch in bytes.
 const BATCH_BYTES: u64 = 32 << 20;
 
-/// Maximum number of rows of a batch. The minimum is 4096.
+/// Maximum number of rows of a batch, unless there would be too many batches.
 const MAX_ROWS: u64 = 1 << 20;
 
-/// Maximum number of batches, unless that would make them shorter than the minimum: the footer lists them, and is held
-/// in memory.
+/// Maximum number of batches: the footer lists them, and is held in memory.
 const MAX_BATCHES: u64 = 1 << 16;
 
 /// All rows of a table, divided into batches.

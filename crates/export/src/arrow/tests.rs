@@ -124,7 +124,7 @@ fn fields() -> Vec<(ArrowField, arrow_schema::Field)> {
 }
 
 #[test]
-fn a_schema_is_what_the_arrow_crates_read_of_it() {
+fn schema_matches_the_arrow_crates() {
     let (ours, theirs): (Vec<_>, Vec<_>) = fields().into_iter().unzip();
     let metadata = vec![("pandas".to_owned(), "{}".to_owned()), ("ß".to_owned(), "x".repeat(1000))];
     let read = arrow_ipc::convert::try_schema_from_ipc_buffer(&schema_message(ours, metadata.clone())).unwrap();
@@ -195,7 +195,7 @@ fn several_batches_are_one_table() {
 }
 
 #[test]
-fn columns_are_read_ahead() {
+fn columns_are_prefetched() {
     let columns = sample(1800);
     assert_reads_ahead(|sources| {
         // Nulls, including codes without a label and "not a time", are counted before any part of a batch can be read.
@@ -304,7 +304,7 @@ fn wrong_offsets_are_errors() {
 }
 
 #[test]
-fn huge_tables_are_arithmetic() {
+fn huge_tables_take_no_memory() {
     let rows = 1u64 << 40;
     let column = Column::fixed(Field::new("a", Datatype::Int64), vec![rows], Arc::new(Repeat::zeros(8 * rows)));
     let content = arrow(&[column], Vec::new()).unwrap().content;

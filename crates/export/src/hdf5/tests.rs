@@ -50,7 +50,7 @@ fn any_range_is_a_part_of_the_whole() {
 }
 
 #[test]
-fn reading_ahead_asks_for_what_reading_does() {
+fn prefetching_requests_what_reading_does() {
     assert_reads_ahead(|sources| {
         let Columns { dimensions, attributes, .. } = table(&texts());
         let watched = |columns: Vec<Column>, sources: &mut _| -> Vec<Column> {
@@ -93,7 +93,7 @@ fn offsets_that_go_backwards_are_damage() {
 }
 
 #[test]
-fn numbers_lie_where_their_bytes_are_in_the_column() {
+fn numbers_have_the_bytes_of_the_column() {
     let content = hdf5(&table(&texts()), Form::Plain).unwrap();
     let bytes = read_all(&*content);
     let ids: Vec<u8> = (0..900_u64).flat_map(u64::to_le_bytes).collect();

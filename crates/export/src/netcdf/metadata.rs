@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_has_a_place() {
+    fn every_type_is_representable() {
         let two = |v: i64| [7i64.to_le_bytes(), v.to_le_bytes()].concat();
         type Value = (NcType, Vec<u8>);
         let cases: [(Datatype, Vec<u8>, Value, Value); 7] = [

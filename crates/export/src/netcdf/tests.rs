@@ -291,7 +291,7 @@ fn integers_without_bounds_make_it_cdf5() {
 }
 
 #[test]
-fn several_values_and_characters_are_a_dimension_more() {
+fn several_values_and_characters_are_another_dimension() {
     let pair = Field::new("pair", Datatype::Int16).with_values_per_cell(Some(2)).with_no_data([1, 0]);
     let word = Field::new("word", Datatype::StringAscii).with_values_per_cell(Some(3));
     let columns = dense(vec![
@@ -429,7 +429,7 @@ fn large_variables_go_last_or_make_it_cdf5() {
 }
 
 #[test]
-fn all_that_variables_are_made_of_is_read_ahead() {
+fn sources_of_all_variables_are_prefetched() {
     let mut rows = sparse(400);
     // Texts padded to the longest, texts with separate offsets, and nulls that hold a value.
     rows.attributes.push(Column { longest: Some(2), ..rows.attributes[1].clone() });
@@ -444,7 +444,7 @@ fn all_that_variables_are_made_of_is_read_ahead() {
 }
 
 #[test]
-fn what_does_not_agree_is_refused() {
+fn inconsistent_columns_are_refused() {
     let wrong = Column::fixed(Field::new("a", Datatype::UInt8), vec![6], Arc::new(vec![0; 6]));
     assert!(netcdf(&dense(vec![wrong])).is_err());
     let empty = Columns { dimensions: vec![axis("x", 0, 0)], ..dense(vec![]) };

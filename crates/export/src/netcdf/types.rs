@@ -143,7 +143,7 @@ mod tests {
     use Datatype::*;
 
     #[test]
-    fn cdf2_takes_what_it_surely_holds() {
+    fn cdf2_accepts_only_values_certain_to_fit() {
         let of = |datatype, bounds| Encoding::of(datatype, bounds, Version::Cdf2);
         assert_eq!(of(Int64, None), None);
         assert_eq!(of(Int64, Some((-5, 1 << 31))).unwrap().nc_type, NcType::Double);

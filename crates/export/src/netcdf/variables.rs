@@ -85,7 +85,7 @@ impl FilePlan {
     pub fn of(columns: &Columns, version: Version) -> FormatResult<Self> {
         let mut builder = Builder::new(version);
         builder.global_attributes(&columns.metadata);
-        builder.say_conventions(&columns.metadata);
+        builder.add_conventions(&columns.metadata);
         if columns.sparse {
             builder.sparse(columns)?
         } else {
@@ -502,7 +502,7 @@ impl Builder {
     }
 
     /// Adds the attribute `Conventions`, unless the array's metadata contain one.
-    fn say_conventions(&mut self, metadata: &[Metadatum]) {
+    fn add_conventions(&mut self, metadata: &[Metadatum]) {
         if !metadata.iter().any(|metadatum| metadatum.key == "Conventions") {
             self.plan.attributes.push(Attribute::text("Conventions", "CF-1.8"));
         }

@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_of_any_length_have_their_place(
+        fn texts_of_any_length_have_known_positions(
             texts in proptest::collection::vec(proptest::collection::vec(0u8..0x80, 0..20), 1..600),
             rows_of_group in 1u64..300,
         ) {
@@ -301,7 +301,7 @@ mod tests {
 
     /// The examples of RFC 4648.
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_matches_the_rfc() {
         for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
             assert_eq!(base64(bytes.as_bytes()), text);
         }

@@ -8,7 +8,7 @@ const GROUP_BYTES: u64 = 32 << 20;
 /// Usual maximum number of rows: readers decide for each row group whether they need it.
 const MAX_ROWS: u64 = 1 << 17;
 
-/// Minimum number of target rows, however long they are.
+/// Minimum target number of rows, however long rows are.
 const MIN_ROWS: u64 = 1 << 10;
 
 /// Target maximum of chunks (columns times row groups): the footer lists all of them, and should stay short ...

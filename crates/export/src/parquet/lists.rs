@@ -128,7 +128,7 @@ fn levels_of(length: Option<u64>) -> u64 {
     length.unwrap_or(0).max(1)
 }
 
-/// Returns the maximum length in bytes of the levels of this many lists, minus one byte per value.
+/// Returns the maximum length in bytes of the levels of `rows` lists, in addition to one byte per value.
 pub fn most_levels_length(rows: u64) -> Option<u64> {
     // Three bits per list, and the head of each kind of level, rounded up to groups of eight.
     rows.checked_mul(3)?.div_ceil(8).checked_add(2 * (LENGTH + MAX_HEAD) + 3)
@@ -283,7 +283,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
         #[test]
-        fn levels_are_those_of_the_format(
+        fn levels_match_the_specification(
             lengths in proptest::collection::vec(proptest::option::weighted(0.8, 0u64..9), 0..2500),
             without_nulls: bool,
             value_size in 1u64..9,
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_read_ahead() {
+    fn lengths_are_prefetched() {
         let lengths: Vec<Option<u64>> = (0..9000).map(|row| (row % 7 != 0).then_some(row % 5)).collect();
         assert_reads_ahead_within(8 * BLOCK_ROWS, |sources| {
             let Lists { rows, value_size, lengths, present } = lists(&lengths, 8);

@@ -85,7 +85,7 @@ fn any_part_can_be_read() {
 }
 
 #[test]
-fn columns_are_read_ahead() {
+fn columns_are_prefetched() {
     let columns = sample(4000);
     // Nulls, including codes without a label and "not a time", are counted before any part of a chunk can be read.
     assert_reads_ahead_within(u64::MAX / 2, |sources| {
@@ -146,7 +146,7 @@ fn the_length_depends_on_no_value() {
 }
 
 #[test]
-fn the_length_of_lists_depends_on_none_of_them() {
+fn the_length_depends_on_no_list() {
     let length = |ends: [u64; 4], marks: [u8; 3]| {
         let field = Field::new("a", Datatype::Int32).with_values_per_cell(None);
         let offsets = le(ends.map(u64::to_le_bytes));
@@ -260,7 +260,7 @@ impl Summaries for Bounds {
 }
 
 #[test]
-fn bounds_are_those_of_stored_values() {
+fn bounds_match_stored_values() {
     let footer = |datatype: Datatype, least: &[u8], greatest: &[u8]| {
         let size = datatype.size();
         let column = Column::fixed(Field::new("a", datatype), vec![8], Arc::new(vec![0; 8 * size]));

@@ -140,7 +140,7 @@ mod tests {
 
     /// Examples of the specification, worked out by hand.
     #[test]
-    fn fields_are_as_the_protocol_has_them() {
+    fn fields_follow_the_protocol() {
         let bytes = structure(|fields| {
             fields.i32(1, -1);
             fields.bool(2, true);

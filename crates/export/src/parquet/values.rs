@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stand_behind_their_lengths() {
+    fn texts_follow_their_lengths() {
         let parts = [(3000, 0..3000, 0), (3000, 1100..2900, 3), (5000, 1..4999, 2), (10, 3..3, 0), (9000, 0..9000, 1)];
         for ((count, rows, every), prefix) in parts.into_iter().flat_map(|part| [(part.clone(), LENGTH), (part, 0)]) {
             let (values, offsets, texts) = texts(count);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_ahead() {
+    fn values_are_prefetched() {
         assert_reads_ahead_within(8 * BLOCK_ROWS * BLOCKS_AT_ONCE as u64, |sources| {
             let present = Present::count(sources.values(Arc::new(marks(100_000, 3)))).unwrap();
             Arc::new(Compacted::new(sources.values(Arc::new(vec![1; 800_000])), 8, present))

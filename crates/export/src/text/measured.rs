@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_thin_out_and_stay_in_order() {
+    fn checkpoints_thin_out_and_stay_ordered() {
         let mut checkpoints = Checkpoints::new(8);
         for row in 0..1000u64 {
             checkpoints

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn tabs_leave_plain_what_is_taken_for_itself() {
+    fn tsv_leaves_literal_texts_plain() {
         for plain in ["a", "a b", "a,b", "it's", "NAN", "a#", "ß\0", "-1", "\\t"] {
             assert_eq!(text(Style::Tsv, plain), plain);
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_have_all_texts_in_quotes() {
+    fn csv_quotes_all_texts() {
         assert_eq!(text(Style::Csv, "a"), "\"a\"");
         assert_eq!(text(Style::Csv, ""), "\"\"");
         assert_eq!(text(Style::Csv, "\"\","), "\"\"\"\"\",\"");

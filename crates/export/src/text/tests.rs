@@ -57,7 +57,7 @@ fn nulls_are_readable() {
 }
 
 #[test]
-fn lines_have_the_bytes_of_the_values_and_one_more_each() {
+fn lines_have_one_byte_more_than_values() {
     let column = strings("a", Datatype::StringUtf8, &[b"one", b"", b"t\nw\ro", "drü".as_bytes()]);
     let content = lines(&column).unwrap();
     assert_eq!(text_of(&content), "one\n\nt w o\ndrü\n");
@@ -104,7 +104,7 @@ fn sample() -> Vec<Column> {
 }
 
 #[test]
-fn tables_have_names_and_say_what_they_left_out() {
+fn tables_have_names_and_list_omitted_columns() {
     let made = table(&sample(), Style::Tsv).unwrap();
     assert_eq!(made.left_out[0].0, "wide");
     let expected = "day\t\"ki,nd\t\"\tname\tor null\tblob\tpair\n\
@@ -123,7 +123,7 @@ fn tables_have_names_and_say_what_they_left_out() {
 }
 
 #[test]
-fn booleans_of_tables_are_words_and_those_of_grids_numbers() {
+fn booleans_are_words_in_tables_and_numbers_in_grids() {
     let column = Column::fixed(Field::new("b", Datatype::Bool), vec![3], le([[0u8], [1], [7]]))
         .with_validity(Arc::new(vec![1, 1, 1]));
     let pair = Field::new("pair", Datatype::Bool).with_values_per_cell(Some(2));
@@ -137,7 +137,7 @@ fn booleans_of_tables_are_words_and_those_of_grids_numbers() {
 }
 
 #[test]
-fn the_nul_that_ends_a_char_is_no_text() {
+fn final_nul_of_a_char_is_dropped() {
     let long = [vec![b'x'; style::LONG], b"\0".to_vec()].concat();
     let texts: [&[u8]; 5] = [b"A,<NON_REF>\0", b"\0", b"a\0b", b"", &long];
     let text = text_of(&measured(&[strings("c", Datatype::Char, &texts)], Style::Tsv));
@@ -148,7 +148,7 @@ fn the_nul_that_ends_a_char_is_no_text() {
 }
 
 #[test]
-fn labels_stand_for_their_codes() {
+fn labels_replace_codes() {
     let column = labelled("kind", &[b"T\ncell", b"", b"B", "it's \"ß\" \\".as_bytes()], &[2, 0, 1, 3, 4, 255]);
     assert_eq!(text_of(&label_lines(&column).unwrap().measure().unwrap()), "B\nT cell\n\nit's \"ß\" \\\n\n\n");
     let lines = label_lines(&column.clone().with_validity(Arc::new(vec![0, 1, 1, 1, 1, 1]))).unwrap();
@@ -212,7 +212,7 @@ fn wrong_offsets_are_errors_and_nothing_else() {
 }
 
 #[test]
-fn huge_texts_and_cells_cost_what_is_read_of_them() {
+fn huge_texts_cost_only_the_part_read() {
     let field = Field::new("a", Datatype::Float32);
     let column = Column::fixed(field.clone(), vec![1 << 20, 1 << 20], Arc::new(Repeat::zeros(4 << 40)));
     let content = grid(&column).unwrap();
@@ -316,7 +316,7 @@ fn any_column(rows: usize) -> impl Strategy<Value = (Column, Vec<u8>, Vec<u64>, 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn tables_are_what_a_plain_writer_makes(
+    fn tables_match_a_simple_writer(
         columns in (0usize..30).prop_flat_map(|rows| proptest::collection::vec(any_column(rows), 1..5)),
         csv: bool,
     ) {
@@ -411,7 +411,7 @@ fn cells_that_are_longer_than_a_batch_are_whole() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_an_error() {
+fn unmeasurable_tables_are_errors() {
     let field = Field::new("a", Datatype::StringUtf8).with_values_per_cell(None);
     for offsets in [[0u64, 3, 2, 6], [0, u64::MAX, 3, 6], [0, 7, 7, 7]] {
         let offsets = le(offsets.map(u64::to_le_bytes));
@@ -434,7 +434,7 @@ fn texts_and_numbers(rows: usize) -> [Column; 2] {
 }
 
 #[test]
-fn rows_of_fixed_width_are_read_ahead() {
+fn rows_of_fixed_width_are_prefetched() {
     let [texts, numbers] = texts_and_numbers(900);
     assert_reads_ahead(|sources| grid(&sources.column(numbers.clone())).unwrap());
     assert_reads_ahead(|sources| lines(&sources.column(texts.clone())).unwrap());
@@ -452,7 +452,7 @@ fn rows_of_fixed_width_are_read_ahead() {
 }
 
 #[test]
-fn rows_between_marks_are_read_ahead() {
+fn rows_between_checkpoints_are_prefetched() {
     let columns = texts_and_numbers(8_000);
     let table_of = |sources: &mut Sources, columns: &[Column]| -> Arc<dyn Content> {
         let columns: Vec<Column> = columns.iter().map(|column| sources.column(column.clone())).collect();
@@ -468,7 +468,7 @@ fn rows_between_marks_are_read_ahead() {
 }
 
 #[test]
-fn reading_ahead_of_any_length_formats_nothing() {
+fn prefetching_formats_nothing() {
     let rows = 1 << 55;
     let column = Column::fixed(Field::new("a", Datatype::Float32), vec![rows], Arc::new(Repeat::zeros(4 * rows)));
     let content = grid(&column).unwrap();
@@ -478,7 +478,7 @@ fn reading_ahead_of_any_length_formats_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn what_is_saved_of_a_table_shows_the_same_bytes_and_other_bytes_an_error(
+    fn saved_tables_restore_and_damaged_ones_fail(
         lengths in prop::collection::vec(0usize..120, 0..2500),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 8),
     ) {

@@ -227,7 +227,7 @@ mod tests {
         }
 
         #[test]
-        fn finer_units_say_the_same(seconds in -9_000_000_000i64..9_000_000_000) {
+        fn finer_units_give_the_same_time(seconds in -9_000_000_000i64..9_000_000_000) {
             let coarse = text(DateTimeSec, seconds);
             prop_assert_eq!(text(DateTimeNs, seconds * 1_000_000_000), format!("{coarse}.000000000"));
             prop_assert_eq!(text(DateTimeMin, seconds.div_euclid(60)), &coarse[..16]);

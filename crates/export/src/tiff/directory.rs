@@ -124,7 +124,7 @@ mod tests {
     use crate::compose::Concat;
 
     #[test]
-    fn a_directory_is_as_long_as_it_says() {
+    fn directory_has_its_declared_length() {
         for tags in 1..5 {
             for length in 1..20 {
                 let mut directory = Directory::default();

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systems_are_numbers_or_texts() {
+    fn systems_are_codes_or_texts() {
         let of = |system: &str| {
             let keys = keys(system);
             (keys.entries, keys.doubles, keys.texts)

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_has_all_axes_and_begins_with_what_lies_together() {
+    fn order_has_all_axes_and_begins_with_adjacent_samples() {
         let steps = Steps::default();
         for (order, samples, expected) in [("CT", 1, "XYCTZ"), ("TC", 1, "XYTCZ"), ("T", 3, "XYCTZ"), ("", 1, "XYCZT")]
         {

@@ -185,7 +185,7 @@ fn the_edge_is_filled_and_missing_values_are_marked() {
 }
 
 #[test]
-fn a_place_is_a_scale_or_a_transformation() {
+fn georeference_is_a_scale_or_a_transformation() {
     let doubles = |transform: [f64; 6], tag: u64| -> Option<Vec<f64>> {
         let scene = Scene { place: Some(Georeference::new(transform, "")), ..Scene::default() };
         let found = tags(&read_all(&*picture(&[3, 5], &[3, 5], &scene)));
@@ -200,7 +200,7 @@ fn a_place_is_a_scale_or_a_transformation() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn unsupported_columns_are_refused() {
     let field = Field::new("a", Datatype::UInt16);
     assert!(check(&field, 1).is_err() && check(&field, 2).is_ok() && check(&field, 4).is_err());
     assert!(check(&Field::new("a", Datatype::StringUtf8), 2).is_err());
@@ -218,7 +218,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 #[test]
-fn a_palette_is_a_map_of_colours() {
+fn palette_is_a_colour_map() {
     let of = |datatype: Datatype, palette: Vec<[i16; 4]>| {
         let field = Field::new("a", datatype);
         let cells: Arc<dyn Boxes> = Arc::new(Counted { field, shape: vec![3, 5], extents: vec![3, 5] });
@@ -312,7 +312,7 @@ fn a_pyramid_has_every_pixel_of_every_level() {
 }
 
 #[test]
-fn a_pyramid_says_what_it_is() {
+fn pyramid_describes_itself() {
     let (pyramid, cells) = levels("TCYX", Datatype::Int16, &[&[2, 3, 37, 40]], 1);
     let file = read_all(&*ome_tiff(&pyramid, &cells, "name").unwrap());
     let text: Vec<u8> = directory(&file, 16).0[&270].iter().map(|&byte| byte as u8).collect();
@@ -325,7 +325,7 @@ fn a_pyramid_says_what_it_is() {
 }
 
 #[test]
-fn what_is_no_pyramid_of_pictures_is_refused() {
+fn other_groups_are_refused() {
     let reason = |axes: &str, datatype: Datatype, shapes: &[&[u64]], samples: u64| {
         let (pyramid, cells) = levels(axes, datatype, shapes, samples);
         ome_tiff(&pyramid, &cells, "a").err().map(|reason| reason.to_string()).unwrap_or_default()
@@ -345,7 +345,7 @@ fn what_is_no_pyramid_of_pictures_is_refused() {
         assert!(found.contains(part), "{axes} {shape:?}: {found}");
     }
     assert!(reason("YX", Datatype::Int64, &[&[4, 5]], 1).contains("32 bits"));
-    assert!(reason("YX", Datatype::UInt8, &[&[4, 5]], 3).contains("are not 3 a pixel"));
+    assert!(reason("YX", Datatype::UInt8, &[&[4, 5]], 3).contains("are not 3 per pixel"));
     assert!(reason("CYX", Datatype::UInt8, &[&[3, 4, 5], &[2, 2, 3]], 1).contains("its level 1 has other axes"));
     assert!(reason("YX", Datatype::UInt8, &vec![&[4, 5][..]; 65], 1).contains("65 levels"));
 }

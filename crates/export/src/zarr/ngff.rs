@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use crate::column::Metadatum;
 
-    fn said(levels: &str, xml: &str) -> FormatResult<Value> {
+    fn ome_of(levels: &str, xml: &str) -> FormatResult<Value> {
         let channels = json!({"channels": {"intensity": [
             {"name": "a", "color": {"red": 255, "green": 0, "blue": 10, "alpha": 255}, "min": 0.0, "max": 9.0}
         ]}});
@@ -122,7 +122,7 @@ mod tests {
             {"level": 0, "name": "l_0.tdb", "axes": "CYX", "shape": [3, 256, 300]}]"#;
         let xml =
             r#"<OME><Image><Pixels PhysicalSizeX="0.5" PhysicalSizeY="0.25" PhysicalSizeYUnit="mm"/></Image></OME>"#;
-        let ome = said(levels, xml).unwrap();
+        let ome = ome_of(levels, xml).unwrap();
         let scale = &ome["multiscales"][0];
         assert_eq!(scale["axes"][0], json!({"name": "C", "type": "channel"}));
         assert_eq!(scale["axes"][2], json!({"name": "X", "type": "space", "unit": "micrometer"}));
@@ -132,15 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn axes_are_as_they_are_stored_or_it_is_said_why_not() {
+    fn axes_are_as_stored_or_refused_with_the_reason() {
         let of = |axes: &str| {
             let shape = vec![4; axes.len()];
-            said(&json!([{"level": 0, "name": "a", "axes": axes, "shape": shape}]).to_string(), "no xml")
+            ome_of(&json!([{"level": 0, "name": "a", "axes": axes, "shape": shape}]).to_string(), "no xml")
         };
         for axes in ["TCZYX", "YX", "CYX", "TXYZ", "CXY"] {
-            let said = of(axes).unwrap();
+            let found = of(axes).unwrap();
             let names =
-                said["multiscales"][0]["axes"].as_array().unwrap().iter().map(|axis| axis["name"].as_str().unwrap());
+                found["multiscales"][0]["axes"].as_array().unwrap().iter().map(|axis| axis["name"].as_str().unwrap());
             assert_eq!(names.collect::<String>(), axes);
         }
         for axes in ["YXC", "CTYX", "SYX", "YXT", "Y", "CYY", "", "ZYXC"] {
@@ -148,6 +148,6 @@ mod tests {
         }
         let two = r#"[{"level": 0, "name": "a", "axes": "YX", "shape": [4, 4]},
             {"level": 1, "name": "b", "axes": "XY", "shape": [2, 2]}]"#;
-        assert!(said(two, "").unwrap_err().0.contains("YX and XY"));
+        assert!(ome_of(two, "").unwrap_err().0.contains("YX and XY"));
     }
 }

@@ -155,9 +155,9 @@ mod tests {
     fn every_type_has_a_name_in_numpy() {
         let numbers = [("bool", "|b1"), ("int8", "|i1"), ("uint16", "<u2"), ("float32", "<f4"), ("int64", "<i8")];
         for (name, dtype) in numbers {
-            let said = file(&described(&array(json!(name), json!({}))).unwrap(), ARRAY);
+            let found = file(&described(&array(json!(name), json!({}))).unwrap(), ARRAY);
             assert_eq!(
-                (&said["dtype"], &said["filters"], &said["fill_value"]),
+                (&found["dtype"], &found["filters"], &found["fill_value"]),
                 (&json!(dtype), &Value::Null, &Value::Null)
             );
         }
@@ -171,15 +171,15 @@ mod tests {
                 Value::Null,
             ),
         ] {
-            let said = file(&described(&array(data_type, json!({}))).unwrap(), ARRAY);
-            assert_eq!((&said["dtype"], &said["filters"]), (&json!(dtype), &filters));
+            let found = file(&described(&array(data_type, json!({}))).unwrap(), ARRAY);
+            assert_eq!((&found["dtype"], &found["filters"]), (&json!(dtype), &filters));
         }
         assert_eq!(described(&array(json!("complex64"), json!({}))), None);
         assert_eq!(described(&json!({"node_type": "other"})), None);
     }
 
     #[test]
-    fn what_marks_missing_values_is_the_fill_value() {
+    fn marker_of_missing_values_is_the_fill_value() {
         let of = |kind: &str, value: Value| {
             let found = described(&array(json!(kind), json!({"_FillValue": value, "units": "K"}))).unwrap();
             assert_eq!(file(&found, ATTRIBUTES), json!({"units": "K", "_ARRAY_DIMENSIONS": ["x"]}));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_what_is_in_it() {
+    fn group_contains_its_members() {
         let members =
             json!({"v": array(json!("int8"), json!({})), "g": {"node_type": "group", "attributes": {"a": 1}}});
         let ome = json!({"version": "0.5", "multiscales": [{"axes": []}], "omero": {}});

@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_cell_has_its_length_in_front(
+        fn each_cell_is_preceded_by_its_length(
             rows in 1u64..5, columns in 1u64..5, more in 0u64..3, all in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 25)
         ) {
             let values = &all[..(rows * columns) as usize];
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn offsets_tell_which_values_are_read_ahead() {
+    fn offsets_determine_prefetched_values() {
         let values: Vec<Vec<u8>> = (0..3000usize).map(|i| vec![i as u8; i * 7 % 1000]).collect();
         assert_reads_ahead(|sources| {
             let offsets = sources.index(offsets(&values));

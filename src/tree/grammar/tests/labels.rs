@@ -113,7 +113,7 @@ fn labels_name_the_cells_that_they_label() {
 }
 
 #[test]
-fn what_is_wrong_with_a_label_is_told() {
+fn errors_in_labels_are_explained() {
     let dimensions = grid();
     for (text, kind, at, message) in [
         ("lat=46..50", SelectionErrorKind::Outside, 4, "label lat: no cell has such a label"),

@@ -130,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn slices_are_those_of_the_loops(ranges in prop::collection::vec(typed(), 1..4), (bounds, limit, shown) in bounds()) {
+    fn slices_match_loops(ranges in prop::collection::vec(typed(), 1..4), (bounds, limit, shown) in bounds()) {
         let wanted = naive(&ranges, |range| range.coordinates(limit, shown));
         let text = text_of(&ranges);
         let found = coordinates(&text, Addressing::Coordinate, std::slice::from_ref(&bounds)).ok().map(|mut all| all.remove(0));
@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn positions_are_those_of_python(ranges in prop::collection::vec(typed(), 1..4), (bounds, _, shown) in bounds()) {
+    fn positions_match_python(ranges in prop::collection::vec(typed(), 1..4), (bounds, _, shown) in bounds()) {
         let length = shown.1 - shown.0 + 1;
         let wanted = naive(&ranges, |range| range.positions(length));
         let wanted = wanted.map(|all| all.into_iter().map(|position| shown.0 + position).collect::<Vec<_>>());

@@ -267,7 +267,7 @@ fn explanations_name_the_dimension_and_its_range() {
 }
 
 #[test]
-fn what_is_shown_may_be_less_than_what_can_be_selected() {
+fn shown_range_may_be_smaller_than_selectable_range() {
     let ends = |low, high| Some(Range { low: Scalar::Signed(low), high: Scalar::Signed(high) });
     let bounds = DimensionBounds { limit: ends(0, 14), shown: ends(3, 6), ..axis() };
     let select = |text: &str| along_one(text, Addressing::Coordinate, bounds.clone());
@@ -314,7 +314,7 @@ fn a_hundred_thousand_ranges_are_a_selection() {
 }
 
 #[test]
-fn meanings_are_selections_again() {
+fn meanings_are_valid_selections() {
     let dimensions = [counted("y", Datatype::UInt8, 0, 9), axis(), floats("f", 0.0, 1.0), strings("s")];
     let shown = meaning("5..99,last+0..9..4+3:3,f=0.5..,s=a%2Cb..+c", Addressing::Coordinate, &dimensions).unwrap();
     assert_eq!(
